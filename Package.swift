@@ -1,0 +1,59 @@
+// swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PackageDescription
+
+let package = Package(
+    name: "swift-message-port",
+    products: [
+        .library(name: "RunLoopCore", targets: ["RunLoopCore"]),
+        .library(name: "MessagePort", targets: ["MessagePort"]),
+        .library(name: "NamedPortServer", targets: ["NamedPortServer"]),
+        .executable(name: "portctl", targets: ["portctl"]),
+        .executable(name: "checkin", targets: ["checkin"]),
+    ],
+    targets: [
+        .target(name: "CPortShims"),
+        .target(name: "PortSystem", dependencies: ["CPortShims"]),
+        .target(name: "RunLoopCore", dependencies: ["PortSystem"]),
+        .target(name: "MessagePort", dependencies: ["PortSystem", "RunLoopCore"]),
+        .target(name: "NamedPortServer", dependencies: ["PortSystem", "RunLoopCore", "MessagePort"]),
+        .executableTarget(name: "portctl", dependencies: ["NamedPortServer"]),
+        .executableTarget(
+            name: "checkin", dependencies: ["NamedPortServer"], path: "Examples/CheckIn", exclude: ["README.md"]),
+
+        .target(
+            name: "TestSupport", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
+            path: "Tests/TestSupport"),
+        .testTarget(name: "PortSystemTests", dependencies: ["PortSystem", "TestSupport"]),
+        .testTarget(name: "RunLoopCoreTests", dependencies: ["PortSystem", "RunLoopCore", "TestSupport"]),
+        .testTarget(
+            name: "MessagePortTests", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "TestSupport"]),
+        .testTarget(
+            name: "NamedPortServerTests",
+            dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport"]),
+        .testTarget(
+            name: "PortContractTests",
+            dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport"]),
+        .testTarget(
+            name: "CrashTests",
+            dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport"]),
+        .testTarget(name: "ExampleTests", dependencies: ["TestSupport", "checkin", "portctl"]),
+    ],
+    swiftLanguageModes: [.v6]
+)
+
+let memorySafeTargets = ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"]
+
+for target in package.targets where target.name != "CPortShims" {
+    var settings: [SwiftSetting] = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+    ]
+    if memorySafeTargets.contains(target.name) {
+        settings.append(.strictMemorySafety())
+    }
+    target.swiftSettings = settings
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the swift-message-port authors
+ *
+ * What Glibc's Swift overlay lacks: functions that are variadic or missing from its module map, macros, and structures
+ * that need _GNU_SOURCE. No logic lives here: each function is one call or one macro.
+ *
+ * This header includes nothing of Glibc's, or Swift would take Glibc's types to be defined here. So times are passed in
+ * nanoseconds (negative: no limit), and ids as int and unsigned.
+ */
+#ifndef CPORTSHIMS_H
+#define CPORTSHIMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* epoll: struct epoll_event is packed, so its fields are passed one by one. */
+int shim_epoll_create(void);
+int shim_epoll_ctl(int epoll, int operation, int descriptor, uint32_t events, uint64_t data);
+typedef struct {
+    uint32_t events;
+    uint64_t data;
+} shim_epoll_record;
+int shim_epoll_wait(int epoll, shim_epoll_record *records, int capacity, int64_t nanoseconds);
+extern const uint32_t SHIM_EPOLLIN, SHIM_EPOLLOUT, SHIM_EPOLLHUP, SHIM_EPOLLERR, SHIM_EPOLLRDHUP, SHIM_EPOLLPRI;
+extern const int SHIM_EPOLL_CTL_ADD, SHIM_EPOLL_CTL_MOD, SHIM_EPOLL_CTL_DEL;
+
+int shim_eventfd(void);
+int shim_pipe(int descriptors[2]);
+int shim_ppoll(int descriptor, short events, short *returned, int64_t nanoseconds);
+
+int shim_openat(int directory, const char *path, int flags, unsigned mode);
+int shim_dup_cloexec(int descriptor);
+/* Open-file-description locks (fcntl(2)): dropped by the kernel when the last descriptor of the open file is closed. */
+int shim_lock_exclusive(int descriptor);
+int shim_lock_is_held(int descriptor, int *held);
+int shim_rename_noreplace(int directory, const char *from, const char *to);
+
+/* sendmsg and recvmsg with one SCM_RIGHTS control message. */
+long shim_send(int socket, const void *head, size_t headLength, const void *body, size_t bodyLength,
+                  const int *descriptors, int descriptorCount);
+long shim_receive(int socket, void *buffer, size_t capacity, int *descriptors, int descriptorCapacity,
+                     int *descriptorCount, int *flags);
+extern const int SHIM_MSG_TRUNC, SHIM_MSG_CTRUNC, SHIM_SCM_MAX_FD;
+
+int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *group);
+int shim_accept(int socket);
+int shim_thread_id(void);
+
+#endif

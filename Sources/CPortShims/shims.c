@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright (c) 2026 the swift-message-port authors */
+#define _GNU_SOURCE
+#include "CPortShims.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* include/net/scm.h of the kernel: at most this many descriptors in one message. */
+#define MAX_DESCRIPTORS 253
+
+const uint32_t SHIM_EPOLLIN = EPOLLIN, SHIM_EPOLLOUT = EPOLLOUT, SHIM_EPOLLHUP = EPOLLHUP, SHIM_EPOLLERR = EPOLLERR,
+               SHIM_EPOLLRDHUP = EPOLLRDHUP, SHIM_EPOLLPRI = EPOLLPRI;
+const int SHIM_EPOLL_CTL_ADD = EPOLL_CTL_ADD, SHIM_EPOLL_CTL_MOD = EPOLL_CTL_MOD, SHIM_EPOLL_CTL_DEL = EPOLL_CTL_DEL;
+const int SHIM_MSG_TRUNC = MSG_TRUNC, SHIM_MSG_CTRUNC = MSG_CTRUNC, SHIM_SCM_MAX_FD = MAX_DESCRIPTORS;
+
+int shim_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+int shim_epoll_ctl(int epoll, int operation, int descriptor, uint32_t events, uint64_t data) {
+    struct epoll_event event = {.events = events, .data = {.u64 = data}};
+    return epoll_ctl(epoll, operation, descriptor, &event);
+}
+
+#define TIMESPEC(nanoseconds) {.tv_sec = (nanoseconds) / 1000000000, .tv_nsec = (nanoseconds) % 1000000000}
+
+int shim_epoll_wait(int epoll, shim_epoll_record *records, int capacity, int64_t nanoseconds) {
+    struct timespec timeout = TIMESPEC(nanoseconds);
+    struct epoll_event events[64];
+    int limit = capacity < 64 ? capacity : 64;
+    int count = epoll_pwait2(epoll, events, limit, nanoseconds < 0 ? NULL : &timeout, NULL);
+    for (int index = 0; index < count; index++) {
+        records[index].events = events[index].events;
+        records[index].data = events[index].data.u64;
+    }
+    return count;
+}
+
+int shim_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+int shim_pipe(int descriptors[2]) { return pipe2(descriptors, O_CLOEXEC | O_NONBLOCK); }
+
+int shim_ppoll(int descriptor, short events, short *returned, int64_t nanoseconds) {
+    struct timespec timeout = TIMESPEC(nanoseconds);
+    struct pollfd entry = {.fd = descriptor, .events = events};
+    int count = ppoll(&entry, 1, nanoseconds < 0 ? NULL : &timeout, NULL);
+    *returned = entry.revents;
+    return count;
+}
+
+int shim_openat(int directory, const char *path, int flags, unsigned mode) {
+    return openat(directory, path, flags | O_CLOEXEC, mode);
+}
+
+int shim_dup_cloexec(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 0); }
+
+int shim_lock_exclusive(int descriptor) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(descriptor, F_OFD_SETLK, &lock);
+}
+
+int shim_lock_is_held(int descriptor, int *held) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int result = fcntl(descriptor, F_OFD_GETLK, &lock);
+    *held = lock.l_type != F_UNLCK;
+    return result;
+}
+
+int shim_rename_noreplace(int directory, const char *from, const char *to) {
+    return renameat2(directory, from, directory, to, RENAME_NOREPLACE);
+}
+
+long shim_send(int socket, const void *head, size_t headLength, const void *body, size_t bodyLength,
+                  const int *descriptors, int descriptorCount) {
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * MAX_DESCRIPTORS)];
+    } control;
+    struct iovec parts[2] = {{.iov_base = (void *)head, .iov_len = headLength},
+                             {.iov_base = (void *)body, .iov_len = bodyLength}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = bodyLength > 0 ? 2 : 1};
+    if (descriptorCount > MAX_DESCRIPTORS) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (descriptorCount > 0) {
+        size_t length = sizeof(int) * (size_t)descriptorCount;
+        message.msg_control = control.space;
+        message.msg_controllen = CMSG_SPACE(length);
+        memset(control.space, 0, message.msg_controllen);
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(length);
+        memcpy(CMSG_DATA(&control.header), descriptors, length);
+    }
+    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+long shim_receive(int socket, void *buffer, size_t capacity, int *descriptors, int descriptorCapacity,
+                     int *descriptorCount, int *flags) {
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * MAX_DESCRIPTORS)];
+    } control;
+    struct iovec part = {.iov_base = buffer, .iov_len = capacity};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space,
+                             .msg_controllen = sizeof control.space};
+    ssize_t count = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    int found = 0;
+    if (count >= 0) {
+        for (struct cmsghdr *entry = CMSG_FIRSTHDR(&message); entry != NULL; entry = CMSG_NXTHDR(&message, entry)) {
+            if (entry->cmsg_level != SOL_SOCKET || entry->cmsg_type != SCM_RIGHTS) continue;
+            size_t length = entry->cmsg_len - CMSG_LEN(0);
+            for (size_t offset = 0; offset + sizeof(int) <= length && found < descriptorCapacity; offset += sizeof(int))
+                memcpy(&descriptors[found++], CMSG_DATA(entry) + offset, sizeof(int));
+        }
+        *flags = message.msg_flags;
+    }
+    *descriptorCount = found;
+    return count;
+}
+
+int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *group) {
+    struct ucred credentials;
+    socklen_t length = sizeof credentials;
+    int result = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length);
+    *process = credentials.pid;
+    *user = credentials.uid;
+    *group = credentials.gid;
+    return result;
+}
+
+int shim_accept(int socket) { return accept4(socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
+
+int shim_thread_id(void) { return (int)syscall(SYS_gettid); }

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+
+/// Reads at most `capacity` bytes.
+///
+/// - Returns: the bytes, none at the end of the file; nil when a non-blocking descriptor has nothing now.
+package func sysRead(_ descriptor: CInt, capacity: Int) throws(SystemError) -> [UInt8]? {
+    let wanted = transferCount(.read, capacity)
+    var bytes = [UInt8](repeating: 0, count: wanted)
+    let count = try unlessBlocked { () throws(SystemError) in
+        try retrying(.read) { unsafe read(descriptor, &bytes, wanted) }
+    }
+    guard let count else { return nil }
+    bytes.removeLast(wanted - count)
+    return bytes
+}
+
+/// Writes as many of the bytes as the descriptor takes.
+///
+/// - Returns: how many were written; nil when a non-blocking descriptor takes none now.
+package func sysWrite(_ descriptor: CInt, _ bytes: some Collection<UInt8>) throws(SystemError) -> Int? {
+    let count = transferCount(.write, bytes.count)
+    let array = Array(bytes)
+    return try unlessBlocked { () throws(SystemError) in
+        try retrying(.write) { unsafe write(descriptor, array, count) }
+    }
+}
+
+/// Reads the whole of a file.
+package func sysReadAll(_ descriptor: CInt) throws(SystemError) -> [UInt8] {
+    var contents: [UInt8] = []
+    while let piece = try sysRead(descriptor, capacity: 4096), !piece.isEmpty {
+        contents += piece
+    }
+    return contents
+}
+
+/// Writes all of the bytes to a blocking descriptor, such as a file.
+package func sysWriteAll(_ descriptor: CInt, _ bytes: [UInt8]) throws(SystemError) {
+    var rest = bytes[...]
+    while !rest.isEmpty, let count = try sysWrite(descriptor, rest) {
+        rest = rest.dropFirst(count)
+    }
+}

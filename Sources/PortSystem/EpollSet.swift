@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CPortShims
+import Glibc
+
+/// What to wait for on a descriptor, and what was seen on it.
+package struct EpollEvents: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt32
+
+    package init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    package static let readable = EpollEvents(rawValue: SHIM_EPOLLIN)
+    package static let writable = EpollEvents(rawValue: SHIM_EPOLLOUT)
+    package static let peerClosed = EpollEvents(rawValue: SHIM_EPOLLRDHUP)
+    package static let hangUp = EpollEvents(rawValue: SHIM_EPOLLHUP)
+    package static let error = EpollEvents(rawValue: SHIM_EPOLLERR)
+}
+
+/// One readiness report: which registration, and what was seen.
+package struct EpollReport: Hashable, Sendable {
+    package var key: UInt64
+    package var events: EpollEvents
+}
+
+/// A set of descriptors that can be waited on together (`epoll(7)`), level-triggered.
+///
+/// Registrations are told apart by a key that the caller never uses twice, so that a stale report can be recognised.
+package struct EpollSet: ~Copyable, Sendable {
+    private let descriptor: FileDescriptor
+
+    /// Makes an empty set.
+    package init() throws(SystemError) {
+        descriptor = FileDescriptor(owning: try retrying(.epoll_create) { shim_epoll_create() })
+    }
+
+    /// The set's own descriptor: readable while any member is ready, so a set can be a member of another set.
+    package var raw: CInt { descriptor.raw }
+
+    /// Adds a descriptor.
+    ///
+    /// - Throws: EBADF when it is not open, EPERM when it cannot be waited on (a regular file), EEXIST when it is a member.
+    package func add(_ member: CInt, _ events: EpollEvents, key: UInt64) throws(SystemError) {
+        _ = try retrying(.epoll_ctl) {
+            shim_epoll_ctl(descriptor.raw, SHIM_EPOLL_CTL_ADD, member, events.rawValue, key)
+        }
+    }
+
+    /// Changes what a member waits for.
+    package func modify(_ member: CInt, _ events: EpollEvents, key: UInt64) throws(SystemError) {
+        _ = try retrying(.epoll_ctl) {
+            shim_epoll_ctl(descriptor.raw, SHIM_EPOLL_CTL_MOD, member, events.rawValue, key)
+        }
+    }
+
+    /// Takes a descriptor out. One that was closed has left by itself, so ENOENT and EBADF are no error here.
+    package func remove(_ member: CInt) {
+        do throws(SystemError) {
+            _ = try retrying(.epoll_ctl) { shim_epoll_ctl(descriptor.raw, SHIM_EPOLL_CTL_DEL, member, 0, 0) }
+        } catch {
+            precondition(error.code == ENOENT || error.code == EBADF, "epoll_ctl cannot remove \(member): \(error)")
+        }
+    }
+
+    /// Waits until a member is ready or the deadline has come.
+    ///
+    /// - Parameters:
+    ///   - deadline: when to give up; a past moment looks once, `.distantFuture` waits without limit.
+    ///   - limit: at most so many reports, 64 at the most; members beyond it are reported by the next call.
+    /// - Returns: the ready members in the kernel's order; empty at the deadline.
+    package func wait(until deadline: MonotonicInstant, limit: Int = 64) -> [EpollReport] {
+        do throws(SystemError) {
+            return try reports(until: deadline, limit: limit)
+        } catch {
+            preconditionFailure("epoll_wait failed: \(error). Was its descriptor closed by someone else?")
+        }
+    }
+
+    private func reports(until deadline: MonotonicInstant, limit: Int) throws(SystemError) -> [EpollReport] {
+        let number = descriptor.raw
+        return try unsafe withUnsafeTemporaryAllocation(of: shim_epoll_record.self, capacity: limit) {
+            (records) throws(SystemError) in
+            let base = records.baseAddress
+            let count = try retrying(.epoll_wait) {
+                unsafe shim_epoll_wait(number, base, CInt(limit), deadline.remainingNanoseconds)
+            }
+            return unsafe records.prefix(Int(count)).map {
+                EpollReport(key: $0.data, events: EpollEvents(rawValue: $0.events))
+            }
+        }
+    }
+}
+
+/// Waits for one descriptor.
+///
+/// - Returns: what was seen; empty at the deadline.
+package func sysPoll(_ descriptor: CInt, _ events: EpollEvents, until deadline: MonotonicInstant)
+    throws(SystemError) -> EpollEvents
+{
+    // poll(2) and epoll(7) use the same bits for the events named in EpollEvents.
+    var seen: CShort = 0
+    let wanted = CShort(truncatingIfNeeded: events.rawValue)
+    _ = try retrying(.poll) {
+        unsafe shim_ppoll(descriptor, wanted, &seen, deadline.remainingNanoseconds)
+    }
+    return EpollEvents(rawValue: UInt32(UInt16(bitPattern: seen)))
+}

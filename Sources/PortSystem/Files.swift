@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CPortShims
+package import Glibc
+
+/// What the package asks about a file.
+package struct FileStatus: Hashable, Sendable {
+    package let device: dev_t
+    package let inode: ino_t
+    package let mode: mode_t
+    package let owner: uid_t
+
+    fileprivate init(_ status: stat) {
+        device = status.st_dev
+        inode = status.st_ino
+        mode = status.st_mode
+        owner = status.st_uid
+    }
+
+    /// Whether it is a directory.
+    package var isDirectory: Bool { mode & S_IFMT == S_IFDIR }
+    /// Whether it is a regular file.
+    package var isRegular: Bool { mode & S_IFMT == S_IFREG }
+    /// Whether users other than the owner may read, write or search it.
+    package var isOpenToOthers: Bool { mode & 0o077 != 0 }
+    /// Whether two reports are of the same file.
+    package func isSameFile(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
+}
+
+/// How to open a file.
+package enum OpenMode: Sendable {
+    /// A directory, not through a symbolic link.
+    case directory
+    /// A file to read, not through a symbolic link.
+    case reading
+    /// A file to read and write, made with mode 0600 when it is not there, not through a symbolic link.
+    case creating
+
+    var flags: CInt {
+        switch self {
+        case .directory: O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+        case .reading: O_RDONLY | O_NOFOLLOW | O_NONBLOCK
+        case .creating: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK
+        }
+    }
+}
+
+/// Opens a file, close-on-exec.
+///
+/// - Parameters:
+///   - path: where; relative to `directory`, or to the working directory.
+///   - directory: an open directory.
+///   - mode: what for. A symbolic link as last part gives ELOOP.
+package func sysOpen(_ path: String, in directory: CInt = AT_FDCWD, _ mode: OpenMode) throws(SystemError)
+    -> FileDescriptor
+{
+    FileDescriptor(owning: try retrying(.open) { unsafe shim_openat(directory, path, mode.flags, 0o600) })
+}
+
+/// Makes a directory that only its owner may use.
+///
+/// - Returns: false when there is something of that name already.
+package func sysMakeDirectory(_ path: String) throws(SystemError) -> Bool {
+    do throws(SystemError) {
+        _ = try retrying(.mkdir) { unsafe mkdir(path, 0o700) }
+        return true
+    } catch {
+        if error.code == EEXIST { return false }
+        throw error
+    }
+}
+
+/// What an open file is.
+package func sysStatus(_ descriptor: CInt) throws(SystemError) -> FileStatus {
+    var status = stat()
+    _ = try retrying(.fstat) { unsafe fstat(descriptor, &status) }
+    return FileStatus(status)
+}
+
+/// What a name in a directory is, symbolic links not followed; nil when there is no such name.
+package func sysStatus(_ name: String, in directory: CInt) throws(SystemError) -> FileStatus? {
+    var status = stat()
+    do throws(SystemError) {
+        _ = try retrying(.fstat) { unsafe fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) }
+        return FileStatus(status)
+    } catch {
+        if error.code == ENOENT { return nil }
+        throw error
+    }
+}
+
+/// Takes a name out of a directory. A name that is not there is no error.
+package func sysUnlink(_ name: String, in directory: CInt) throws(SystemError) {
+    do throws(SystemError) {
+        _ = try retrying(.unlink) { unsafe unlinkat(directory, name, 0) }
+    } catch {
+        if error.code != ENOENT { throw error }
+    }
+}
+
+/// Gives a file another name in the same directory, atomically.
+///
+/// - Throws: EEXIST when the new name is taken.
+package func sysRename(_ name: String, to newName: String, in directory: CInt) throws(SystemError) {
+    _ = try retrying(.rename) { unsafe shim_rename_noreplace(directory, name, newName) }
+}
+
+/// The names in a directory, without `.` and `..`, in no particular order.
+package func sysList(_ path: String) throws(SystemError) -> [String] {
+    let descriptor = try sysOpen(path, .directory).release()
+    guard let stream = unsafe fdopendir(descriptor) else {
+        let code = errno
+        sysClose(descriptor)
+        throw SystemError(code)
+    }
+    defer { unsafe closedir(stream) }
+    var names: [String] = []
+    while let entry = unsafe readdir(stream) {
+        let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) {
+            unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        if name != "." && name != ".." { names.append(name) }
+    }
+    return names
+}
+
+/// Takes the exclusive lock of an open file; the kernel drops it when the last descriptor of that open file is closed,
+/// however its process ends.
+///
+/// - Returns: false when another open file of the same inode holds it.
+package func sysLock(_ descriptor: CInt) throws(SystemError) -> Bool {
+    do throws(SystemError) {
+        _ = try retrying(.fcntl) { shim_lock_exclusive(descriptor) }
+        return true
+    } catch {
+        if error.code == EAGAIN || error.code == EACCES { return false }
+        throw error
+    }
+}
+
+/// Whether another open file of the same inode holds the exclusive lock. Disturbs nobody.
+package func sysIsLocked(_ descriptor: CInt) throws(SystemError) -> Bool {
+    var held: CInt = 0
+    _ = try retrying(.fcntl) { unsafe shim_lock_is_held(descriptor, &held) }
+    return held != 0
+}
+
+/// Cuts or extends an open file.
+package func sysTruncate(_ descriptor: CInt, to size: Int) throws(SystemError) {
+    _ = try retrying(.write) { ftruncate(descriptor, size) }
+}

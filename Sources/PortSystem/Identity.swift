@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CPortShims
+package import Glibc
+
+/// This process's id.
+package func sysProcessID() -> pid_t { getpid() }
+
+/// The effective user of this process: the owner of files it makes, and what its peers are told.
+package func sysUserID() -> uid_t { geteuid() }
+
+/// The effective group of this process.
+package func sysGroupID() -> gid_t { getegid() }
+
+/// The kernel's id of the calling thread; the main thread's equals the process's id.
+package func sysThreadID() -> pid_t { shim_thread_id() }
+
+/// A variable of the environment; nil when it is not there or empty.
+package func sysEnvironment(_ name: String) -> String? {
+    guard let value = unsafe getenv(name), unsafe value.pointee != 0 else { return nil }
+    return unsafe String(cString: value)
+}

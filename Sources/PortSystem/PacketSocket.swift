@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// SOCK_SEQPACKET Unix sockets: connected, ordered, with packet boundaries, descriptors and the peer's identity.
+// All are non-blocking and close-on-exec from birth. A packet arrives whole or not at all.
+
+import CPortShims
+package import Glibc
+
+/// What became of a packet that was to be sent.
+package enum SendOutcome: Hashable, Sendable {
+    /// The kernel has it, whole.
+    case sent
+    /// The peer's queue is full.
+    case wouldBlock
+    /// The peer is gone.
+    case peerClosed
+}
+
+/// What a look at a socket's queue gave.
+package enum ReceiveOutcome: Sendable {
+    /// A packet: its bytes are in the buffer, its descriptors are ours.
+    case packet(byteCount: Int, descriptors: [SharedDescriptor])
+    /// A packet larger than the buffer or with more descriptors than could be received: it is lost, and closed.
+    case truncated
+    /// Nothing now.
+    case wouldBlock
+    /// The peer went while packets of ours lay unread in its queue; packets of its own may still follow.
+    case reset
+    /// The peer is gone and everything it sent has been read.
+    case peerClosed
+}
+
+/// Most descriptors that one packet carries: `SCM_MAX_FD` of the kernel.
+package var packetDescriptorLimit: Int { Int(SHIM_SCM_MAX_FD) }
+
+/// An unconnected socket.
+package func sysPacketSocket() throws(SystemError) -> FileDescriptor {
+    let type = CInt(SOCK_SEQPACKET.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue)
+    return FileDescriptor(owning: try retrying(.socket) { socket(AF_UNIX, type, 0) })
+}
+
+/// Two sockets connected to each other.
+package func sysPacketSocketPair() throws(SystemError) -> (SharedDescriptor, SharedDescriptor) {
+    let type = CInt(SOCK_SEQPACKET.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue)
+    var ends: [CInt] = [-1, -1]
+    _ = try retrying(.socketpair) { unsafe socketpair(AF_UNIX, type, 0, &ends) }
+    return (SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))
+}
+
+/// Gives a socket a path in the file system.
+package func sysBind(_ socket: CInt, path: String) throws(SystemError) {
+    _ = try unsafe withSocketAddress(path) { (address, length) throws(SystemError) in
+        try retrying(.bind) { unsafe bind(socket, address, length) }
+    }
+}
+
+/// Lets others connect.
+package func sysListen(_ socket: CInt, backlog: CInt) throws(SystemError) {
+    _ = try retrying(.listen) { listen(socket, backlog) }
+}
+
+/// Connects to a listening socket.
+///
+/// - Returns: false when the listener's backlog is full now.
+/// - Throws: ECONNREFUSED when nobody listens, ENOENT when there is no such path, EPROTOTYPE for a socket of another type.
+package func sysConnect(_ socket: CInt, path: String) throws(SystemError) -> Bool {
+    let result = try unsafe withSocketAddress(path) { (address, length) throws(SystemError) in
+        try unlessBlocked { () throws(SystemError) in
+            try retrying(.connect) { unsafe connect(socket, address, length) }
+        }
+    }
+    return result != nil
+}
+
+/// Takes one waiting connection.
+///
+/// - Returns: the connection, or nil when none waits.
+/// - Throws: EMFILE and ENFILE when there is no descriptor for it: it goes on waiting.
+package func sysAccept(_ listener: CInt) throws(SystemError) -> FileDescriptor? {
+    while true {
+        do throws(SystemError) {
+            let result = try unlessBlocked { () throws(SystemError) in try retrying(.accept) { shim_accept(listener) } }
+            guard let result else { return nil }
+            return FileDescriptor(owning: result)
+        } catch {
+            if error.code != ECONNABORTED { throw error }
+        }
+    }
+}
+
+/// Sends one packet made of two parts, with descriptors; those stay the caller's.
+///
+/// - Throws: EMSGSIZE when the packet is larger than the socket's buffer, ETOOMANYREFS when too many descriptors are under
+///   way, ENOBUFS or ENOMEM when the kernel has no memory.
+package func sysSendPacket(
+    _ socket: CInt, head: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer, descriptors: [CInt]
+) throws(SystemError) -> SendOutcome {
+    do throws(SystemError) {
+        let count = try unlessBlocked { () throws(SystemError) in
+            try retrying(.sendmsg) {
+                unsafe shim_send(
+                    socket, head.baseAddress, head.count, body.baseAddress, body.count, descriptors,
+                    CInt(descriptors.count))
+            }
+        }
+        return count == nil ? .wouldBlock : .sent
+    } catch {
+        switch error.code {
+        case EPIPE, ECONNRESET, ENOTCONN, ECONNREFUSED: return .peerClosed
+        default: throw error
+        }
+    }
+}
+
+/// Receives one packet into `buffer`.
+///
+/// - Throws: ENOBUFS or ENOMEM when the kernel has no memory.
+package func sysReceivePacket(_ socket: CInt, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError)
+    -> ReceiveOutcome
+{
+    var raw: [CInt] = []
+    var flags: CInt = 0
+    let capacity = transferCount(.recvmsg, buffer.count)
+    do throws(SystemError) {
+        let count = try unlessBlocked { () throws(SystemError) in
+            try retrying(.recvmsg) { unsafe receive(socket, buffer.baseAddress, capacity, &raw, &flags) }
+        }
+        let descriptors = raw.map { SharedDescriptor(owning: $0) }
+        guard let count else { return .wouldBlock }
+        if count == 0 && descriptors.isEmpty { return .peerClosed }
+        if flags & (SHIM_MSG_TRUNC | SHIM_MSG_CTRUNC) != 0 { return .truncated }
+        return .packet(byteCount: count, descriptors: descriptors)
+    } catch {
+        if error.code == ECONNRESET { return .reset }
+        if error.code == ENOTCONN { return .peerClosed }
+        throw error
+    }
+}
+
+private func receive(
+    _ socket: CInt, _ buffer: UnsafeMutableRawPointer?, _ capacity: Int, _ descriptors: inout [CInt],
+    _ flags: inout CInt
+) -> Int {
+    unsafe withUnsafeTemporaryAllocation(of: CInt.self, capacity: packetDescriptorLimit) { (numbers) -> Int in
+        var found: CInt = 0
+        let count = unsafe shim_receive(
+            socket, buffer, capacity, numbers.baseAddress, CInt(numbers.count), &found, &flags)
+        if found > 0 { unsafe descriptors = Array(numbers.prefix(Int(found))) }
+        return count
+    }
+}
+
+/// Who is at the other end of a connected Unix socket, as the kernel noted it when the connection was made.
+package func sysPeerCredentials(_ socket: CInt) throws(SystemError) -> (process: pid_t, user: uid_t, group: gid_t) {
+    var process: pid_t = 0
+    var user: uid_t = 0
+    var group: gid_t = 0
+    _ = try retrying(.getsockopt) { unsafe shim_peer_credentials(socket, &process, &user, &group) }
+    return (process, user, group)
+}
+
+/// Calls `body` with the address of a socket at `path`.
+private func withSocketAddress<Result>(
+    _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) throws(SystemError) -> Result
+) throws(SystemError) -> Result {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let bytes = Array(path.utf8)
+    guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { throw SystemError(ENAMETOOLONG) }
+    unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: bytes) }
+    return try unsafe withUnsafePointer(to: &address) { (pointer) throws(SystemError) -> Result in
+        try unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            (generic) throws(SystemError) -> Result in
+            try unsafe body(generic, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// The one place through which every system call of the package goes, and the one EINTR policy: a call that was
+// interrupted is made again. (close(2) is the exception: on Linux the descriptor is gone even when EINTR is reported.)
+// In debug builds a test may force results here: see `SystemCallFaults`.
+
+import Glibc
+
+/// The system calls that the package makes, named as in section 2 of the manual.
+package enum SystemCall: String, Sendable, CaseIterable {
+    case accept, bind, connect, dup, epoll_create, epoll_ctl, epoll_wait, eventfd, fcntl, fstat, getsockopt, listen
+    case mkdir, open, pipe, poll, read, readdir, recvmsg, rename, sendmsg, socket, socketpair, unlink, write
+}
+
+/// Makes a system call, again when it is interrupted.
+///
+/// - Parameters:
+///   - call: the call's name, for the fault seam.
+///   - body: makes the call; its value is -1 on failure, with the reason in `errno`.
+/// - Returns: the call's result, never -1.
+/// - Throws: the error number, except EINTR.
+@inline(never)
+func retrying<Result: FixedWidthInteger & SignedInteger>(
+    _ call: SystemCall, _ body: () -> Result
+) throws(SystemError) -> Result {
+    while true {
+        #if DEBUG
+        if let forced = SystemCallFaults.forcedError(for: call) {
+            if forced.code == EINTR { continue }
+            throw forced
+        }
+        #endif
+        let (result, code) = (body(), errno)
+        if result != -1 { return result }
+        if code != EINTR {
+            precondition(code != EFAULT, "\(call.rawValue) was given memory that is not there: a bug in this package.")
+            throw SystemError(code)
+        }
+    }
+}
+
+/// Turns EAGAIN into nil.
+///
+/// - Parameter body: makes a system call on a non-blocking descriptor.
+/// - Returns: the call's result, or nil when it would have had to wait.
+/// - Throws: every other error number.
+func unlessBlocked<Result>(_ body: () throws(SystemError) -> Result) throws(SystemError) -> Result? {
+    do throws(SystemError) {
+        return try body()
+    } catch {
+        if error.code == EAGAIN { return nil }
+        throw error
+    }
+}

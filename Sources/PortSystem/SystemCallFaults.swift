@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+#if DEBUG
+
+/// Forces results of system calls on the calling thread, so that tests reach the paths that a healthy system never takes.
+/// Only debug builds have it.
+package final class SystemCallFaults {
+    /// What happens instead of, or to, a call.
+    package enum Fault: Sendable {
+        /// The call is not made; it fails with this error number. EINTR makes the wrapper call again.
+        case fail(CInt)
+        /// The call is made with at most this many bytes.
+        case shorten(to: Int)
+    }
+
+    /// One rule: the next `times` uses of `call`, after the first `skipping`, meet `fault`.
+    package struct Rule: Sendable {
+        var call: SystemCall
+        var fault: Fault
+        var times: Int
+        var skipping: Int
+
+        /// Makes a rule.
+        package init(_ call: SystemCall, _ fault: Fault, times: Int = 1, skipping: Int = 0) {
+            self.call = call
+            self.fault = fault
+            self.times = times
+            self.skipping = skipping
+        }
+    }
+
+    private var rules: [Rule]
+    private var hits = 0
+
+    private init(_ rules: [Rule]) {
+        self.rules = rules
+    }
+
+    private static let current = ThreadLocal<SystemCallFaults>()
+
+    /// Runs `body` with `rules` in force on this thread.
+    ///
+    /// - Returns: the body's result, and how many calls met a rule.
+    package static func with<Result, Failure: Error>(
+        _ rules: [Rule], _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> (result: Result, hits: Int) {
+        let outer = current.value
+        let faults = SystemCallFaults(rules)
+        current.value = faults
+        defer { current.value = outer }
+        return (try body(), faults.hits)
+    }
+
+    static func forcedError(for call: SystemCall) -> SystemError? {
+        guard let faults = current.value,
+            case .fail(let code) = faults.take(call, where: { if case .fail = $0 { true } else { false } })
+        else { return nil }
+        return SystemError(code)
+    }
+
+    static func shortened(_ call: SystemCall, _ count: Int) -> Int {
+        guard let faults = current.value,
+            case .shorten(let limit) = faults.take(call, where: { if case .shorten = $0 { true } else { false } })
+        else { return count }
+        return min(count, limit)
+    }
+
+    private func take(_ call: SystemCall, where matches: (Fault) -> Bool) -> Fault? {
+        guard let index = rules.firstIndex(where: { $0.call == call && $0.times > 0 && matches($0.fault) }) else {
+            return nil
+        }
+        if rules[index].skipping > 0 {
+            rules[index].skipping -= 1
+            return nil
+        }
+        rules[index].times -= 1
+        hits += 1
+        return rules[index].fault
+    }
+}
+
+#endif
+
+/// The byte count that a transfer asks for, which a test may have shortened.
+func transferCount(_ call: SystemCall, _ count: Int) -> Int {
+    #if DEBUG
+    SystemCallFaults.shortened(call, count)
+    #else
+    count
+    #endif
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+
+/// An error number that the kernel gave, as in `errno(3)`.
+public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The error number, for example `EMFILE`.
+    public let code: CInt
+
+    /// Wraps an error number.
+    ///
+    /// - Parameter code: a number from `errno(3)`.
+    public init(_ code: CInt) {
+        self.code = code
+    }
+
+    /// The C library's sentence for the number, with the number itself.
+    public var description: String {
+        var buffer = [CChar](repeating: 0, count: 256)
+        _ = unsafe strerror_r(code, &buffer, buffer.count)
+        let text = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+        return "\(String(decoding: text, as: UTF8.self)) (errno \(code))"
+    }
+}
+
+extension SystemError {
+    /// True for the numbers that say that this process, or the system, has no descriptor left.
+    package var isDescriptorLimit: Bool { code == EMFILE || code == ENFILE }
+}

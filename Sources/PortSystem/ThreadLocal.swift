@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+
+/// One object per thread, released when its thread ends.
+///
+/// Instances live for ever: make them static.
+package final class ThreadLocal<Value: AnyObject>: Sendable {
+    private let key: pthread_key_t  // immutable
+    private let threadDidEnd: (@Sendable (Value) -> Void)?  // immutable
+
+    /// Makes a slot.
+    ///
+    /// - Parameter threadDidEnd: called on the ending thread with the thread's object, which is still the slot's value
+    ///   during the call and is released after it.
+    package init(threadDidEnd: (@Sendable (Value) -> Void)? = nil) {
+        var key = pthread_key_t()
+        let result = unsafe pthread_key_create(&key) { pointer in
+            guard let pointer = unsafe pointer else { return }
+            // SAFETY: the slot holds nothing but what `value`'s setter retained.
+            unsafe Unmanaged<Slot>.fromOpaque(pointer).takeUnretainedValue().threadDidEnd()
+        }
+        precondition(result == 0, "This process has no thread-local key left (pthread_key_create gave \(result)).")
+        self.key = key
+        self.threadDidEnd = threadDidEnd
+    }
+
+    /// The calling thread's object.
+    package var value: Value? {
+        get {
+            guard let pointer = unsafe pthread_getspecific(key) else { return nil }
+            // SAFETY: only the setter below fills the slot, with a Value.
+            return unsafe unsafeDowncast(
+                Unmanaged<Slot>.fromOpaque(pointer).takeUnretainedValue().value, to: Value.self)
+        }
+        set {
+            let old = unsafe pthread_getspecific(key)
+            guard let newValue else {
+                unsafe store(nil)
+                if let old = unsafe old { unsafe Unmanaged<Slot>.fromOpaque(old).release() }
+                return
+            }
+            let slot = Slot(newValue) { [self] slot in
+                // The C library has emptied the slot before it calls; the object must be found while it is told.
+                unsafe store(Unmanaged.passUnretained(slot).toOpaque())
+                threadDidEnd?(newValue)
+                value = nil
+            }
+            unsafe store(Unmanaged.passRetained(slot).toOpaque())
+            if let old = unsafe old { unsafe Unmanaged<Slot>.fromOpaque(old).release() }
+        }
+    }
+
+    private func store(_ pointer: UnsafeMutableRawPointer?) {
+        let result = unsafe pthread_setspecific(key, pointer)
+        precondition(result == 0, "A thread-local value cannot be stored (pthread_setspecific gave \(result)).")
+    }
+}
+
+/// What a thread's slot points at, retained.
+private final class Slot {
+    let value: AnyObject
+    private let end: (Slot) -> Void
+
+    init(_ value: AnyObject, end: @escaping (Slot) -> Void) {
+        self.value = value
+        self.end = end
+    }
+
+    func threadDidEnd() {
+        end(self)
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// What a sleeping thread waits on and any thread may ring: an eventfd(2), and a pipe(2) where there is none.
+// Rings coalesce: however many there were, `silence` makes the descriptor unreadable again.
+
+import CPortShims
+import Glibc
+
+/// A descriptor that any thread can make readable, and its owner can make unreadable.
+package struct WakeDescriptor: ~Copyable, Sendable {
+    /// The kernel object behind it.
+    package enum Kind: Sendable, CaseIterable {
+        case eventfd, pipe
+    }
+
+    private let reading: FileDescriptor
+    private let writing: FileDescriptor?
+
+    /// Makes an eventfd, or a pipe on a kernel that has none (ENOSYS).
+    package init() throws(SystemError) {
+        do throws(SystemError) {
+            try self.init(.eventfd)
+        } catch {
+            guard error.code == ENOSYS else { throw error }
+            try self.init(.pipe)
+        }
+    }
+
+    /// Makes one of the given kind.
+    package init(_ kind: Kind) throws(SystemError) {
+        switch kind {
+        case .eventfd:
+            reading = FileDescriptor(owning: try retrying(.eventfd) { shim_eventfd() })
+            writing = nil
+        case .pipe:
+            var ends: (CInt, CInt) = (-1, -1)
+            _ = try retrying(.pipe) {
+                unsafe withUnsafeMutableBytes(of: &ends) {
+                    unsafe shim_pipe($0.assumingMemoryBound(to: CInt.self).baseAddress)
+                }
+            }
+            reading = FileDescriptor(owning: ends.0)
+            writing = FileDescriptor(owning: ends.1)
+        }
+    }
+
+    /// Which kernel object it is.
+    package var kind: Kind {
+        switch writing {
+        case .none: .eventfd
+        case .some: .pipe
+        }
+    }
+
+    /// The descriptor to wait on: readable after `ring()` until `silence()`.
+    package var raw: CInt { reading.raw }
+
+    /// Makes the descriptor readable. A full pipe is readable already, so "would block" is success.
+    package func ring() {
+        do throws(SystemError) {
+            switch writing {
+            case .none: _ = try sysWrite(reading.raw, [1, 0, 0, 0, 0, 0, 0, 0])
+            case .some(let end): _ = try sysWrite(end.raw, [1])
+            }
+        } catch {
+            preconditionFailure("A doorbell cannot be rung: \(error). Was its descriptor closed by someone else?")
+        }
+    }
+
+    /// Makes the descriptor unreadable, whatever number of rings there were.
+    package func silence() {
+        do throws(SystemError) {
+            while let bytes = try sysRead(reading.raw, capacity: 512), bytes.count == 512 {}
+        } catch {
+            preconditionFailure("A doorbell cannot be read: \(error). Was its descriptor closed by someone else?")
+        }
+    }
+}
