@@ -128,8 +128,8 @@ package func sysReceivePacket(_ socket: CInt, into buffer: UnsafeMutableRawBuffe
         }
         let descriptors = raw.map { SharedDescriptor(owning: $0) }
         guard let count else { return .wouldBlock }
-        if count == 0 && descriptors.isEmpty { return .peerClosed }
         if flags & (SHIM_MSG_TRUNC | SHIM_MSG_CTRUNC) != 0 { return .truncated }
+        if count == 0 && descriptors.isEmpty { return .peerClosed }
         return .packet(byteCount: count, descriptors: descriptors)
     } catch {
         if error.code == ECONNRESET { return .reset }
