@@ -116,13 +116,24 @@ package func sysList(_ path: String) throws(SystemError) -> [String] {
     }
     defer { unsafe closedir(stream) }
     var names: [String] = []
-    while let entry = unsafe readdir(stream) {
-        let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) {
-            unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-        }
+    while let name = try unsafe nextName(in: stream) {
         if name != "." && name != ".." { names.append(name) }
     }
     return names
+}
+
+private func nextName(in stream: OpaquePointer) throws(SystemError) -> String? {
+    var entry: UnsafeMutablePointer<dirent>?
+    let found = try retrying(.readdir) { () -> CInt in
+        errno = 0  // readdir(3): at the end it gives no entry and leaves errno alone
+        unsafe entry = readdir(stream)
+        if unsafe entry != nil { return 1 }
+        return errno == 0 ? 0 : -1
+    }
+    guard found == 1, let entry = unsafe entry else { return nil }
+    return unsafe withUnsafeBytes(of: &entry.pointee.d_name) {
+        unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+    }
 }
 
 /// Takes the exclusive lock of an open file; the kernel drops it when the last descriptor of that open file is closed,
