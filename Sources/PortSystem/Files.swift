@@ -51,7 +51,9 @@ package enum OpenMode: Sendable {
 /// - Parameters:
 ///   - path: where; relative to `directory`, or to the working directory.
 ///   - directory: an open directory.
-///   - mode: what for. A symbolic link as last part gives ELOOP.
+///   - mode: what for.
+/// - Returns: the open file.
+/// - Throws: ELOOP when the last part is a symbolic link (ENOTDIR for a directory), ENOENT when it is not there.
 package func sysOpen(_ path: String, in directory: CInt = AT_FDCWD, _ mode: OpenMode) throws(SystemError)
     -> FileDescriptor
 {
