@@ -40,5 +40,6 @@ extension PortError: CustomStringConvertible {
         .malformedPacket: "The other side sent a packet that is not of this library's format; its connection was closed.",
         .rightNotTransferable: "A send-once right travels only as the reply right of a message to another process.",
         .systemCallFailed: "A system call failed.",
+        .noReplyRight: "The message expects no reply, or it was replied to already; reply once, to requests only.",
     ]
 }

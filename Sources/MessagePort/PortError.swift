@@ -99,12 +99,15 @@ extension PortError.Code {
     public static let rightNotTransferable = Self(19, "rightNotTransferable")
     /// The kernel refused; ``PortError/systemError`` tells why.
     public static let systemCallFailed = Self(20, "systemCallFailed")
+    /// The message expects no reply, or its reply right was taken before.
+    public static let noReplyRight = Self(21, "noReplyRight")
 
     /// Every code.
     package static let all: [Self] = [
         .invalidPort, .deadName, .peerDied, .sendTimedOut, .replyTimedOut, .replyDropped, .messageTooLarge,
         .tooManyDescriptors, .descriptorsLost, .descriptorLimit, .nameTaken, .nameUnknown, .nameEmpty, .nameTooLong,
         .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .rightNotTransferable, .systemCallFailed,
+        .noReplyRight,
     ]
 }
 
