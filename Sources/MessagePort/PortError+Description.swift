@@ -9,7 +9,9 @@ extension PortError: CustomStringConvertible {
         var text = Self.sentences[code] ?? "The port operation failed (\(code))."
         switch subject {
         case .name(let name): text += " Name: \(name.debugDescription)."
-        case .path(let path): text += " Path: \(path)."
+        case .path(let path, let reason):
+            if let reason { text += " \(reason.text)" }
+            text += " Path: \(path)."
         case .size(let size, let limit): text += " It has \(size); the limit is \(limit)."
         case .reason(let reason): text += " \(reason.text)"
         case nil: break
@@ -37,7 +39,8 @@ extension PortError: CustomStringConvertible {
         .nameHasNUL: "A port name must not contain a NUL byte.",
         .directoryUntrusted: "The directory must belong to this user and be closed to others (mode 0700).",
         .peerRefused: "The other side does not talk to this process; it must run as the same user.",
-        .malformedPacket: "The other side sent a packet that is not of this library's format; its connection was closed.",
+        .malformedPacket:
+            "The other side sent a packet that is not of this library's format; its connection was closed.",
         .rightNotTransferable: "A send-once right travels only as the reply right of a message to another process.",
         .systemCallFailed: "A system call failed.",
         .noReplyRight: "The message expects no reply, or it was replied to already; reply once, to requests only.",

@@ -37,7 +37,7 @@ public struct PortError: Error, Hashable, Sendable {
     /// The particulars that an error's sentence tells.
     package enum Subject: Hashable, Sendable {
         case name(String)
-        case path(String)
+        case path(String, StaticReason? = nil)
         case size(Int, limit: Int)
         case reason(StaticReason)
     }
