@@ -41,7 +41,6 @@ extension PortError: CustomStringConvertible {
         .peerRefused: "The other side does not talk to this process; it must run as the same user.",
         .malformedPacket:
             "The other side sent a packet that is not of this library's format; its connection was closed.",
-        .rightNotTransferable: "A send-once right travels only as the reply right of a message to another process.",
         .systemCallFailed: "A system call failed.",
         .noReplyRight: "The message expects no reply, or it was replied to already; reply once, to requests only.",
     ]

@@ -95,19 +95,17 @@ extension PortError.Code {
     public static let peerRefused = Self(17, "peerRefused")
     /// A packet on the socket is truncated, or not of this library's format.
     public static let malformedPacket = Self(18, "malformedPacket")
-    /// The message holds a right that cannot leave this process.
-    public static let rightNotTransferable = Self(19, "rightNotTransferable")
     /// The kernel refused; ``PortError/systemError`` tells why.
     public static let systemCallFailed = Self(20, "systemCallFailed")
     /// The message expects no reply, or its reply right was taken before.
-    public static let noReplyRight = Self(21, "noReplyRight")
+    public static let noReplyRight = Self(19, "noReplyRight")
 
     /// Every code.
     package static let all: [Self] = [
         .invalidPort, .deadName, .peerDied, .sendTimedOut, .replyTimedOut, .replyDropped, .messageTooLarge,
         .tooManyDescriptors, .descriptorsLost, .descriptorLimit, .nameTaken, .nameUnknown, .nameEmpty, .nameTooLong,
-        .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .rightNotTransferable, .systemCallFailed,
-        .noReplyRight,
+        .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .noReplyRight,
+        .systemCallFailed,
     ]
 }
 

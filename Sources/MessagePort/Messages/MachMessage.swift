@@ -110,6 +110,17 @@ extension MachMessage {
         return SendOnceRight(taken: target)
     }
 
+    /// Makes the receiver of this message the one who replies, once, to whoever waits at the right's port.
+    ///
+    /// - Parameter right: a right made by ``MachPort/makeSendOnceRight()``, or taken out of another message in order to hand
+    ///   its request on. It moves into the message; when the message is never delivered or never replied to, the right's
+    ///   maker is told.
+    public mutating func setReplyRight(_ right: consuming SendOnceRight) {
+        let target = right.release()
+        target.putBack()
+        replyTarget = target
+    }
+
     /// Replies to the requester that waits for this message's answer. Never waits for room in a queue of this process;
     /// to another process it waits at most `limit` for room in the connection.
     ///

@@ -52,8 +52,14 @@ extension PortCore {
     /// Gives the port an address, if it has none: a listening socket that nobody can guess.
     package func address() throws(PortError) -> PortAddress {
         if let address = state.withLock({ $0.address }) { return address }
+        return try address(in: .user())
+    }
+
+    /// Gives the port an address in a directory of the caller's choice; one that it has already stays.
+    package func address(in directory: PortDirectory) throws(PortError) -> PortAddress {
+        if let address = state.withLock({ $0.address }) { return address }
         let sockets = try openSockets()
-        let address = try sockets.listen()
+        let address = try sockets.listen(in: directory)
         let isDead = state.withLock { state in
             state.address = state.mailbox.isDead ? nil : address
             return state.mailbox.isDead

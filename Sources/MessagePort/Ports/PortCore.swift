@@ -20,6 +20,8 @@ package final class PortCore: PortDestination {
         var sockets: PortSockets?
         var address: PortAddress?
         var deathWatchers: [DeathWatcher] = []
+        /// What else ends with the port, for example its names.
+        var endings: [@Sendable () -> Void] = []
     }
 
     let state: Mutex<State>
@@ -31,6 +33,8 @@ package final class PortCore: PortDestination {
     package var isDead: Bool {
         state.withLock { $0.mailbox.isDead }
     }
+
+    var sockets: PortSockets? { state.withLock { $0.sockets } }
 
     // MARK: Sending
 
@@ -85,7 +89,7 @@ package final class PortCore: PortDestination {
     /// - Returns: whether there are sockets.
     @discardableResult
     func receiveFromSockets() -> Bool {
-        guard let sockets = state.withLock({ $0.sockets }) else { return false }
+        guard let sockets else { return false }
         sockets.receive(into: self)
         return true
     }
@@ -105,6 +109,15 @@ package final class PortCore: PortDestination {
         if isDead { watcher.tell() }
     }
 
+    /// Has something end with the port, before `die` returns. Not for callouts to a user's code.
+    package func whenDead(_ ending: @escaping @Sendable () -> Void) {
+        let isDead = state.withLock { state in
+            if !state.mailbox.isDead { state.endings.append(ending) }
+            return state.mailbox.isDead
+        }
+        if isDead { ending() }
+    }
+
     /// Ends the port: queued messages bounce, senders and receivers wake, sockets close, watchers are told.
     ///
     /// - Returns: false when it had ended before.
@@ -116,6 +129,7 @@ package final class PortCore: PortDestination {
             state.sockets = nil
             state.address = nil
             state.deathWatchers = []
+            state.endings = []
             return (old, bounced, senders)
         }
         guard let (old, bounced, senders) = remains else { return false }
@@ -125,6 +139,7 @@ package final class PortCore: PortDestination {
             source.invalidate()
         }
         old.sockets?.close()
+        for ending in old.endings { ending() }
         for sender in senders { sender.set() }
         for message in bounced { message.replyTarget?.fail(PortError(.peerDied)) }
         for watcher in old.deathWatchers { watcher.tell() }

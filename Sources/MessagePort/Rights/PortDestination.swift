@@ -23,7 +23,7 @@ package protocol PortDestination: AnyObject, Sendable {
     func watchDeath(_ watcher: DeathWatcher) throws(PortError)
 
     /// From now until `endReplies`, replies are received while `loop` runs in `mode`.
-    func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode)
+    func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError)
 
     /// Ends what `beginReplies` began; a reply to `receiver` that is still to come is dropped.
     func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver)

@@ -3,7 +3,7 @@
 //
 // The object behind a send-once right. Its receiver hears exactly once: a reply, or why none will come.
 //
-//   open ──take()──▶ taken ──deliver()/drop()──▶ used
+//   open ◀──putBack()/take()──▶ taken ──deliver()──▶ used
 //
 // `take` moves the right from the message (whose copies share this object) into the one SendOnceRight. When the last
 // message that holds an open target goes, the target's deinit tells the receiver, so a requester never waits in vain.
@@ -45,6 +45,11 @@ package final class ReplyTarget: Sendable {
     /// - Returns: false when it was taken before.
     package func take() -> Bool {
         stage.compareExchange(expected: .open, desired: .taken, ordering: .acquiringAndReleasing).exchanged
+    }
+
+    /// Puts the right back into a message.
+    package func putBack() {
+        _ = stage.compareExchange(expected: .taken, desired: .open, ordering: .acquiringAndReleasing)
     }
 
     /// Uses the right, once; the caller has taken it.

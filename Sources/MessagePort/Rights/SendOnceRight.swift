@@ -29,8 +29,8 @@ public struct SendOnceRight: ~Copyable, Sendable {
     ///   - message: the reply. It stays the caller's.
     ///   - limit: how long to wait for room in the connection, when the requester is in another process.
     /// - Throws: ``PortError/Code/deadName`` when the requester is gone, ``PortError/Code/sendTimedOut`` when there was no
-    ///   room, ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``,
-    ///   ``PortError/Code/rightNotTransferable``. The requester is then told that no reply will come.
+    ///   room, ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``. The requester is then told that no
+    ///   reply will come.
     public consuming func send(_ message: MachMessage, within limit: Duration = SendOnceRight.defaultLimit)
         throws(PortError)
     {
@@ -40,9 +40,10 @@ public struct SendOnceRight: ~Copyable, Sendable {
     /// Gives the right up without a reply: the requester is told at once.
     public consuming func drop() {}
 
-    /// Puts the right into a message, as its reply right.
-    package consuming func move(into message: inout MachMessage) {
-        message.replyTarget = target
+    /// What the right stands on, for a message that will carry it.
+    package consuming func release() -> ReplyTarget {
+        let target = target
         discard self
+        return target
     }
 }

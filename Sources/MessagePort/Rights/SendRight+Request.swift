@@ -32,7 +32,7 @@ extension SendRight {
     ) throws(PortError) -> MachMessage {
         let loop = ThreadRunLoop.current
         let slot = ReplySlot(wakes: loop)
-        destination.beginReplies(on: loop, in: mode)
+        try destination.beginReplies(on: loop, in: mode)
         defer { destination.endReplies(on: loop, in: mode, to: slot) }
         var request = message
         request.replyTarget = ReplyTarget(slot)

@@ -27,7 +27,7 @@ public struct SendRight: Hashable, Sendable {
         hasher.combine(ObjectIdentifier(destination))
     }
 
-    /// Whether the port is known to be gone. A remote port's end is known once a send or a run loop has noticed it.
+    /// Whether the port is gone. For a port of another process this asks the kernel; it is cheap, but it is a system call.
     public var isDead: Bool { destination.isDead }
 
     /// Sends a message, waiting while the port's queue is full.
@@ -39,8 +39,7 @@ public struct SendRight: Hashable, Sendable {
     ///   - message: the message. It stays the caller's; after an error it can be sent again.
     ///   - limit: how long to wait for room. Zero or less never waits, but still sends when there is room.
     /// - Throws: ``PortError/Code/deadName`` when the port is gone, ``PortError/Code/sendTimedOut`` when there was no room,
-    ///   ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``,
-    ///   ``PortError/Code/rightNotTransferable``, ``PortError/Code/peerRefused`` when the other process does not talk to
+    ///   ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``, ``PortError/Code/peerRefused`` when the other process does not talk to
     ///   this one, ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. Nothing was delivered then.
     public func send(_ message: MachMessage, within limit: Duration) throws(PortError) {
         try destination.send(message, until: .after(limit))

@@ -46,6 +46,7 @@ extension EncodedMessage {
                 descriptors.append(descriptor)
             }
         }
+        try Self.checkSize(payload.count)
     }
 
     private mutating func append(_ kind: RecordKind, _ bytes: [UInt8]) {
@@ -61,11 +62,13 @@ extension EncodedMessage {
         }
     }
 
+    private static func checkSize(_ size: Int) throws(PortError) {
+        guard size > MessageLimits.payload else { return }
+        throw PortError(.messageTooLarge, subject: .size(size, limit: MessageLimits.payload))
+    }
+
     private static func checkLimits(_ message: MachMessage) throws(PortError) {
-        let size = payloadSize(message)
-        if size > MessageLimits.payload {
-            throw PortError(.messageTooLarge, subject: .size(size, limit: MessageLimits.payload))
-        }
+        try checkSize(payloadSize(message))
         if message.components.count > MessageLimits.components {
             throw PortError(
                 .messageTooLarge, subject: .size(message.components.count, limit: MessageLimits.components))
@@ -111,7 +114,7 @@ extension EncodedMessage {
         guard rest.count >= 8, let kind = RecordKind(rawValue: rest[position]),
             rest[position + 1] == 0, rest[position + 2] == 0, rest[position + 3] == 0
         else { return nil }
-        let length = (0..<4).reduce(0) { $0 | Int(payload[position + 4 + $1]) << (8 * $1) }
+        let length = Int(payload.littleEndian(at: position + 4) as UInt32)
         guard length <= rest.count - 8 else { return nil }
         let body = rest[(position + 8)..<(position + 8 + length)]
         position += 8 + length

@@ -3,8 +3,8 @@
 //
 // Puts a connection's packets together again: decides, does nothing else.
 //
-//   idle ──message or reply, not complete──▶ begun ──continuation, complete──▶ idle
-//                                              │ abort ──▶ idle
+//   idle ──message, not complete──▶ begun ──continuation, complete──▶ idle
+//                                     │ abort ──▶ idle
 //
 // Nothing is believed that was not counted: a length is checked against the limit before anything is kept, memory grows
 // only with the bytes that arrived, and each packet that does not fit the state ends the connection.
@@ -16,11 +16,10 @@ struct PacketAssembly: Sendable {
     enum Event: Sendable {
         /// Nothing yet.
         case incomplete
-        /// A whole message, with the token under which a reply is expected (zero: none).
-        case message(EncodedMessage, token: UInt64)
-        /// The whole reply to the message with the token.
-        case reply(EncodedMessage, token: UInt64)
-        /// The message with the token will not be replied to.
+        /// A whole message. `asks`: the token under which a reply is expected, zero for none; `answers`: the token of the
+        /// message that it replies to, zero for a message to the port.
+        case message(EncodedMessage, asks: UInt64, answers: UInt64)
+        /// The message that asked with the token will not be answered.
         case replyDropped(token: UInt64)
         /// The other side does not talk to us.
         case refused(code: Int32)
@@ -47,7 +46,7 @@ struct PacketAssembly: Sendable {
     mutating func take(_ header: PacketHeader, payload: [UInt8], descriptors: [SharedDescriptor]) -> Event {
         guard Int(header.descriptorCount) == descriptors.count else { return .violation }
         switch header.kind {
-        case .message, .reply: return begin(header, payload, descriptors)
+        case .message: return begin(header, payload, descriptors)
         case .continuation: return proceed(header, payload, descriptors)
         case .abort:
             guard begun != nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
@@ -55,7 +54,7 @@ struct PacketAssembly: Sendable {
             return .incomplete
         case .replyDropped:
             guard begun == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
-            return .replyDropped(token: header.token)
+            return .replyDropped(token: header.answers)
         case .refused:
             guard payload.isEmpty, descriptors.isEmpty else { return .violation }
             return .refused(code: header.messageID)
@@ -64,7 +63,7 @@ struct PacketAssembly: Sendable {
 
     private mutating func begin(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]) -> Event {
         guard begun == nil, header.totalLength <= UInt64(MessageLimits.payload),
-            header.componentCount <= UInt32(MessageLimits.components), header.kind == .message || header.token != 0
+            header.componentCount <= UInt32(MessageLimits.components)
         else { return .violation }
         let message = EncodedMessage(
             id: header.messageID, componentCount: Int(header.componentCount), payload: payload, descriptors: descriptors)
@@ -84,8 +83,6 @@ struct PacketAssembly: Sendable {
             begun = piece
             return .incomplete
         }
-        let token = piece.header.token
-        return piece.header.kind == .message
-            ? .message(piece.message, token: token) : .reply(piece.message, token: token)
+        return .message(piece.message, asks: piece.header.asks, answers: piece.header.answers)
     }
 }
