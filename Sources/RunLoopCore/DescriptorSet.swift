@@ -70,7 +70,8 @@ final class DescriptorSet: Sendable {
     ///
     /// - Returns: the registration, and whether it is a new one: it is not when the source has watched this very open
     ///   file already.
-    func join(_ descriptor: CInt, _ source: RunLoopSource) throws(SystemError) -> (watch: DescriptorWatch, isNew: Bool) {
+    func join(_ descriptor: CInt, _ source: RunLoopSource) throws(SystemError) -> (watch: DescriptorWatch, isNew: Bool)
+    {
         let (key, isNew) = try state.withLock { (state) throws(SystemError) in
             try state.join(descriptor, source)
         }
@@ -117,15 +118,24 @@ extension DescriptorSet.Registrations {
         do throws(SystemError) {
             try kernel.set.add(descriptor, .readable, key: lastKey + 1)
         } catch {
-            guard error.code == EEXIST, let key = keys[descriptor] else { throw error }
+            guard error.code == EEXIST else { throw error }
+            guard let key = keys[descriptor] else {
+                // The kernel still has the file under a key that has ended: the number was closed and is open again.
+                try kernel.set.modify(descriptor, .readable, key: lastKey + 1)
+                return (register(descriptor, source), true)
+            }
             let isNew = entries[key]?.sources.contains(source) != true
             if isNew { entries[key]?.sources.append(source) }
             return (key, isNew)
         }
+        return (register(descriptor, source), true)
+    }
+
+    private mutating func register(_ descriptor: CInt, _ source: RunLoopSource) -> UInt64 {
         lastKey += 1
         keys[descriptor] = lastKey
         entries[lastKey] = DescriptorSet.Entry(descriptor: descriptor, sources: [source])
-        return (lastKey, true)
+        return lastKey
     }
 
     fileprivate mutating func leave(_ key: UInt64, _ source: RunLoopSource) {

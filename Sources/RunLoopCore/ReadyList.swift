@@ -23,12 +23,12 @@ struct ReadyList: Sendable {
     struct Candidate: Sendable {
         var id: ItemID
         var key: Key
-        /// The wait in which the kernel last reported its descriptor.
-        var report: UInt64?
+        /// The turn in which the kernel last reported its descriptor.
+        var report: Int?
     }
 
     private var heap = IndexedHeap<Key>()
-    private var reports: [ItemID: UInt64] = [:]
+    private var reports: [ItemID: Int] = [:]
     private var performed: Set<ItemID> = []
     private var pass: UInt64 = 0
     private var lastStamp: UInt64 = 0
@@ -48,7 +48,7 @@ struct ReadyList: Sendable {
     }
 
     /// Puts a source on the list because the kernel reported its descriptor.
-    mutating func insert(_ id: ItemID, order: Int, report: UInt64) {
+    mutating func insert(_ id: ItemID, order: Int, report: Int) {
         insert(id, order: order)
         reports[id] = report
     }

@@ -23,11 +23,14 @@ extension RunLoopSource {
 
     /// Says that a port-based source's check may have become true: each loop that it is in looks before it sleeps, and is
     /// woken when it sleeps already. Rings coalesce until a loop looks. Traps for a custom source.
+    ///
+    /// Ring after the change that the check shall see. The check reads under a lock that the change was made under, or
+    /// with sequentially consistent atomics.
     public func ring() {
         if !isPortBased {
             fatalError("A custom source has no doorbell. Use signal() when it has work.")
         }
-        if isRung.exchange(true, ordering: .acquiringAndReleasing) { return }
+        if isRung.exchange(true, ordering: .sequentiallyConsistent) { return }
         for loop in state.withLock({ $0.homes.loops }) { loop.noteRing(of: self) }
     }
 

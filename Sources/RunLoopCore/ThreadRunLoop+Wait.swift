@@ -27,6 +27,7 @@ extension ThreadRunLoop {
 
     /// Waits for the next event of a run.
     func waitForEvent(_ run: inout LoopRun, polls: Bool, while condition: () -> Bool) -> LoopEvent {
+        countTurn()
         isAsleep.store(true, ordering: .releasing)
         defer { isAsleep.store(false, ordering: .releasing) }
         // From here on whoever has work for the loop rings; then the loop looks.
@@ -76,7 +77,7 @@ extension ThreadRunLoop {
             guard let (candidate, source, watch) = found else { return nil }
             // First the mark goes, then the check is asked: a ring after the check puts the source back on the list.
             source.isRung.store(false, ordering: .sequentiallyConsistent)
-            guard source.isReady(candidate, watch, wait: kernelWaitCount) else { continue }
+            guard source.isReady(candidate, watch, turn: turnCount) else { continue }
             let isMember = state.withLock { state in
                 guard state.modes[run.mode].source(candidate.id) != nil else { return false }
                 state.modes[run.mode].ready.putBack(candidate)
@@ -94,7 +95,7 @@ extension ThreadRunLoop {
         if let set = state.withLock({ $0.modes[run.mode].descriptors }) {
             countWait()
             let sources = set.wait(until: deadline)
-            let report = UInt64(kernelWaitCount)
+            let report = turnCount
             state.withLock { state in
                 for source in sources where state.modes[run.mode].members[source.id] != nil {
                     state.modes[run.mode].ready.insert(source.id, order: source.order, report: report)
@@ -120,11 +121,11 @@ extension ThreadRunLoop {
 
 extension RunLoopSource {
     /// Whether the source is ready: its check says so, or the kernel says so of its descriptor, now and not some turns ago.
-    func isReady(_ candidate: ReadyList.Candidate, _ watch: DescriptorWatch?, wait: Int) -> Bool {
+    func isReady(_ candidate: ReadyList.Candidate, _ watch: DescriptorWatch?, turn: Int) -> Bool {
         guard let readiness else { return false }
         if readiness() { return true }
         guard let report = candidate.report, let watch else { return false }
-        if report == UInt64(wait) { return true }
+        if report == turn { return true }
         do throws(SystemError) {
             return !(try sysPoll(watch.descriptor, .readable, until: .distantPast)).isEmpty
         } catch {

@@ -22,6 +22,7 @@ public final class ThreadRunLoop: Sendable {
     let doorbell = RunLoopDoorbell()
     let isAsleep = Atomic<Bool>(false)  // written by the loop's thread
     private let waits = Atomic<Int>(0)  // written by the loop's thread
+    private let turns = Atomic<Int>(0)  // written by the loop's thread
     private let callouts = Atomic<Int>(0)  // written by the loop's thread
 
     private init() {}
@@ -53,7 +54,8 @@ public final class ThreadRunLoop: Sendable {
     public func preconditionOnLoop(_ what: @autoclosure () -> String = "This") {
         if isCurrent { return }
         fatalError(
-            "\(what()) is allowed on the thread of its run loop only. Post a block with `perform` to get to that thread.")
+            "\(what()) is allowed on the thread of its run loop only. Post a block with `perform` to get to that thread."
+        )
     }
 
     /// How often the loop has waited in the kernel, zero-time looks included.
@@ -61,6 +63,13 @@ public final class ThreadRunLoop: Sendable {
 
     /// How many callouts the loop has made.
     package var calloutCount: Int { callouts.load(ordering: .relaxed) }
+
+    /// How many turns the loop has made.
+    package var turnCount: Int { turns.load(ordering: .relaxed) }
+
+    func countTurn() {
+        turns.store(turns.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+    }
 
     func countWait() {
         waits.store(waits.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
