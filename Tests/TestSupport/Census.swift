@@ -17,6 +17,12 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
     let threadNames: [String]
     let warmUp: (@Sendable () throws -> Void)?
 
+    /// A census of what `census(threadNames:warmingUp:)` says.
+    package init(threadNames: [String] = [], warmingUp warmUp: (@Sendable () throws -> Void)? = nil) {
+        self.threadNames = threadNames
+        self.warmUp = warmUp
+    }
+
     package var isRecursive: Bool { true }
 
     package func scopeProvider(for test: Test, testCase: Test.Case?) -> Census? {
@@ -45,8 +51,9 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
         try result.get()
     }
 
-    private func counting(
-        _ sourceLocation: SourceLocation, _ function: @Sendable () async throws -> Void
+    /// Runs `function` and records an issue when it leaves something behind. Does not wait for a turn.
+    package func counting(
+        _ sourceLocation: SourceLocation = #_sourceLocation, _ function: @Sendable () async throws -> Void
     ) async throws {
         await Pools.start()
         try warmUp?()
@@ -75,17 +82,18 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
 
 extension Trait where Self == Census {
     /// Tests run one at a time, and none leaves behind a descriptor, a thread, a child process or a scratch directory.
-    package static var census: Self { Census(threadNames: [], warmUp: nil) }
+    package static var census: Self { Census() }
 
     /// The same, for tests of things that need more.
     ///
     /// - Parameters:
     ///   - threadNames: beginnings of the kernel names of threads that the tested library starts itself.
     ///   - warmUp: makes what the process keeps for ever; runs before each count, so it must bear repetition.
+    /// - Returns: the trait.
     package static func census(
         threadNames: [String] = [], warmingUp warmUp: (@Sendable () throws -> Void)? = nil
     ) -> Self {
-        Census(threadNames: threadNames, warmUp: warmUp)
+        Census(threadNames: threadNames, warmingUp: warmUp)
     }
 }
 

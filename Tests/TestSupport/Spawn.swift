@@ -17,12 +17,22 @@ func spawn(
     for (number, descriptor) in standard.enumerated() {
         posix_spawn_file_actions_adddup2(&actions, descriptor, CInt(number))
     }
+    // A pool's threads, from which tests run, block signals; a child would inherit that.
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    posix_spawnattr_setsigmask(&attributes, &signals)
+    sigaddset(&signals, SIGPIPE)
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    posix_spawnattr_setflags(&attributes, CShort(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
     // The C library's own way to change the directory is hidden from Swift; env(1) becomes the program.
     let command = workingDirectory.map { ["/usr/bin/env", "-C", $0, program] } ?? [program]
     var process: pid_t = 0
     let result = withCStrings(command + arguments) { arguments in
         withCStrings(variables.map { "\($0.key)=\($0.value)" }) { environment in
-            posix_spawn(&process, command[0], &actions, nil, arguments, environment)
+            posix_spawn(&process, command[0], &actions, &attributes, arguments, environment)
         }
     }
     guard result == 0 else { throw SystemError(result) }
