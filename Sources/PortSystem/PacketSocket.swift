@@ -176,3 +176,45 @@ private func withSocketAddress<Result>(
         }
     }
 }
+
+/// Which way of a connection ends.
+package enum ShutDown: Sendable {
+    /// Both: the peer sees the end at once, whoever else still holds the descriptor.
+    case both
+    /// What the peer sends fails from now on; what we send still arrives.
+    case receiving
+}
+
+/// Ends a connection in one or both directions.
+package func sysShutDown(_ socket: CInt, _ way: ShutDown = .both) {
+    do throws(SystemError) {
+        _ = try retrying(.shutdown) { shutdown(socket, CInt(way == .both ? SHUT_RDWR : SHUT_RD)) }
+    } catch {
+        precondition(error.code == ENOTCONN, "shutdown of descriptor \(socket) failed: \(error)")
+    }
+}
+
+/// Sends one packet made of two parts, as above.
+package func sysSendPacket(_ socket: CInt, head: [UInt8], body: ArraySlice<UInt8>, descriptors: [SharedDescriptor])
+    throws(SystemError) -> SendOutcome
+{
+    let numbers = descriptors.map(\.rawValue)
+    // SAFETY: both pointers live as long as the closures run. The descriptors live until the call is over.
+    defer { withExtendedLifetime(descriptors) {} }
+    return try unsafe head.withUnsafeBytes { (head) throws(SystemError) in
+        try unsafe body.withUnsafeBytes { (body) throws(SystemError) in
+            try unsafe sysSendPacket(socket, head: head, body: body, descriptors: numbers)
+        }
+    }
+}
+
+/// Receives one packet of at most `limit` bytes.
+///
+/// - Returns: what came, and a packet's bytes.
+package func sysReceivePacket(_ socket: CInt, limit: Int) throws(SystemError) -> (ReceiveOutcome, [UInt8]) {
+    try unsafe withUnsafeTemporaryAllocation(byteCount: limit, alignment: 16) { (buffer) throws(SystemError) in
+        let outcome = try unsafe sysReceivePacket(socket, into: buffer)
+        guard case .packet(let count, _) = outcome else { return (outcome, []) }
+        return unsafe (outcome, Array(buffer.prefix(count)))
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// Every callout leaves through one of these functions, so that a stack shows what kind of callout runs (S9). The names
+// are those of CFRunLoop without the underscores. Each counts its callout after it, which also keeps its frame: nothing
+// here can become a jump.
+
+extension ThreadRunLoop {
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    @inline(never)
+    func RUNLOOP_IS_CALLING_OUT_TO_AN_OBSERVER_CALLBACK_FUNCTION(
+        _ observer: RunLoopObserver, _ activity: RunLoopActivity
+    ) {
+        observer.handler(observer, activity)
+        countCallout()
+    }
+
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    @inline(never)
+    func RUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION(_ timer: RunLoopTimer) {
+        timer.handler(timer)
+        countCallout()
+    }
+
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    @inline(never)
+    func RUNLOOP_IS_CALLING_OUT_TO_A_BLOCK(_ block: @Sendable () -> Void) {
+        block()
+        countCallout()
+    }
+
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    @inline(never)
+    func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(_ source: RunLoopSource) {
+        source.performRoutine()
+        countCallout()
+    }
+
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    @inline(never)
+    func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(_ source: RunLoopSource) {
+        source.performRoutine()
+        countCallout()
+    }
+}

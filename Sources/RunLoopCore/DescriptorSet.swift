@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// The descriptors that a mode waits for, with the loop's doorbell among them: one epoll set.
+//
+// Several sources may watch one descriptor; the kernel knows it once, under a key that is never used again. A report
+// under a key that is not known any more is stale and dropped. When the same stale key comes twice, its descriptor was
+// closed while a duplicate of it lives on, and the kernel cannot be told to forget it: then the set is made anew.
+
+import Glibc
+import PortSystem
+import Synchronization
+
+/// The registration of a source's descriptor in a mode's set.
+struct DescriptorWatch: Sendable {
+    var set: DescriptorSet
+    var key: UInt64
+    var descriptor: CInt
+
+    func end(for source: RunLoopSource) {
+        set.leave(key, source)
+    }
+}
+
+/// The descriptors that a mode waits for.
+///
+/// Thread safety: any thread may join and leave; only the loop's thread waits. The lock is the last that a thread takes.
+final class DescriptorSet: Sendable {
+    /// The kernel's set: replaced as a whole, and kept by a wait that is under way.
+    fileprivate final class Kernel: Sendable {
+        let set: EpollSet  // immutable
+
+        init() throws(SystemError) {
+            set = try EpollSet()
+        }
+    }
+
+    fileprivate struct Entry {
+        var descriptor: CInt
+        var sources: [RunLoopSource]
+    }
+
+    fileprivate struct Registrations {
+        var kernel: Kernel
+        var entries: [UInt64: Entry] = [:]
+        /// The key under which the kernel knows a descriptor's number.
+        var keys: [CInt: UInt64] = [:]
+        var lastKey: UInt64 = 0
+        var lastStaleKey: UInt64?
+    }
+
+    private static let bellKey: UInt64 = 0
+
+    private let bell: RunLoopDoorbell.Bell  // immutable
+    private let state: Mutex<Registrations>
+
+    /// Makes a set that holds the doorbell alone.
+    init(bell: RunLoopDoorbell.Bell) throws(SystemError) {
+        self.bell = bell
+        state = Mutex(Registrations(kernel: try Self.makeKernel(bell)))
+    }
+
+    private static func makeKernel(_ bell: RunLoopDoorbell.Bell) throws(SystemError) -> Kernel {
+        let kernel = try Kernel()
+        try kernel.set.add(bell.descriptor.raw, .readable, key: bellKey)
+        return kernel
+    }
+
+    /// Registers a source's descriptor.
+    ///
+    /// - Returns: the registration, and whether it is a new one: it is not when the source has watched this very open
+    ///   file already.
+    func join(_ descriptor: CInt, _ source: RunLoopSource) throws(SystemError) -> (watch: DescriptorWatch, isNew: Bool)
+    {
+        let (key, isNew) = try state.withLock { (state) throws(SystemError) in
+            try state.join(descriptor, source)
+        }
+        return (DescriptorWatch(set: self, key: key, descriptor: descriptor), isNew)
+    }
+
+    /// Ends a registration; the kernel forgets the descriptor with its last source.
+    func leave(_ key: UInt64, _ source: RunLoopSource) {
+        state.withLock { $0.leave(key, source) }
+    }
+
+    /// Waits until a descriptor is ready, the doorbell is rung or the deadline has come.
+    ///
+    /// - Returns: the sources whose descriptors are ready.
+    func wait(until deadline: MonotonicInstant) -> [RunLoopSource] {
+        let kernel = state.withLock { $0.kernel }
+        var ready: [RunLoopSource] = []
+        for report in kernel.set.wait(until: deadline) {
+            if report.key == Self.bellKey {
+                bell.descriptor.silence()
+                continue
+            }
+            let (sources, mustRenew) = state.withLock { $0.sources(of: report.key) }
+            ready += sources
+            if mustRenew { renew() }
+        }
+        return ready
+    }
+
+    private func renew() {
+        do throws(SystemError) {
+            let kernel = try Self.makeKernel(bell)
+            state.withLock { $0.replace(with: kernel) }
+        } catch {
+            fatalError(
+                "A descriptor was closed while a run loop source watched it, and the loop cannot recover: \(error). "
+                    + "Invalidate the source before you close its descriptor.")
+        }
+    }
+}
+
+extension DescriptorSet.Registrations {
+    fileprivate mutating func join(_ descriptor: CInt, _ source: RunLoopSource) throws(SystemError) -> (UInt64, Bool) {
+        do throws(SystemError) {
+            try kernel.set.add(descriptor, .readable, key: lastKey + 1)
+        } catch {
+            guard error.code == EEXIST else { throw error }
+            guard let key = keys[descriptor] else {
+                // The kernel still has the file under a key that has ended: the number was closed and is open again.
+                try kernel.set.modify(descriptor, .readable, key: lastKey + 1)
+                return (register(descriptor, source), true)
+            }
+            let isNew = entries[key]?.sources.contains(source) != true
+            if isNew { entries[key]?.sources.append(source) }
+            return (key, isNew)
+        }
+        return (register(descriptor, source), true)
+    }
+
+    private mutating func register(_ descriptor: CInt, _ source: RunLoopSource) -> UInt64 {
+        lastKey += 1
+        keys[descriptor] = lastKey
+        entries[lastKey] = DescriptorSet.Entry(descriptor: descriptor, sources: [source])
+        return lastKey
+    }
+
+    fileprivate mutating func leave(_ key: UInt64, _ source: RunLoopSource) {
+        guard var entry = entries[key] else { return }
+        entry.sources.removeAll { $0 == source }
+        entries[key] = entry.sources.isEmpty ? nil : entry
+        // A number that was closed and opened again belongs to a later registration.
+        guard entry.sources.isEmpty, keys[entry.descriptor] == key else { return }
+        keys[entry.descriptor] = nil
+        kernel.set.remove(entry.descriptor)
+    }
+
+    fileprivate mutating func sources(of key: UInt64) -> ([RunLoopSource], mustRenew: Bool) {
+        if let entry = entries[key] { return (entry.sources, false) }
+        defer { lastStaleKey = key }
+        return ([], lastStaleKey == key)
+    }
+
+    /// Moves every registration to a new kernel set; those whose descriptor is closed never report again.
+    fileprivate mutating func replace(with fresh: DescriptorSet.Kernel) {
+        for (descriptor, key) in keys {
+            do throws(SystemError) {
+                try fresh.set.add(descriptor, .readable, key: key)
+            } catch {
+                keys[descriptor] = nil
+            }
+        }
+        kernel = fresh
+        lastStaleKey = nil
+    }
+}

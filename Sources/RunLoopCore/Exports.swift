@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// Clients need `MonotonicInstant`, `SystemError` and `SharedDescriptor`; all else in PortSystem has package access.
+@_exported public import PortSystem

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// A binary heap of items, smallest key first, that knows where each item is: adding, removing and changing the key of
+/// any item cost O(log n), looking at the first costs O(1).
+struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
+    struct Entry: Sendable {
+        var id: ItemID
+        var key: Key
+    }
+
+    private var entries: [Entry] = []
+    private var positions: [ItemID: Int] = [:]
+
+    var isEmpty: Bool { entries.isEmpty }
+    var count: Int { entries.count }
+    var first: Entry? { entries.first }
+
+    func contains(_ id: ItemID) -> Bool {
+        positions[id] != nil
+    }
+
+    func key(of id: ItemID) -> Key? {
+        positions[id].map { entries[$0].key }
+    }
+
+    /// Puts an item in, or gives it another key.
+    mutating func set(_ id: ItemID, _ key: Key) {
+        if let position = positions[id] {
+            entries[position].key = key
+            restoreOrder(around: position)
+        } else {
+            positions[id] = entries.count
+            entries.append(Entry(id: id, key: key))
+            moveUp(from: entries.count - 1)
+        }
+    }
+
+    /// Takes an item out.
+    ///
+    /// - Returns: its key, nil when it was not there.
+    @discardableResult
+    mutating func remove(_ id: ItemID) -> Key? {
+        guard let position = positions.removeValue(forKey: id) else { return nil }
+        let key = entries[position].key
+        let last = entries.removeLast()
+        if position < entries.count {
+            entries[position] = last
+            positions[last.id] = position
+            restoreOrder(around: position)
+        }
+        return key
+    }
+
+    /// Takes the item with the smallest key out.
+    mutating func removeFirst() -> Entry? {
+        guard let entry = entries.first else { return nil }
+        remove(entry.id)
+        return entry
+    }
+
+    /// The items whose key is not greater than `limit`, in no particular order, in time proportional to their number.
+    func entries(notAfter limit: Key) -> [Entry] {
+        var found: [Entry] = []
+        var unseen = [0]
+        while let position = unseen.popLast() {
+            guard position < entries.count, entries[position].key <= limit else { continue }
+            found.append(entries[position])
+            unseen += [2 * position + 1, 2 * position + 2]
+        }
+        return found
+    }
+
+    private mutating func restoreOrder(around position: Int) {
+        if moveUp(from: position) == position { moveDown(from: position) }
+    }
+
+    @discardableResult
+    private mutating func moveUp(from start: Int) -> Int {
+        var position = start
+        while position > 0, entries[position].key < entries[(position - 1) / 2].key {
+            exchange(position, (position - 1) / 2)
+            position = (position - 1) / 2
+        }
+        return position
+    }
+
+    private mutating func moveDown(from start: Int) {
+        var position = start
+        while true {
+            var child = 2 * position + 1
+            if child + 1 < entries.count, entries[child + 1].key < entries[child].key { child += 1 }
+            guard child < entries.count, entries[child].key < entries[position].key else { return }
+            exchange(position, child)
+            position = child
+        }
+    }
+
+    private mutating func exchange(_ one: Int, _ other: Int) {
+        entries.swapAt(one, other)
+        positions[entries[one].id] = one
+        positions[entries[other].id] = other
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// The version-1 sources of a mode that may be ready: those that rang, and those whose descriptor the kernel reported.
+//
+// A loop performs one of them per turn: the lowest `order`, then the one that has waited longest. So that a busy source
+// cannot keep the others waiting, the list is served in passes: a source that was performed in this pass comes back in
+// the next one, which begins when every other ready source has had its turn.
+
+/// The version-1 sources of a mode that may be ready, in the order in which they are to be looked at.
+struct ReadyList: Sendable {
+    struct Key: Comparable, Sendable {
+        var pass: UInt64
+        var order: Int
+        var stamp: UInt64
+
+        static func < (left: Key, right: Key) -> Bool {
+            (left.pass, left.order, left.stamp) < (right.pass, right.order, right.stamp)
+        }
+    }
+
+    /// A source that is to be asked whether it is ready.
+    struct Candidate: Sendable {
+        var id: ItemID
+        var key: Key
+        /// The turn in which the kernel last reported its descriptor.
+        var report: Int?
+    }
+
+    private var heap = IndexedHeap<Key>()
+    private var reports: [ItemID: Int] = [:]
+    private var performed: Set<ItemID> = []
+    private var pass: UInt64 = 0
+    private var lastStamp: UInt64 = 0
+
+    var isEmpty: Bool { heap.isEmpty }
+    var count: Int { heap.count }
+
+    func contains(_ id: ItemID) -> Bool {
+        heap.contains(id)
+    }
+
+    /// Puts a source on the list; one that is there keeps its place.
+    mutating func insert(_ id: ItemID, order: Int) {
+        if heap.contains(id) { return }
+        lastStamp += 1
+        heap.set(id, Key(pass: performed.contains(id) ? pass + 1 : pass, order: order, stamp: lastStamp))
+    }
+
+    /// Puts a source on the list because the kernel reported its descriptor.
+    mutating func insert(_ id: ItemID, order: Int, report: Int) {
+        insert(id, order: order)
+        reports[id] = report
+    }
+
+    /// Takes the first source off the list, to ask it whether it is ready.
+    mutating func takeFirst() -> Candidate? {
+        guard let entry = heap.removeFirst() else { return nil }
+        return Candidate(id: entry.id, key: entry.key, report: reports.removeValue(forKey: entry.id))
+    }
+
+    /// Puts a source that was found ready back to its place.
+    mutating func putBack(_ candidate: Candidate) {
+        heap.set(candidate.id, candidate.key)
+        if let report = candidate.report { reports[candidate.id] = report }
+    }
+
+    /// Takes a source off the list to perform it.
+    ///
+    /// - Returns: false when it is no longer there.
+    mutating func takeForPerform(_ id: ItemID) -> Bool {
+        guard let key = heap.remove(id) else { return false }
+        reports[id] = nil
+        if key.pass != pass {
+            pass = key.pass
+            performed.removeAll(keepingCapacity: true)
+        }
+        performed.insert(id)
+        return true
+    }
+
+    /// Forgets a source.
+    mutating func remove(_ id: ItemID) {
+        heap.remove(id)
+        reports[id] = nil
+        performed.remove(id)
+    }
+}

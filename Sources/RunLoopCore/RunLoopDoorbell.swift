@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// How a loop sleeps and is woken without a lost wake-up and without a needless system call.
+//
+//   deaf       the loop does not run, or handles an event: it looks at everything before it sleeps, so nobody need ring
+//   listening  steps 2 to 6 of a turn: a wake-up is remembered and the turn does not sleep
+//   sleeping   the loop is about to wait in the kernel, or does: whoever has work for it writes the descriptor
+//   rung       it was woken
+//
+// Whoever has work first puts it into the loop's state, under its lock, and then calls `endSleep`. The loop first
+// publishes `sleeping` and then looks at its state, under the lock. One of the two sees the other.
+
+import PortSystem
+import Synchronization
+
+/// A loop's phase, and the descriptor that ends its sleep.
+final class RunLoopDoorbell: Sendable {
+    enum Phase: UInt8, AtomicRepresentable {
+        case deaf, listening, sleeping, rung
+    }
+
+    /// The kernel object, shared with those who are about to ring it while the loop ends.
+    final class Bell: Sendable {
+        let descriptor: WakeDescriptor  // immutable
+
+        init() throws(SystemError) {
+            descriptor = try WakeDescriptor()
+        }
+    }
+
+    private let phase = Atomic<Phase>(.deaf)
+    private let madeBell = Mutex<Bell?>(nil)
+
+    /// The kernel object, made when it is first needed.
+    ///
+    /// - Throws: EMFILE, ENFILE when there is no descriptor left.
+    func bell() throws(SystemError) -> Bell {
+        try madeBell.withLock { (bell) throws(SystemError) in
+            if let bell { return bell }
+            let made = try Bell()
+            bell = made
+            return made
+        }
+    }
+
+    /// Remembers wake-ups from now on: a turn begins.
+    func listen() {
+        phase.store(.listening, ordering: .sequentiallyConsistent)
+    }
+
+    /// Announces a sleep.
+    ///
+    /// - Returns: false when a wake-up has come since `listen()`.
+    func willSleep() -> Bool {
+        phase.compareExchange(expected: .listening, desired: .sleeping, ordering: .sequentiallyConsistent).exchanged
+    }
+
+    /// Whether the sleep that was announced has been ended.
+    var isRung: Bool { phase.load(ordering: .sequentiallyConsistent) == .rung }
+
+    /// Ignores wake-ups from now on: the loop is awake, and handles.
+    func didWake() {
+        phase.store(.deaf, ordering: .sequentiallyConsistent)
+    }
+
+    /// A nested run begins.
+    ///
+    /// - Returns: what `endNesting` needs.
+    func beginNesting() -> Phase {
+        phase.load(ordering: .sequentiallyConsistent)
+    }
+
+    /// A nested run has ended. A wake-up that it did not use goes to the run below, when that listened.
+    func endNesting(_ outer: Phase) {
+        switch outer {
+        case .deaf: phase.store(.deaf, ordering: .sequentiallyConsistent)
+        case .rung: phase.store(.rung, ordering: .sequentiallyConsistent)
+        case .listening, .sleeping:
+            _ = phase.compareExchange(expected: .deaf, desired: .listening, ordering: .sequentiallyConsistent)
+        }
+    }
+
+    /// Wakes the loop: now when it sleeps; otherwise the turn that it is in does not sleep.
+    func wakeUp() {
+        if phase.compareExchange(expected: .listening, desired: .rung, ordering: .sequentiallyConsistent).original
+            == .sleeping
+        {
+            endSleep()
+        }
+    }
+
+    /// Ends the loop's sleep; does nothing when it does not sleep, because it will see what has been put into its state.
+    func endSleep() {
+        if phase.load(ordering: .sequentiallyConsistent) == .sleeping,
+            phase.compareExchange(expected: .sleeping, desired: .rung, ordering: .sequentiallyConsistent).exchanged
+        {
+            madeBell.withLock { $0 }?.descriptor.ring()
+        }
+    }
+}

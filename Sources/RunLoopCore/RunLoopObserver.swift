@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Synchronization
+
+/// Is called at chosen places of a loop's runs.
+///
+/// - Important: Thread safety: any thread. The handler is called on the loop's thread.
+public final class RunLoopObserver: Sendable {
+    /// What an observer is called with.
+    public typealias Handler = @Sendable (RunLoopObserver, RunLoopActivity) -> Void
+
+    struct State: Sendable {
+        var homes = ItemHomes()
+    }
+
+    let id = ItemID()
+    let handler: Handler
+    let state = Mutex(State())  // comes before the loop's lock
+
+    /// The activities that it observes.
+    public let activities: RunLoopActivity
+    /// Whether it stays after its first call.
+    public let repeats: Bool
+    /// Observers of one activity are called lowest first, equal ones in the order in which they were added.
+    public let order: Int
+
+    /// Makes an observer, to be added to a loop.
+    ///
+    /// An observer whose handler is under way is passed over by runs inside of that handler.
+    ///
+    /// - Parameters:
+    ///   - activities: when to be called.
+    ///   - repeats: false to be called once, and to be invalid after it.
+    ///   - order: lower ones are called first.
+    ///   - handler: what to call, with the observer and the one activity.
+    public init(activities: RunLoopActivity, repeats: Bool = true, order: Int = 0, _ handler: @escaping Handler) {
+        self.activities = activities
+        self.repeats = repeats
+        self.order = order
+        self.handler = handler
+    }
+
+    /// Whether it may still be called.
+    public var isValid: Bool { state.withLock { $0.homes.isValid } }
+
+    /// Takes the observer out of everything, for ever. A call that is under way goes on.
+    public func invalidate() {
+        for loop in state.withLock({ $0.homes.invalidate() }) ?? [] {
+            _ = loop.takeOut(id, from: nil)
+        }
+    }
+
+    func add(to loop: ThreadRunLoop, _ mode: RunLoopMode) {
+        state.withLock { _ = $0.homes.add(.observer(self), to: loop, mode) }
+    }
+
+    func remove(from loop: ThreadRunLoop, _ mode: RunLoopMode) {
+        state.withLock { _ = $0.homes.remove(id, from: loop, mode) }
+    }
+}
+
+extension RunLoopObserver: Hashable {
+    /// Whether both are the same observer.
+    public static func == (left: RunLoopObserver, right: RunLoopObserver) -> Bool {
+        left === right
+    }
+
+    /// Hashes the observer's identity.
+    ///
+    /// - Parameter hasher: takes the identity.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(ObjectIdentifier(self))
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+public import PortSystem
+import Synchronization
+
+extension RunLoopSource {
+    /// Sets, replaces or clears the descriptor of a port-based source, also while the source is in loops.
+    ///
+    /// The source is ready when its check says so or the descriptor is readable, at its end or in error. The loop never
+    /// reads the descriptor. The caller keeps it open until it is replaced or the source is invalid. An invalid source
+    /// watches nothing. Traps for a custom source.
+    ///
+    /// - Parameter descriptor: an open descriptor, which stays the caller's; nil for none.
+    /// - Throws: `EBADF` when it is not open, `EPERM` when it cannot be waited for (a regular file), `EMFILE`, `ENFILE`,
+    ///   `ENOSPC` or `ENOMEM` when the kernel has nothing left. Then everything is as it was.
+    public func watch(_ descriptor: CInt?) throws(SystemError) {
+        if !isPortBased {
+            fatalError("A custom source cannot watch a descriptor. Make a port-based source for it.")
+        }
+        try state.withLock { (state) throws(SystemError) in
+            guard state.homes.isValid else { return }
+            if let descriptor {
+                if state.homes.loops.isEmpty {
+                    // Nobody to try it on: a set of its own says whether it can be waited for.
+                    try EpollSet().add(descriptor, .readable, key: 0)
+                }
+                try watch(descriptor, in: state.homes.loops)
+            } else {
+                for loop in state.homes.loops {
+                    for watch in loop.exchangeWatches(of: self, [:]) { watch.end(for: self) }
+                }
+            }
+            state.descriptor = descriptor
+        }
+    }
+
+    /// Registers a descriptor with every mode of the loops in which the source is, in place of what was there. The caller
+    /// holds the source's lock, so the source neither enters nor leaves a mode by its own doing.
+    func watch(_ descriptor: CInt, in loops: [ThreadRunLoop]) throws(SystemError) {
+        var begun: [DescriptorWatch] = []
+        var replaced: [DescriptorWatch] = []
+        var fresh: [(loop: ThreadRunLoop, watches: [Int: DescriptorWatch])] = []
+        do throws(SystemError) {
+            for loop in loops {
+                var watches: [Int: DescriptorWatch] = [:]
+                for mode in loop.modeIndices(of: self) {
+                    let (watch, isNew) = try loop.descriptorSet(of: mode).join(descriptor, self)
+                    if isNew { begun.append(watch) }
+                    watches[mode] = watch
+                }
+                fresh.append((loop, watches))
+            }
+        } catch {
+            for watch in begun { watch.end(for: self) }
+            throw error
+        }
+        for (loop, watches) in fresh { replaced += loop.exchangeWatches(of: self, watches) }
+        for watch in replaced { watch.end(for: self) }
+    }
+}
+
+extension ThreadRunLoop {
+    func modeIndices(of source: RunLoopSource) -> [Int] {
+        state.withLock { state in state.modes.indices.filter { state.modes[$0].members[source.id] != nil } }
+    }
+
+    /// The kernel's set of a mode, made with the first descriptor.
+    func descriptorSet(of mode: Int) throws(SystemError) -> DescriptorSet {
+        if let set = state.withLock({ $0.modes[mode].descriptors }) { return set }
+        let made = try DescriptorSet(bell: try doorbell.bell())
+        let set = state.withLock { state in
+            if state.modes[mode].descriptors == nil, !state.hasEnded { state.modes[mode].descriptors = made }
+            return state.modes[mode].descriptors ?? made
+        }
+        // A loop that sleeps without a set has to come back and wait on it.
+        doorbell.endSleep()
+        return set
+    }
+
+    /// Replaces the registrations of a source, by mode.
+    ///
+    /// - Returns: those that have to end: the old ones, and new ones for modes that the source is not in any more.
+    func exchangeWatches(of source: RunLoopSource, _ fresh: [Int: DescriptorWatch]) -> [DescriptorWatch] {
+        state.withLock { state in
+            var ending: [DescriptorWatch] = []
+            for index in state.modes.indices {
+                let old = state.modes[index].watches[source.id]
+                let isMember = state.modes[index].members[source.id] != nil
+                state.modes[index].watches[source.id] = isMember ? fresh[index] : nil
+                if let old, old.key != fresh[index]?.key || !isMember { ending.append(old) }
+                if let new = fresh[index], !isMember { ending.append(new) }
+            }
+            return ending
+        }
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Synchronization
+
+/// Something outside of a loop that has work for it, handled on the loop's thread.
+///
+/// A *custom* source (version 0) is signalled by hand with ``signal()``. A *port-based* source (version 1) has a check that
+/// says whether something is there, and a doorbell, ``ring()``, that says that the check's answer may have changed; it may
+/// have a descriptor, whose readiness counts as a ring.
+///
+/// A source may be in several modes and several loops. They keep it until it is removed or invalidated; it holds what its
+/// routines hold.
+///
+/// - Important: Thread safety: any thread. The perform routine is called on the thread of a loop that it is in; schedule
+///   and cancel routines on the thread that adds, removes or invalidates. No lock is held during a routine.
+public final class RunLoopSource: Sendable {
+    /// Says whether a port-based source has something to handle. It must be quick, must not block, and may be called on
+    /// the thread of each loop that the source is in.
+    public typealias Readiness = @Sendable () -> Bool
+    /// Is told that the source has entered or left a mode of a loop.
+    public typealias ModeRoutine = @Sendable (ThreadRunLoop, RunLoopMode) -> Void
+    /// Handles what the source has.
+    public typealias Perform = @Sendable () -> Void
+
+    struct State: Sendable {
+        var homes = ItemHomes()
+        /// A custom source: when it was signalled first since it was performed last.
+        var signal: UInt64?
+        /// A port-based source: the descriptor that it watches.
+        var descriptor: CInt?
+    }
+
+    let id = ItemID()
+    let readiness: Readiness?
+    let scheduleRoutine: ModeRoutine?
+    let cancelRoutine: ModeRoutine?
+    let performRoutine: Perform
+    let state: Mutex<State>  // comes before the loop's lock
+    /// A port-based source that rang: it is on the ready lists of all its modes, or about to be put there.
+    let isRung = Atomic<Bool>(false)
+
+    /// Sources that have work at the same time are performed lowest first, equal ones in the order in which they got it.
+    public let order: Int
+
+    /// Makes a custom source (version 0), which is performed after it was signalled.
+    ///
+    /// - Parameters:
+    ///   - order: lower ones are performed first.
+    ///   - schedule: called for each mode that the source enters.
+    ///   - cancel: called for each mode that the source leaves, also because it was invalidated or the thread ends.
+    ///   - perform: handles what the source has.
+    public init(
+        order: Int = 0, schedule: ModeRoutine? = nil, cancel: ModeRoutine? = nil, perform: @escaping Perform
+    ) {
+        self.order = order
+        readiness = nil
+        scheduleRoutine = schedule
+        cancelRoutine = cancel
+        performRoutine = perform
+        state = Mutex(State())
+    }
+
+    /// Makes a port-based source (version 1).
+    ///
+    /// After `perform` the check is asked again, so `perform` may leave something for the next turn. Something else may
+    /// have emptied the source between check and `perform`, so `perform` looks for itself.
+    ///
+    /// - Parameters:
+    ///   - order: lower ones are performed first.
+    ///   - readiness: says whether something is there.
+    ///   - schedule: called for each mode that the source enters.
+    ///   - cancel: called for each mode that the source leaves, also because it was invalidated or the thread ends.
+    ///   - perform: handles what is there: one thing, or all.
+    public init(
+        order: Int = 0, readiness: @escaping Readiness, schedule: ModeRoutine? = nil, cancel: ModeRoutine? = nil,
+        perform: @escaping Perform
+    ) {
+        self.order = order
+        self.readiness = readiness
+        scheduleRoutine = schedule
+        cancelRoutine = cancel
+        performRoutine = perform
+        state = Mutex(State())
+    }
+
+    /// Makes a port-based source (version 1) for a descriptor: anything that `poll(2)` can wait for.
+    ///
+    /// It is ready while the descriptor is readable, at its end, or in error: as long as `perform` leaves something there,
+    /// it is called again. The loop never reads the descriptor.
+    ///
+    /// The caller keeps the descriptor open until the source is invalid. A source whose descriptor was closed is never
+    /// ready again; when a duplicate of it lives on elsewhere, `perform` is called for what arrives there, and finds the
+    /// descriptor closed.
+    ///
+    /// - Parameters:
+    ///   - descriptor: an open descriptor, which stays the caller's.
+    ///   - order: lower ones are performed first.
+    ///   - schedule: called for each mode that the source enters.
+    ///   - cancel: called for each mode that the source leaves, also because it was invalidated or the thread ends.
+    ///   - perform: reads the descriptor.
+    public convenience init(
+        descriptor: CInt, order: Int = 0, schedule: ModeRoutine? = nil, cancel: ModeRoutine? = nil,
+        perform: @escaping Perform
+    ) {
+        self.init(order: order, readiness: { false }, schedule: schedule, cancel: cancel, perform: perform)
+        state.withLock { $0.descriptor = descriptor }
+    }
+
+    /// Whether it may still be performed.
+    public var isValid: Bool { state.withLock { $0.homes.isValid } }
+
+    /// Whether it has been signalled, or rung, since a loop looked at it last.
+    public var isSignalled: Bool {
+        isPortBased ? isRung.load(ordering: .acquiring) : state.withLock { $0.signal != nil }
+    }
+
+    var isPortBased: Bool { readiness != nil }
+}
+
+extension RunLoopSource: Hashable {
+    /// Whether both are the same source.
+    public static func == (left: RunLoopSource, right: RunLoopSource) -> Bool {
+        left === right
+    }
+
+    /// Hashes the source's identity.
+    ///
+    /// - Parameter hasher: takes the identity.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(ObjectIdentifier(self))
+    }
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// All state of a loop: pure values that decide, under the loop's one lock. Nothing here calls out, waits or makes a
+// system call.
+
+/// What a loop knows.
+struct RunLoopState: Sendable {
+    private struct CommonItem {
+        var item: RunLoopItem
+        var serial: Int
+    }
+
+    /// Every mode that something was added to. Modes never go away, so an index names a mode for ever.
+    var modes = [ModeState(name: .default)]
+    private var indices: [RunLoopMode: Int] = [.default: 0]
+    private(set) var commonModes: Set<RunLoopMode> = [.default]
+    private var commonItems: [ItemID: CommonItem] = [:]
+    private var lastSerial = 0
+
+    var blocks = BlockQueue()
+    /// The modes of the runs, innermost last.
+    var runs: [Int] = []
+    /// The version-1 sources whose perform routines are under way.
+    var performing: [ItemID] = []
+    /// The observers whose handlers are under way.
+    var firingObservers: Set<ItemID> = []
+    var stopIsPending = false
+    private(set) var hasEnded = false
+
+    var modeNames: Set<RunLoopMode> { Set(indices.keys) }
+
+    /// The index of a mode that something was added to.
+    func index(of mode: RunLoopMode) -> Int? {
+        indices[mode]
+    }
+
+    /// The index of a mode, which is made when it is new.
+    mutating func makeIndex(of mode: RunLoopMode) -> Int {
+        if let index = indices[mode] { return index }
+        indices[mode] = modes.count
+        modes.append(ModeState(name: mode))
+        return modes.count - 1
+    }
+
+    /// Whether the innermost run is in the mode.
+    func isRunning(in mode: Int) -> Bool {
+        runs.last == mode
+    }
+
+    /// Whether a block waits for the mode.
+    func hasBlock(for mode: Int) -> Bool {
+        !blocks.isEmpty
+            && blocks.hasBlock(for: modes[mode].name, isCommon: commonModes.contains(modes[mode].name))
+    }
+
+    /// Takes out the blocks for the mode.
+    mutating func takeBlocks(for mode: Int) -> [BlockQueue.Block] {
+        if blocks.isEmpty { return [] }
+        return blocks.take(for: modes[mode].name, isCommon: commonModes.contains(modes[mode].name))
+    }
+
+    /// Whether nothing in the mode keeps a run going: observers do not, sources, timers and waiting blocks do.
+    func isEmpty(_ mode: Int) -> Bool {
+        modes[mode].lastingCount == 0 && !hasBlock(for: mode)
+    }
+}
+
+extension RunLoopState {
+    /// Adds an item to a mode, or to all common modes.
+    ///
+    /// - Returns: the modes in which it is new.
+    mutating func add(_ item: RunLoopItem, to mode: RunLoopMode) -> [Int] {
+        if hasEnded { return [] }
+        guard mode == .common else {
+            let index = makeIndex(of: mode)
+            return modes[index].insert(item, asCommon: false) ? [index] : []
+        }
+        if commonItems[item.id] == nil {
+            lastSerial += 1
+            commonItems[item.id] = CommonItem(item: item, serial: lastSerial)
+        }
+        return commonModes.sorted { $0.rawValue < $1.rawValue }.map { makeIndex(of: $0) }
+            .filter { modes[$0].insert(item, asCommon: true) }
+    }
+
+    /// Takes an item out of a mode, or of the common modes: then it stays in those to which it was added by itself.
+    ///
+    /// - Returns: the modes that it has left, with the registrations of its descriptor.
+    mutating func remove(_ id: ItemID, from mode: RunLoopMode) -> [Departure] {
+        guard mode == .common else {
+            guard let index = indices[mode] else { return [] }
+            return leave(id, [index])
+        }
+        guard commonItems.removeValue(forKey: id) != nil else { return [] }
+        return leave(id, modes.indices.filter { modes[$0].endCommonMembership(id) })
+    }
+
+    /// Takes an item out of everything.
+    mutating func removeEverywhere(_ id: ItemID) -> [Departure] {
+        commonItems[id] = nil
+        return leave(id, Array(modes.indices))
+    }
+
+    /// A mode that an item has left.
+    struct Departure: Sendable {
+        var mode: Int
+        var name: RunLoopMode
+        var watch: DescriptorWatch?
+    }
+
+    private mutating func leave(_ id: ItemID, _ indices: [Int]) -> [Departure] {
+        indices.compactMap { index in
+            let (isMember, watch) = modes[index].remove(id)
+            return isMember ? Departure(mode: index, name: modes[index].name, watch: watch) : nil
+        }
+    }
+
+    func contains(_ id: ItemID, in mode: RunLoopMode) -> Bool {
+        if mode == .common { return commonItems[id] != nil }
+        return indices[mode].map { modes[$0].members[id] != nil } ?? false
+    }
+
+    /// Whether the item is anywhere in this loop.
+    func contains(_ id: ItemID) -> Bool {
+        commonItems[id] != nil || modes.contains { $0.members[id] != nil }
+    }
+
+    /// Makes a mode common.
+    ///
+    /// - Returns: the items that are new in it, in the order in which they were added to the common modes.
+    mutating func addCommonMode(_ mode: RunLoopMode) -> [(item: RunLoopItem, mode: Int)] {
+        guard !hasEnded, mode != .common, commonModes.insert(mode).inserted, !commonItems.isEmpty else { return [] }
+        let index = makeIndex(of: mode)
+        return commonItems.values.sorted { $0.serial < $1.serial }.map(\.item)
+            .filter { modes[index].insert($0, asCommon: true) }.map { ($0, index) }
+    }
+
+    /// Every item that is anywhere in this loop.
+    var everyItem: [RunLoopItem] {
+        let members = modes.flatMap { $0.members.map { ($0.key, $0.value.item) } }
+        return Dictionary(members + commonItems.map { ($0.key, $0.value.item) }) { first, _ in first }.values.map { $0 }
+    }
+
+    /// Empties the loop, because its thread ends.
+    ///
+    /// - Returns: all that was in it, for the caller to release without the lock.
+    mutating func end() -> RunLoopState {
+        let all = self
+        self = RunLoopState()
+        // The indices stay true for whoever holds one.
+        modes = all.modes.map { ModeState(name: $0.name) }
+        indices = all.indices
+        hasEnded = true
+        return all
+    }
+}

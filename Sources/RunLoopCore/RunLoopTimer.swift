@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+public import PortSystem
+import Synchronization
+
+/// Fires on a loop's thread at a date, once or again and again.
+///
+/// A timer is not real-time: it fires when its loop runs in one of its modes and is free. A repeating timer that is late
+/// fires once for all the firings that it missed, and keeps its phase. A one-shot timer is invalid after its call.
+/// A timer that is in several modes, or loops, fires once per date, on the loop that gets to it first.
+///
+/// - Important: Thread safety: any thread. The handler is called on the loop's thread.
+public final class RunLoopTimer: Sendable {
+    /// What a timer calls when it fires.
+    public typealias Handler = @Sendable (RunLoopTimer) -> Void
+
+    struct State: Sendable {
+        var homes = ItemHomes()
+        var schedule: TimerSchedule
+        var isFiring = false
+        /// The fire date was set while the handler was under way.
+        var wasRescheduled = false
+    }
+
+    let id = ItemID()
+    let handler: Handler
+    let state: Mutex<State>  // comes before the loop's lock
+
+    /// The time between two firings; nil for a timer that fires once.
+    public let interval: Duration?
+    /// Timers that are due together fire lowest first, then by date, then in the order of creation.
+    public let order: Int
+
+    /// Makes a timer, to be added to a loop.
+    ///
+    /// - Parameters:
+    ///   - fireDate: when it fires first; a past date means at once, ``MonotonicInstant/distantFuture`` never.
+    ///   - interval: the time between two firings, greater than zero, or the call traps; nil to fire once.
+    ///   - tolerance: how late it may fire so that it can share a wake-up with others; at most half the interval counts,
+    ///     a negative one counts as zero.
+    ///   - order: of timers that are due together, lower ones fire first.
+    ///   - handler: what to call, with the timer.
+    public init(
+        fireDate: MonotonicInstant, interval: Duration? = nil, tolerance: Duration = .zero, order: Int = 0,
+        _ handler: @escaping Handler
+    ) {
+        if let interval, interval <= .zero {
+            fatalError("A repeating timer needs an interval greater than zero. Pass nil for a timer that fires once.")
+        }
+        self.interval = interval
+        self.order = order
+        self.handler = handler
+        state = Mutex(
+            State(schedule: TimerSchedule(fireDate: fireDate, interval: interval, tolerance: tolerance)))
+    }
+
+    /// Makes a timer that fires first after some time from now.
+    ///
+    /// - Parameters:
+    ///   - delay: from now to the first firing.
+    ///   - interval: the time between two firings, greater than zero, or the call traps; nil to fire once.
+    ///   - tolerance: how late it may fire so that it can share a wake-up with others.
+    ///   - order: of timers that are due together, lower ones fire first.
+    ///   - handler: what to call, with the timer.
+    public convenience init(
+        after delay: Duration, interval: Duration? = nil, tolerance: Duration = .zero, order: Int = 0,
+        _ handler: @escaping Handler
+    ) {
+        self.init(fireDate: .after(delay), interval: interval, tolerance: tolerance, order: order, handler)
+    }
+
+    /// When it fires next. During its call, the date at which it fired.
+    public var fireDate: MonotonicInstant { state.withLock { $0.schedule.fireDate } }
+
+    /// How late it may fire so that it can share a wake-up with others; at most half the interval.
+    public var tolerance: Duration {
+        get { state.withLock { $0.schedule.tolerance } }
+        set { change { $0.schedule.tolerance = newValue } }
+    }
+
+    /// Whether it may still fire. A one-shot timer is valid until its call has returned.
+    public var isValid: Bool { state.withLock { $0.homes.isValid } }
+
+    /// Changes the date of the next firing; a repeating timer goes on from it.
+    ///
+    /// Inside of the timer's own call it sets the date of the firing after this one; a one-shot timer ends nevertheless.
+    ///
+    /// - Parameter date: the date; a past one means at once.
+    public func setNextFireDate(_ date: MonotonicInstant) {
+        change {
+            $0.schedule.fireDate = date
+            $0.wasRescheduled = $0.isFiring
+        }
+    }
+
+    /// Takes the timer out of everything, for ever. A call that is under way goes on.
+    public func invalidate() {
+        for loop in state.withLock({ $0.homes.invalidate() }) ?? [] {
+            _ = loop.takeOut(id, from: nil)
+        }
+    }
+}
+
+extension RunLoopTimer: Hashable {
+    /// Whether both are the same timer.
+    public static func == (left: RunLoopTimer, right: RunLoopTimer) -> Bool {
+        left === right
+    }
+
+    /// Hashes the timer's identity.
+    ///
+    /// - Parameter hasher: takes the identity.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(ObjectIdentifier(self))
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Synchronization
+
+extension ThreadRunLoop {
+    /// Calls the observers of an activity: those that are there now, without those that are under way.
+    func notify(_ activity: RunLoopActivity, in mode: Int) {
+        for observer in state.withLock({ $0.modes[mode].observers.observers(of: activity) }) {
+            guard observer.isValid, state.withLock({ $0.beginObserver(observer.id, in: mode) }) else { continue }
+            RUNLOOP_IS_CALLING_OUT_TO_AN_OBSERVER_CALLBACK_FUNCTION(observer, activity)
+            if !observer.repeats { observer.invalidate() }
+            state.withLock { _ = $0.firingObservers.remove(observer.id) }
+        }
+    }
+
+    /// Calls the blocks that wait for the mode now; those that they post have to wait for the next time.
+    func performBlocks(in mode: Int) {
+        for block in state.withLock({ $0.takeBlocks(for: mode) }) {
+            RUNLOOP_IS_CALLING_OUT_TO_A_BLOCK(block)
+        }
+    }
+
+    /// Performs the custom sources that are signalled now, or the first of them.
+    ///
+    /// - Returns: whether there was one.
+    func performSignalledSources(in mode: Int, onlyFirst: Bool) -> Bool {
+        var hasHandled = false
+        for source in state.withLock({ $0.signalledSources(in: mode) }) {
+            let isHere = state.withLock { $0.modes[mode].takeSignal(source.id) }
+            guard isHere, source.takeSignal() else { continue }
+            RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(source)
+            hasHandled = true
+            if onlyFirst { break }
+        }
+        return hasHandled
+    }
+
+    /// Performs a port-based source that was found ready, and asks it again after that.
+    ///
+    /// - Returns: false when something else has handled it or taken it out meanwhile.
+    func performReadySource(_ source: RunLoopSource, in mode: Int) -> Bool {
+        guard state.withLock({ $0.beginPerform(source.id, in: mode) }) else { return false }
+        source.isRung.store(false, ordering: .sequentiallyConsistent)
+        RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(source)
+        state.withLock { _ = $0.performing.popLast() }
+        if source.isValid, source.readiness?() == true { source.ring() }
+        return true
+    }
+}
+
+extension RunLoopState {
+    mutating func beginObserver(_ id: ItemID, in mode: Int) -> Bool {
+        modes[mode].members[id] != nil && firingObservers.insert(id).inserted
+    }
+
+    mutating func beginPerform(_ id: ItemID, in mode: Int) -> Bool {
+        guard modes[mode].members[id] != nil, modes[mode].ready.takeForPerform(id) else { return false }
+        performing.append(id)
+        return true
+    }
+
+    /// The custom sources that are signalled, in the order in which they are to be performed.
+    func signalledSources(in mode: Int) -> [RunLoopSource] {
+        if modes[mode].signalled.isEmpty { return [] }
+        let last = ModeState.SignalKey(order: .max, stamp: .max)
+        return modes[mode].signalled.entries(notAfter: last).sorted { $0.key < $1.key }
+            .compactMap { modes[mode].source($0.id) }
+    }
+}
+
+extension ModeState {
+    /// Takes a custom source off the list of the signalled.
+    ///
+    /// - Returns: false when it is no longer there.
+    mutating func takeSignal(_ id: ItemID) -> Bool {
+        signalled.remove(id) != nil
+    }
+}

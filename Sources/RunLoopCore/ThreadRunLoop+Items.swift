@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Synchronization
+
+extension ThreadRunLoop {
+    /// Adds a source to a mode.
+    ///
+    /// Its `schedule` routine is called on the calling thread for each mode in which it is new. Adding it again changes
+    /// nothing, adding an invalid source or adding to a loop that has ended is ignored. A source that is signalled or
+    /// ready is noticed at once. The loop keeps the source until it is removed or invalidated.
+    ///
+    /// Traps when the kernel refuses to watch the source's descriptor: it is not open, cannot be waited for (a regular
+    /// file), or there are no descriptors left. To get an error instead, add first, and use
+    /// ``RunLoopSource/watch(_:)`` then.
+    ///
+    /// - Parameters:
+    ///   - source: the source.
+    ///   - mode: the mode, or ``RunLoopMode/common`` for all common modes.
+    public func add(_ source: RunLoopSource, to mode: RunLoopMode = .default) {
+        source.add(to: self, mode)
+    }
+
+    /// Takes a source out of a mode; its `cancel` routine is called on the calling thread for each mode that it leaves.
+    ///
+    /// A callout that is under way goes on. Taking a source out of the common modes leaves it in the modes to which it
+    /// was added by itself.
+    ///
+    /// - Parameters:
+    ///   - source: the source.
+    ///   - mode: the mode, or ``RunLoopMode/common``.
+    public func remove(_ source: RunLoopSource, from mode: RunLoopMode = .default) {
+        source.remove(from: self, mode)
+    }
+
+    /// Whether a source is in a mode.
+    ///
+    /// - Parameters:
+    ///   - source: the source.
+    ///   - mode: the mode, or ``RunLoopMode/common`` for the common modes as such.
+    /// - Returns: whether it is there.
+    public func contains(_ source: RunLoopSource, in mode: RunLoopMode = .default) -> Bool {
+        state.withLock { $0.contains(source.id, in: mode) }
+    }
+
+    /// Adds a timer to a mode. An invalid timer is ignored, as is a loop that has ended. The loop keeps the timer until it
+    /// is removed or invalidated.
+    ///
+    /// - Parameters:
+    ///   - timer: the timer.
+    ///   - mode: the mode, or ``RunLoopMode/common`` for all common modes.
+    public func add(_ timer: RunLoopTimer, to mode: RunLoopMode = .default) {
+        timer.add(to: self, mode)
+    }
+
+    /// Takes a timer out of a mode.
+    ///
+    /// - Parameters:
+    ///   - timer: the timer.
+    ///   - mode: the mode, or ``RunLoopMode/common``, which leaves it in the modes to which it was added by itself.
+    public func remove(_ timer: RunLoopTimer, from mode: RunLoopMode = .default) {
+        timer.remove(from: self, mode)
+    }
+
+    /// Whether a timer is in a mode.
+    ///
+    /// - Parameters:
+    ///   - timer: the timer.
+    ///   - mode: the mode, or ``RunLoopMode/common`` for the common modes as such.
+    /// - Returns: whether it is there.
+    public func contains(_ timer: RunLoopTimer, in mode: RunLoopMode = .default) -> Bool {
+        state.withLock { $0.contains(timer.id, in: mode) }
+    }
+
+    /// Adds an observer to a mode. An invalid observer is ignored, as is a loop that has ended. The loop keeps the observer
+    /// until it is removed or invalidated. Observers do not keep a run going.
+    ///
+    /// - Parameters:
+    ///   - observer: the observer.
+    ///   - mode: the mode, or ``RunLoopMode/common`` for all common modes.
+    public func add(_ observer: RunLoopObserver, to mode: RunLoopMode = .default) {
+        observer.add(to: self, mode)
+    }
+
+    /// Takes an observer out of a mode.
+    ///
+    /// - Parameters:
+    ///   - observer: the observer.
+    ///   - mode: the mode, or ``RunLoopMode/common``, which leaves it in the modes to which it was added by itself.
+    public func remove(_ observer: RunLoopObserver, from mode: RunLoopMode = .default) {
+        observer.remove(from: self, mode)
+    }
+
+    /// Whether an observer is in a mode.
+    ///
+    /// - Parameters:
+    ///   - observer: the observer.
+    ///   - mode: the mode, or ``RunLoopMode/common`` for the common modes as such.
+    /// - Returns: whether it is there.
+    public func contains(_ observer: RunLoopObserver, in mode: RunLoopMode = .default) -> Bool {
+        state.withLock { $0.contains(observer.id, in: mode) }
+    }
+}
+
+extension ThreadRunLoop {
+    /// Takes an item out of a mode, and wakes the loop when that leaves its run nothing to wait for.
+    func takeOut(_ id: ItemID, from mode: RunLoopMode?) -> (departures: [RunLoopState.Departure], isGone: Bool) {
+        let (departures, isGone, mustWake) = state.withLock { state in
+            let departures = mode.map { state.remove(id, from: $0) } ?? state.removeEverywhere(id)
+            let mustWake = departures.contains { state.isRunning(in: $0.mode) && state.isEmpty($0.mode) }
+            return (departures, !state.contains(id), mustWake)
+        }
+        if mustWake { doorbell.endSleep() }
+        return (departures, isGone)
+    }
+
+    /// The loop's thread ends.
+    func end() {
+        let all = state.withLock { $0.end() }
+        for item in all.everyItem { item.forget(self) }
+        for mode in all.modes {
+            for case .source(let source) in mode.members.values.map(\.item).sorted(by: { $0.id < $1.id }) {
+                source.cancelRoutine?(self, mode.name)
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+public import PortSystem
+import Synchronization
+
+extension ThreadRunLoop {
+    /// The mode of the innermost run; nil when the loop does not run.
+    public var currentMode: RunLoopMode? {
+        state.withLock { state in state.runs.last.map { state.modes[$0].name } }
+    }
+
+    /// Every mode that something was added to, and the default mode.
+    public var allModes: Set<RunLoopMode> {
+        state.withLock { $0.modeNames }
+    }
+
+    /// Whether the loop waits: true from before it looks for an event until it has one, also when it only polls.
+    public var isWaiting: Bool { isAsleep.load(ordering: .acquiring) }
+
+    /// Whether the loop's thread is gone. What is added to such a loop is ignored, blocks posted to it are released.
+    public var hasEnded: Bool {
+        state.withLock { $0.hasEnded }
+    }
+
+    /// The earliest date at which a timer of a mode fires.
+    ///
+    /// - Parameter mode: the mode.
+    /// - Returns: the date, which may be past; nil when the mode has no timer that waits.
+    public func nextTimerFireDate(in mode: RunLoopMode = .default) -> MonotonicInstant? {
+        state.withLock { state in
+            state.index(of: mode).flatMap { state.modes[$0].timers.nextFireDate }
+        }
+    }
+
+    /// Makes a mode common, for ever: everything that was or will be added to the common modes is in it too.
+    ///
+    /// Sources that are new in it get their `schedule` routine on the calling thread.
+    ///
+    /// - Parameter mode: the mode; one that is common already, and ``RunLoopMode/common`` itself, change nothing.
+    public func addCommonMode(_ mode: RunLoopMode) {
+        for (item, index) in state.withLock({ $0.addCommonMode(mode) }) {
+            switch item {
+            case .source(let source): source.didEnter([index], of: self)
+            case .timer(let timer): timer.armAgain()
+            case .observer: break
+            }
+        }
+        doorbell.endSleep()
+    }
+
+    /// Stops the innermost run: it returns ``RunLoopRunResult/stopped`` at the end of the turn that it is in.
+    ///
+    /// A stop is never lost: when the loop does not run, it ends the next run at once. Stops do not add up.
+    public func stop() {
+        state.withLock { $0.stopIsPending = true }
+        doorbell.endSleep()
+    }
+
+    /// Wakes the loop when it sleeps, or keeps the present turn from sleeping. Makes no run return, and means nothing to a
+    /// loop that does not run or handles an event, because it looks at everything before it sleeps.
+    public func wakeUp() {
+        doorbell.wakeUp()
+    }
+
+    /// Posts a block, which the loop calls once when it runs in one of the modes, after all blocks posted before.
+    ///
+    /// The call returns at once and wakes the loop. A block that is never called because the thread ends is released on
+    /// the ending thread. When the thread has ended already it is released at once.
+    ///
+    /// - Parameters:
+    ///   - modes: in which modes; ``RunLoopMode/common`` means the modes that are common when the loop looks.
+    ///   - block: what to call, on the loop's thread.
+    public func perform(in modes: [RunLoopMode] = [.default], _ block: @escaping @Sendable () -> Void) {
+        let mustWake = state.withLock { state in
+            if state.hasEnded { return false }
+            for mode in modes where mode != .common { _ = state.makeIndex(of: mode) }
+            state.blocks.append(block, modes: Set(modes))
+            return state.runs.last.map { state.hasBlock(for: $0) } ?? false
+        }
+        if mustWake { doorbell.endSleep() }
+    }
+}

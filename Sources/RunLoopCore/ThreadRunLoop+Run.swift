@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+public import PortSystem
+import Synchronization
+
+/// A run that is under way.
+struct LoopRun {
+    /// The index of its mode.
+    let mode: Int
+    let deadline: MonotonicInstant
+    /// The time limit was zero or less: look, handle at most one event, never wait.
+    let polls: Bool
+    let returnsAfterSource: Bool
+    /// It goes on until its condition or its deadline ends it, not because of a stop or an empty mode.
+    let isConditional: Bool
+    /// The last event was timers, so a ready source goes first now.
+    var hasJustFiredTimers = false
+    /// How many events were handled since the kernel was asked last.
+    var eventsSinceLook = 0
+}
+
+extension ThreadRunLoop {
+    /// Runs the loop in the default mode until it is stopped or has nothing left to wait for.
+    ///
+    /// - Important: Thread safety: loop thread only, traps elsewhere.
+    public func run() {
+        run(mode: .default, until: .distantFuture)
+    }
+
+    /// Runs the loop in a mode for some time.
+    ///
+    /// Blocks until one of the results holds. Zero or less means: handle what is there, at most one timer or source event
+    /// besides the signalled custom sources, and do not wait. May be called inside of any callout of the same loop: then
+    /// it is a nested run with its own mode, limit and stop.
+    ///
+    /// - Parameters:
+    ///   - mode: the mode; in ``RunLoopMode/common``, an unknown or an empty one the run finishes at once.
+    ///   - limit: the longest time.
+    ///   - returnAfterSourceHandled: whether to return after the turn in which a source was handled.
+    /// - Returns: why it returned.
+    /// - Important: Thread safety: loop thread only, traps elsewhere.
+    @discardableResult
+    public func run(
+        mode: RunLoopMode = .default, for limit: Duration, returnAfterSourceHandled: Bool = false
+    ) -> RunLoopRunResult {
+        let deadline = limit <= .zero ? MonotonicInstant.distantPast : .after(limit)
+        return run(mode: mode, until: deadline, returnAfterSourceHandled: returnAfterSourceHandled)
+    }
+
+    /// Runs the loop in a mode until a deadline. See ``run(mode:for:returnAfterSourceHandled:)``.
+    ///
+    /// - Parameters:
+    ///   - mode: the mode; in ``RunLoopMode/common``, an unknown or an empty one the run finishes at once.
+    ///   - deadline: when to return at the latest; ``MonotonicInstant/distantFuture`` for no limit.
+    ///   - returnAfterSourceHandled: whether to return after the turn in which a source was handled.
+    /// - Returns: why it returned.
+    /// - Important: Thread safety: loop thread only, traps elsewhere.
+    @discardableResult
+    public func run(
+        mode: RunLoopMode = .default, until deadline: MonotonicInstant, returnAfterSourceHandled: Bool = false
+    ) -> RunLoopRunResult {
+        preconditionOnLoop("Running a loop")
+        let start = state.withLock { $0.beginRun(in: mode) }
+        guard case .runs(let index) = start else { return start == .stopped ? .stopped : .finished }
+        var run = LoopRun(
+            mode: index, deadline: deadline, polls: deadline != .distantFuture && deadline <= .now,
+            returnsAfterSource: returnAfterSourceHandled, isConditional: false)
+        return perform(&run, while: { true })
+    }
+
+    /// Runs the loop in a mode until a condition is false, for a request that waits for its answer.
+    ///
+    /// The run goes on while the mode is empty. A stop during it is kept for the run below it.
+    ///
+    /// - Parameters:
+    ///   - mode: the mode, made when it is unknown.
+    ///   - deadline: when to give up.
+    ///   - condition: is asked before each sleep and after each event, with no lock held. Whoever makes it false on
+    ///     another thread calls ``wakeUp()`` after that.
+    /// - Returns: `.handledSource` when the condition is false, `.timedOut` at the deadline.
+    package func run(
+        mode: RunLoopMode, until deadline: MonotonicInstant, while condition: () -> Bool
+    ) -> RunLoopRunResult {
+        preconditionOnLoop("Running a loop")
+        precondition(mode != .common, "A request waits in one mode: the common modes stand for several.")
+        if !condition() { return .handledSource }
+        let index = state.withLock { $0.beginConditionalRun(in: mode) }
+        var run = LoopRun(
+            mode: index, deadline: deadline, polls: deadline != .distantFuture && deadline <= .now,
+            returnsAfterSource: false, isConditional: true)
+        return perform(&run, while: condition)
+    }
+
+    /// Steps 1 and 10 around the turns.
+    private func perform(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult {
+        let outer = doorbell.beginNesting()
+        notify(.entry, in: run.mode)  // 1
+        var result = stopResult(run)
+        while result == nil {
+            result = turn(&run, while: condition)  // 2 to 9
+        }
+        notify(.exit, in: run.mode)  // 10
+        state.withLock { _ = $0.runs.popLast() }
+        doorbell.endNesting(outer)
+        return result ?? .finished
+    }
+
+    /// One turn: steps 2 to 9.
+    ///
+    /// - Returns: the run's result; nil when it goes on.
+    private func turn(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult? {
+        doorbell.listen()
+        notify(.beforeTimers, in: run.mode)  // 2
+        notify(.beforeSources, in: run.mode)  // 3
+        performBlocks(in: run.mode)
+        var hasHandledSource = performSignalledSources(in: run.mode, onlyFirst: run.returnsAfterSource)  // 4
+        if hasHandledSource { performBlocks(in: run.mode) }
+        // 5: the main dispatch queue's place. From a main loop's second turn on, its ready queue is served here: to 9.
+
+        let polls = run.polls || hasHandledSource
+        if !polls { notify(.beforeWaiting, in: run.mode) }  // 6
+        let event = waitForEvent(&run, polls: polls, while: condition)  // 7
+        if !polls { notify(.afterWaiting, in: run.mode) }  // 8
+
+        switch event {  // 9
+        case .nothing: break
+        case .timers: fireDueTimers(in: run.mode)
+        case .source(let source): if performReadySource(source, in: run.mode) { hasHandledSource = true }
+        }
+        performBlocks(in: run.mode)
+        return result(run, hasHandledSource: hasHandledSource, while: condition)
+    }
+
+    private func result(
+        _ run: LoopRun, hasHandledSource: Bool, while condition: () -> Bool
+    ) -> RunLoopRunResult? {
+        let isOver = run.polls || run.deadline != .distantFuture && run.deadline <= .now
+        if run.isConditional {
+            if !condition() { return .handledSource }
+            return isOver ? .timedOut : nil
+        }
+        if let stopped = stopResult(run) { return stopped }
+        if run.returnsAfterSource && hasHandledSource { return .handledSource }
+        if isOver { return .timedOut }
+        return state.withLock { $0.isEmpty(run.mode) } ? .finished : nil
+    }
+
+    /// Uses a pending stop up, unless the run leaves it to the run below.
+    private func stopResult(_ run: LoopRun) -> RunLoopRunResult? {
+        if run.isConditional { return nil }
+        return state.withLock { $0.takeStop() } ? .stopped : nil
+    }
+}
+
+extension RunLoopState {
+    enum RunStart: Equatable {
+        case runs(Int)
+        case finished, stopped
+    }
+
+    /// Begins a run, unless its mode is unknown or empty. A pending stop ends such a run too.
+    mutating func beginRun(in mode: RunLoopMode) -> RunStart {
+        guard mode != .common, let index = index(of: mode), !isEmpty(index) else {
+            return mode != .common && takeStop() ? .stopped : .finished
+        }
+        begin(index)
+        return .runs(index)
+    }
+
+    /// Begins a run, whatever is in its mode.
+    mutating func beginConditionalRun(in mode: RunLoopMode) -> Int {
+        let index = makeIndex(of: mode)
+        begin(index)
+        return index
+    }
+
+    private mutating func begin(_ mode: Int) {
+        runs.append(mode)
+        // A source that is being performed is asked after it whether more is there; a run inside cannot wait for that.
+        for id in performing {
+            if let source = modes[mode].source(id) { modes[mode].ready.insert(id, order: source.order) }
+        }
+    }
+
+    mutating func takeStop() -> Bool {
+        defer { stopIsPending = false }
+        return stopIsPending
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// Step 7 of a turn: how a loop gets its next event, and how it sleeps.
+//
+// One event per turn: all timers that are due, or one port-based source, or nothing. Timers go first, but not twice in
+// a row while a source is ready: neither keeps the other waiting. Sources that rang cost no system call. The kernel is
+// asked for descriptors when nothing else is there, and after so many events without asking.
+//
+// The rule for the timeout of a wait: zero when the turn polls, was woken, or has anything pending (a stop, a block, a
+// signalled source, a condition that is false, an empty mode); else until the run's deadline or the date at which a timer
+// of the mode needs the loop, whichever comes first; without limit when there is neither.
+
+import PortSystem
+import Synchronization
+
+/// What a wait ended with.
+enum LoopEvent {
+    case nothing
+    case timers
+    case source(RunLoopSource)
+}
+
+extension ThreadRunLoop {
+    /// So many events may be handled before descriptors are looked at again.
+    private static let eventsBetweenLooks = 128
+
+    /// Waits for the next event of a run.
+    func waitForEvent(_ run: inout LoopRun, polls: Bool, while condition: () -> Bool) -> LoopEvent {
+        countTurn()
+        isAsleep.store(true, ordering: .releasing)
+        defer { isAsleep.store(false, ordering: .releasing) }
+        // From here on whoever has work for the loop rings; then the loop looks.
+        var mustNotSleep = polls || !doorbell.willSleep()
+        defer { doorbell.didWake() }
+        var hasLooked = false
+        while true {
+            let now = MonotonicInstant.now
+            if run.eventsSinceLook >= Self.eventsBetweenLooks {
+                look(&run, until: .distantPast)
+                hasLooked = true
+            }
+            if let event = readyEvent(&run, at: now) {
+                run.eventsSinceLook += 1
+                return event
+            }
+            if !mustNotSleep {
+                mustNotSleep = doorbell.isRung || run.isConditional && !condition()
+            }
+            let limit = mustNotSleep ? .distantPast : state.withLock { $0.sleepLimit(run) }
+            if hasLooked && limit <= now { return .nothing }
+            look(&run, until: limit)
+            hasLooked = true
+        }
+    }
+
+    /// An event that is there without asking the kernel.
+    private func readyEvent(_ run: inout LoopRun, at now: MonotonicInstant) -> LoopEvent? {
+        let timersAreDue = state.withLock { $0.modes[run.mode].timers.isDue(at: now) }
+        if !timersAreDue || run.hasJustFiredTimers, let source = readySource(run) {
+            run.hasJustFiredTimers = false
+            return .source(source)
+        }
+        run.hasJustFiredTimers = timersAreDue
+        return timersAreDue ? .timers : nil
+    }
+
+    /// The first port-based source that is ready now; those before it that are not leave the ready list.
+    private func readySource(_ run: LoopRun) -> RunLoopSource? {
+        while true {
+            let found = state.withLock { state -> (ReadyList.Candidate, RunLoopSource, DescriptorWatch?)? in
+                guard let candidate = state.modes[run.mode].ready.takeFirst(),
+                    let source = state.modes[run.mode].source(candidate.id)
+                else { return nil }
+                return (candidate, source, state.modes[run.mode].watches[candidate.id])
+            }
+            guard let (candidate, source, watch) = found else { return nil }
+            // First the mark goes, then the check is asked: a ring after the check puts the source back on the list.
+            source.isRung.store(false, ordering: .sequentiallyConsistent)
+            guard source.isReady(candidate, watch, turn: turnCount) else { continue }
+            let isMember = state.withLock { state in
+                guard state.modes[run.mode].source(candidate.id) != nil else { return false }
+                state.modes[run.mode].ready.putBack(candidate)
+                return true
+            }
+            if isMember { return source }
+        }
+    }
+
+    /// Waits in the kernel, or only looks when the deadline is past, and puts reported sources on the ready list.
+    ///
+    /// This is the one place in which a loop sleeps.
+    private func look(_ run: inout LoopRun, until deadline: MonotonicInstant) {
+        run.eventsSinceLook = 0
+        if let set = state.withLock({ $0.modes[run.mode].descriptors }) {
+            countWait()
+            let sources = set.wait(until: deadline)
+            let report = turnCount
+            state.withLock { state in
+                for source in sources where state.modes[run.mode].members[source.id] != nil {
+                    state.modes[run.mode].ready.insert(source.id, order: source.order, report: report)
+                }
+            }
+        } else if deadline != .distantPast {
+            sleepWithoutDescriptors(until: deadline)
+        }
+    }
+
+    private func sleepWithoutDescriptors(until deadline: MonotonicInstant) {
+        do throws(SystemError) {
+            let bell = try doorbell.bell()
+            countWait()
+            if !(try sysPoll(bell.descriptor.raw, .readable, until: deadline)).isEmpty { bell.descriptor.silence() }
+        } catch {
+            fatalError(
+                "A run loop cannot sleep: \(error). It needs one descriptor, or two where there is no eventfd: close some, "
+                    + "or raise the process's limit (ulimit -n).")
+        }
+    }
+}
+
+extension RunLoopSource {
+    /// Whether the source is ready: its check says so, or the kernel says so of its descriptor, now and not some turns ago.
+    func isReady(_ candidate: ReadyList.Candidate, _ watch: DescriptorWatch?, turn: Int) -> Bool {
+        guard let readiness else { return false }
+        if readiness() { return true }
+        guard let report = candidate.report, let watch else { return false }
+        if report == turn { return true }
+        do throws(SystemError) {
+            return !(try sysPoll(watch.descriptor, .readable, until: .distantPast)).isEmpty
+        } catch {
+            return true
+        }
+    }
+}
+
+extension RunLoopState {
+    /// How long a run may sleep; the distant past when something is there already.
+    func sleepLimit(_ run: LoopRun) -> MonotonicInstant {
+        if !modes[run.mode].signalled.isEmpty || hasBlock(for: run.mode) { return .distantPast }
+        if !run.isConditional, stopIsPending || isEmpty(run.mode) { return .distantPast }
+        return min(run.deadline, modes[run.mode].timers.wakeDate ?? .distantFuture)
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import Synchronization
+
+/// The run loop of a thread: waits for sources, timers and blocks, and calls their handlers on that thread.
+///
+/// Each thread has one, made when it is first asked for and ended with the thread. It is found with ``current`` on its own
+/// thread and may be passed to others, which may add to it, remove from it, wake it, stop it and post blocks to it. Only
+/// its own thread runs it. The order of a run is in `Docs/RunLoopOrder.md`.
+///
+/// A loop keeps what was added to it until it is removed or invalidated, or until the thread ends: then sources are
+/// cancelled, timers and observers dropped, and blocks released without being called.
+///
+/// A loop that never slept holds no descriptor. The first sleep takes one (an eventfd), a mode with a descriptor-backed
+/// source takes one more. When the process has none left at a sleep, the loop traps and says so.
+///
+/// - Important: Thread safety: any thread, except for the `run` functions: loop thread only, they trap elsewhere.
+public final class ThreadRunLoop: Sendable {
+    let state = Mutex(RunLoopState())
+    let doorbell = RunLoopDoorbell()
+    let isAsleep = Atomic<Bool>(false)  // written by the loop's thread
+    private let waits = Atomic<Int>(0)  // written by the loop's thread
+    private let turns = Atomic<Int>(0)  // written by the loop's thread
+    private let callouts = Atomic<Int>(0)  // written by the loop's thread
+
+    private init() {}
+
+    private static let slot = ThreadLocal<ThreadRunLoop> { $0.end() }
+
+    /// The main thread's loop, from any thread.
+    public static let main = ThreadRunLoop()
+
+    /// The calling thread's loop, made when it does not exist yet.
+    public static var current: ThreadRunLoop {
+        if let loop = slot.value { return loop }
+        let loop = isMainThread ? main : ThreadRunLoop()
+        slot.value = loop
+        return loop
+    }
+
+    private static var isMainThread: Bool { sysThreadID() == sysProcessID() }
+
+    /// Whether this is the calling thread's loop.
+    public var isCurrent: Bool {
+        if let loop = Self.slot.value { return loop === self }
+        return self === Self.main && Self.isMainThread
+    }
+
+    /// Traps when the calling thread is not this loop's thread.
+    ///
+    /// - Parameter what: what the caller wanted to do, as the beginning of a sentence.
+    public func preconditionOnLoop(_ what: @autoclosure () -> String = "This") {
+        if isCurrent { return }
+        fatalError(
+            "\(what()) is allowed on the thread of its run loop only. Post a block with `perform` to get to that thread."
+        )
+    }
+
+    /// How often the loop has waited in the kernel, zero-time looks included.
+    package var kernelWaitCount: Int { waits.load(ordering: .relaxed) }
+
+    /// How many callouts the loop has made.
+    package var calloutCount: Int { callouts.load(ordering: .relaxed) }
+
+    /// How many turns the loop has made.
+    package var turnCount: Int { turns.load(ordering: .relaxed) }
+
+    func countTurn() {
+        turns.store(turns.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+    }
+
+    func countWait() {
+        waits.store(waits.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+    }
+
+    func countCallout() {
+        callouts.store(callouts.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+    }
+}
+
+extension ThreadRunLoop: Hashable {
+    /// Whether both are the same loop.
+    public static func == (left: ThreadRunLoop, right: ThreadRunLoop) -> Bool {
+        left === right
+    }
+
+    /// Hashes the loop's identity.
+    ///
+    /// - Parameter hasher: takes the identity.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(ObjectIdentifier(self))
+    }
+}
