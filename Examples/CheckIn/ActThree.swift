@@ -10,6 +10,7 @@ import Synchronization
 func actThree(_ files: [InputFile], workerDies: Bool) throws {
     Transcript.line("act 3: a worker process that was given the name of the main process's port")
     let boss = try NamedBoss(name: "checkin.main.\(getpid())")
+    defer { boss.close() }
     let worker = try WorkerProcess(mainName: boss.name, dies: workerDies) { boss.fail($0) }
     let table: Table
     do {

@@ -11,6 +11,7 @@ import Synchronization
 func actTwo(_ files: [InputFile]) throws {
     Transcript.line("act 2: a worker thread that was given the name of the main thread's port")
     let boss = try NamedBoss(name: "checkin.main.\(getpid())")
+    defer { boss.close() }
     let workerLeft = DispatchSemaphore(value: 0)
     Thread.detachNewThread { [name = boss.name] in
         do {
@@ -49,7 +50,7 @@ final class NamedBoss: Sendable {
     init(name: String) throws {
         port = try LocalMessagePort(name: name) { [state] _, message in
             guard message.id == MessageID.checkIn else { return nil }
-            Transcript.note("main", "got message \(message.id): the worker's port is \(Self.generalized(message.text))")
+            Transcript.note("main", "got message \(message.id): the worker's port is \(message.text)")
             state.value.withLock { $0.workerName = message.text }
             ThreadRunLoop.current.stop()
             return nil
@@ -66,7 +67,6 @@ final class NamedBoss: Sendable {
 
     /// Waits for the check-in, has every file counted, and sends the worker home.
     func countAll(_ files: [InputFile]) throws -> Table {
-        defer { port.invalidate() }
         let worker = try waitForCheckIn()
         var table = Table(for: files)
         for file in files {
@@ -82,17 +82,17 @@ final class NamedBoss: Sendable {
         return table
     }
 
+    /// The worker has left: nobody needs the port any more. Not earlier, or the worker would think itself abandoned.
+    func close() {
+        port.invalidate()
+    }
+
     private func waitForCheckIn() throws -> RemoteMessagePort {
         _ = loop.run(for: patience)
         let (name, failure) = state.value.withLock { ($0.workerName, $0.failure) }
         if let failure { throw failure }
         guard let name else { throw Failure("the worker did not check in") }
         return try RemoteMessagePort(name: name)
-    }
-
-    /// The name without the numbers that differ from run to run.
-    private static func generalized(_ name: String) -> String {
-        name
     }
 }
 
@@ -101,8 +101,6 @@ func namedWorker(mainName: String, process: Bool, dies: Bool) throws {
     let loop = ThreadRunLoop.current
     let mainPort = try RemoteMessagePort(name: mainName)
     try mainPort.setInvalidationHandler { loop.stop() }  // nobody is left to work for
-    let hasLeft = Atomic(false)
-    _ = hasLeft
     let myPort = try LocalMessagePort(name: mainName + (process ? ".process" : ".thread")) { port, message in
         switch message.id {
         case MessageID.count:

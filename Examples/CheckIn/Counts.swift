@@ -28,15 +28,15 @@ struct Counts: Equatable {
     }
 
     /// Counts the bytes.
-    init(of bytes: [UInt8]) {
+    init(of bytes: [UInt8], in encoding: TextEncoding = .ofEnvironment) {
         self.bytes = bytes.count
         var isInWord = false
-        forEachCharacter(of: bytes) { character in
-            if character == 10 { lines += 1 }
-            if (9...13).contains(character) || character == 32 || (isprint(character) && isspace(character)) {
+        encoding.forEachScalar(of: bytes) { scalar in
+            if scalar == "\n" { lines += 1 }
+            if scalar.separatesWords {
                 words += isInWord ? 1 : 0
                 isInWord = false
-            } else if isprint(character) {
+            } else if scalar.isPrintable {
                 isInWord = true
             }
         }
@@ -44,30 +44,50 @@ struct Counts: Equatable {
     }
 }
 
-private func isprint(_ character: UInt32) -> Bool { iswprint(wint_t(character)) != 0 }
+/// How bytes make characters: what the locale of the environment says.
+enum TextEncoding {
+    case utf8
+    /// Bytes above 127 are no characters, as in the C locale.
+    case ascii
 
-/// White space, and the spaces that wc(1) counts as such though the C library does not.
-private func isspace(_ character: UInt32) -> Bool {
-    iswspace(wint_t(character)) != 0 || [0xA0, 0x2007, 0x202F, 0x2060].contains(character)
+    static var ofEnvironment: TextEncoding {
+        let locale = setlocale(LC_CTYPE, "").map { String(cString: $0) } ?? "C"
+        return locale.uppercased().hasSuffix("UTF-8") || locale.uppercased().hasSuffix("UTF8") ? .utf8 : .ascii
+    }
+
+    /// Calls `body` for each character; bytes that are none are passed over.
+    func forEachScalar(of bytes: [UInt8], _ body: (Unicode.Scalar) -> Void) {
+        switch self {
+        case .ascii:
+            for byte in bytes where byte < 128 { body(Unicode.Scalar(byte)) }
+        case .utf8:
+            var iterator = bytes.makeIterator()
+            var parser = Unicode.UTF8.ForwardParser()
+            while true {
+                switch parser.parseScalar(from: &iterator) {
+                case .valid(let encoded): body(Unicode.UTF8.decode(encoded))
+                case .error: continue
+                case .emptyInput: return
+                }
+            }
+        }
+    }
 }
 
-/// Calls `body` for each character of the locale's encoding; bytes that are no character are passed over.
-private func forEachCharacter(of bytes: [UInt8], _ body: (UInt32) -> Void) {
-    var state = mbstate_t()
-    bytes.withUnsafeBytes { raw in
-        guard let start = raw.baseAddress?.assumingMemoryBound(to: CChar.self) else { return }
-        var position = 0
-        while position < raw.count {
-            var character = wchar_t()
-            switch mbrtowc(&character, start + position, raw.count - position, &state) {
-            case -1:
-                state = mbstate_t()
-                position += 1
-            case -2: return
-            case let length:
-                body(UInt32(bitPattern: character))
-                position += max(1, length)
-            }
+extension Unicode.Scalar {
+    /// As `iswprint(3)`.
+    fileprivate var isPrintable: Bool {
+        switch properties.generalCategory {
+        case .control, .unassigned, .surrogate, .lineSeparator, .paragraphSeparator: false
+        default: true
+        }
+    }
+
+    /// As wc(1) does: white space, the no-break spaces and the word joiner.
+    fileprivate var separatesWords: Bool {
+        switch value {
+        case 9...13, 32, 0x2060: true
+        default: isPrintable && properties.isWhitespace
         }
     }
 }

@@ -16,10 +16,7 @@ enum Transcript {
 
     /// The calling process and thread.
     static var whereabouts: String {
-        "process \(getpid()), thread \(threadID)"
-    }
-
-    private static var threadID: Int {
-        Int(syscall(Int(SYS_gettid)))
+        let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
+        return "process \(getpid()), thread \(link?.split(separator: "/").last ?? "?")"
     }
 }

@@ -39,10 +39,9 @@ func run(_ invocation: Invocation) throws {
     }
 }
 
-_ = setlocale(LC_CTYPE, "")  // what a word is depends on the locale, as in wc(1)
 do {
     try run(Invocation(CommandLine.arguments))
 } catch {
-    fputs("checkin: \(error)\n", stderr)
+    FileHandle.standardError.write(Data("checkin: \(error)\n".utf8))
     exit(1)
 }

@@ -201,9 +201,10 @@ package func sysSendPacket(_ socket: CInt, head: [UInt8], body: ArraySlice<UInt8
     let numbers = descriptors.map(\.rawValue)
     // SAFETY: both pointers live as long as the closures run. The descriptors live until the call is over.
     defer { withExtendedLifetime(descriptors) {} }
-    return try unsafe head.withUnsafeBytes { (head) throws(SystemError) in
-        try unsafe body.withUnsafeBytes { (body) throws(SystemError) in
-            try unsafe sysSendPacket(socket, head: head, body: body, descriptors: numbers)
+    return try unsafe head.withUnsafeBufferPointer { (head) throws(SystemError) in
+        try unsafe body.withUnsafeBufferPointer { (body) throws(SystemError) in
+            try unsafe sysSendPacket(
+                socket, head: UnsafeRawBufferPointer(head), body: UnsafeRawBufferPointer(body), descriptors: numbers)
         }
     }
 }

@@ -117,7 +117,7 @@ extension MachMessage {
     ///   maker is told.
     public mutating func setReplyRight(_ right: consuming SendOnceRight) {
         let target = right.release()
-        target.putBack()
+        target?.putBack()
         replyTarget = target
     }
 

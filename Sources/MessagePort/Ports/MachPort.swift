@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-public import RunLoopCore
+import RunLoopCore
 import Synchronization
 
 /// The receive right of a port: a bounded queue of messages, and a handler that runs on a run loop. `NSMachPort`,

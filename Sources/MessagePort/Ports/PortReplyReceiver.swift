@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-package import PortSystem
+import PortSystem
 
 extension MachMessage {
     /// The id of the message that a port gets when a send-once right to it was dropped unused, or died with its holder:

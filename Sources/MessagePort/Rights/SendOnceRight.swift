@@ -13,14 +13,14 @@ public struct SendOnceRight: ~Copyable, Sendable {
     /// How long a reply to another process waits for room, unless the caller says otherwise: one second.
     public static let defaultLimit = Duration.seconds(1)
 
-    private let target: ReplyTarget
+    private var target: ReplyTarget?  // nil only on the way out of `release`
 
     package init(taken target: ReplyTarget) {
         self.target = target
     }
 
     deinit {
-        target.fail(PortError(.replyDropped))
+        target?.fail(PortError(.replyDropped))
     }
 
     /// Sends the one message. Never waits for room in a queue of this process, which a reply may exceed by one.
@@ -34,16 +34,14 @@ public struct SendOnceRight: ~Copyable, Sendable {
     public consuming func send(_ message: MachMessage, within limit: Duration = SendOnceRight.defaultLimit)
         throws(PortError)
     {
-        try target.deliver(message, until: .after(limit))
+        try target?.deliver(message, until: .after(limit))
     }
 
     /// Gives the right up without a reply: the requester is told at once.
     public consuming func drop() {}
 
     /// What the right stands on, for a message that will carry it.
-    package consuming func release() -> ReplyTarget {
-        let target = target
-        discard self
-        return target
+    package consuming func release() -> ReplyTarget? {
+        target.take()
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-public import PortSystem
+import PortSystem
 public import RunLoopCore
 
 extension RunLoopMode {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-public import PortSystem
+import PortSystem
 public import RunLoopCore
 
 /// The right to send to a port, wherever the port is: in this thread, another thread, or another process.
