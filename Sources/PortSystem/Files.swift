@@ -139,6 +139,12 @@ package func sysLock(_ descriptor: CInt) throws(SystemError) -> Bool {
     }
 }
 
+/// Drops the lock of an open file, for every descriptor of that open file: also for a copy that a child process holds
+/// between its fork and its exec.
+package func sysUnlock(_ descriptor: CInt) throws(SystemError) {
+    _ = try retrying(.fcntl) { shim_unlock(descriptor) }
+}
+
 /// Whether another open file of the same inode holds the exclusive lock. Disturbs nobody.
 package func sysIsLocked(_ descriptor: CInt) throws(SystemError) -> Bool {
     var held: CInt = 0
@@ -149,4 +155,9 @@ package func sysIsLocked(_ descriptor: CInt) throws(SystemError) -> Bool {
 /// Cuts or extends an open file.
 package func sysTruncate(_ descriptor: CInt, to size: Int) throws(SystemError) {
     _ = try retrying(.write) { ftruncate(descriptor, size) }
+}
+
+/// Sets the place at which an open file is read and written next to its beginning.
+package func sysRewind(_ descriptor: CInt) throws(SystemError) {
+    _ = try retrying(.write) { lseek(descriptor, 0, SEEK_SET) }
 }

@@ -42,6 +42,11 @@ package struct LockedFile: ~Copyable, Sendable {
         process = sysProcessID()
     }
 
+    deinit {
+        // Closing is not enough: a child that another thread is launching has a copy of the descriptor until its exec.
+        if sysProcessID() == process { try? sysUnlock(descriptor.raw) }
+    }
+
     /// Opens or makes a file and takes its lock, without waiting.
     ///
     /// - Parameters:

@@ -16,7 +16,7 @@ package final class TrustedDirectory: Sendable {
     private let descriptor: FileDescriptor  // immutable
     private let status: FileStatus  // immutable
 
-    /// The descriptor's number, valid as long as this object lives.
+    /// The descriptor's number, valid as long as this object lives: keep the object in a variable while you use it.
     package var raw: CInt { descriptor.raw }
 
     private init(path: String, _ descriptor: consuming FileDescriptor, _ status: FileStatus) {
