@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import MessagePort
 import Testing
-
-@testable import MessagePort
 
 @Suite("EndpointFileName") struct AddressesEndpointFileNameTests {
     private static let id = "0123456789abcdef0123456789abcdef"

@@ -2,10 +2,10 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import Glibc
+import MessagePort
 import PortSystem
+import TestSupport
 import Testing
-
-@testable import MessagePort
 
 @Suite("Listener and connect") struct AddressesListenerTests {
     let scratch: AddressScratch
@@ -139,9 +139,9 @@ import Testing
 
     @Test("a socket that can be seen never refuses")
     func visible() throws {
-        let (made, refused) = (StartLine(1), StartLine(1))
+        let (made, refused) = (Gate(), Gate())
         let endpoints = endpoints
-        onThreads(2) { [directory] thread in
+        try onThreads(2) { [directory] thread in
             if thread == 0 {
                 for _ in 0..<300 {
                     // Unlinked before it stops listening: seen dead only when it is not there any more.
@@ -149,7 +149,7 @@ import Testing
                     sched_yield()
                     listener.close()
                 }
-                made.wait()
+                made.open()
             } else {
                 while !made.isOpen {
                     for name in (try? sysList(directory.path)) ?? [] where EndpointFileName(name)?.isLock == false {
@@ -157,7 +157,7 @@ import Testing
                         guard case .dead? = try? ProcessEndpoints.connect(toPath: endpoints.path(of: name)) else {
                             continue
                         }
-                        if (try? sysStatus(name, in: directory.raw)) != .some(nil) { refused.wait() }
+                        if (try? sysStatus(name, in: directory.raw)) != .some(nil) { refused.open() }
                     }
                 }
             }
@@ -165,41 +165,43 @@ import Testing
         #expect(!refused.isOpen)
     }
 
+    #if DEBUG
     @Test("a listener whose making fails leaves no file and no descriptor, and tells which limit was met")
     func faults() async throws {
         let place = scratch.path
         await #expect(processExitsWith: .success) { [place = place as String] in
             let endpoints = try ProcessEndpoints(in: TrustedDirectory.open(path: place))
-            let kept = try endpoints.makeListener(backlog: 64)
-            let files = try sysList(place).sorted()
-            let before = openDescriptorCount()
-            let faults: [(SystemCall, CInt, PortError.Code)] = [
-                (.socket, EMFILE, .descriptorLimit), (.socket, ENFILE, .descriptorLimit),
-                (.bind, ENOSPC, .systemCallFailed),
-                (.listen, EADDRINUSE, .systemCallFailed), (.rename, EEXIST, .systemCallFailed),
-            ]
-            for (call, code, expected) in faults {
-                let (error, hits) = SystemCallFaults.with([.init(call, .fail(code))]) {
-                    portError { () throws(PortError) in _ = try endpoints.makeListener(backlog: 1) }
+            try expectNoNewFiles {
+                let kept = try endpoints.makeListener(backlog: 64)
+                let files = try sysList(place).sorted()
+                let faults: [(SystemCall, CInt, PortError.Code)] = [
+                    (.socket, EMFILE, .descriptorLimit), (.socket, ENFILE, .descriptorLimit),
+                    (.bind, ENOSPC, .systemCallFailed),
+                    (.listen, EADDRINUSE, .systemCallFailed), (.rename, EEXIST, .systemCallFailed),
+                ]
+                for (call, code, expected) in faults {
+                    let (error, hits) = SystemCallFaults.with([.init(call, .fail(code))]) {
+                        portError { () throws(PortError) in _ = try endpoints.makeListener(backlog: 1) }
+                    }
+                    #expect(hits == 1 && error?.code == expected && error?.systemError == SystemError(code))
+                    #expect(try sysList(place).sorted() == files)
                 }
-                #expect(hits == 1 && error?.code == expected && error?.systemError == SystemError(code))
-                #expect(try sysList(place).sorted() == files)
-            }
-            let connecting: [(SystemCall, CInt, PortError.Code)] = [
-                (.socket, EMFILE, .descriptorLimit), (.connect, ENOMEM, .systemCallFailed),
-                (.getsockopt, ENOBUFS, .systemCallFailed),
-            ]
-            for (call, code, expected) in connecting {
-                let (error, hits) = SystemCallFaults.with([.init(call, .fail(code))]) {
-                    portError { () throws(PortError) in _ = try ProcessEndpoints.connect(toPath: kept.path) }
+                let connecting: [(SystemCall, CInt, PortError.Code)] = [
+                    (.socket, EMFILE, .descriptorLimit), (.connect, ENOMEM, .systemCallFailed),
+                    (.getsockopt, ENOBUFS, .systemCallFailed),
+                ]
+                for (call, code, expected) in connecting {
+                    let (error, hits) = SystemCallFaults.with([.init(call, .fail(code))]) {
+                        portError { () throws(PortError) in _ = try ProcessEndpoints.connect(toPath: kept.path) }
+                    }
+                    #expect(hits == 1)
+                    #expect(error == PortError(expected, system: SystemError(code), subject: .path(kept.path)))
                 }
-                #expect(hits == 1)
-                #expect(error == PortError(expected, system: SystemError(code), subject: .path(kept.path)))
             }
-            #expect(openDescriptorCount() == before)
-            kept.close()
+            withExtendedLifetime(endpoints) {}
         }
     }
+    #endif
 
     @Test("a listener cannot be made in a directory that was removed")
     func removedDirectory() throws {

@@ -3,10 +3,11 @@
 
 import Foundation
 import Glibc
+import MessagePort
 import PortSystem
 import Synchronization
-
-@testable import MessagePort
+import TestSupport
+import Testing
 
 /// A directory of one test, removed with all that is in it when the test lets go.
 final class AddressScratch: Sendable {
@@ -38,24 +39,16 @@ var isRoot: Bool { sysUserID() == 0 }
 /// A user who is not this one.
 let otherUser: uid_t = 65534
 
-/// How many descriptors this process has open, and the one with which it looks.
-func openDescriptorCount() -> Int {
-    (try? sysList("/proc/self/fd").count) ?? -1
-}
-
 /// Runs `body` on so many threads, which all set out at the same moment, and waits for them.
-func onThreads(_ count: Int, _ body: @escaping @Sendable (_ thread: Int) -> Void) {
+func onThreads(_ count: Int, _ body: @escaping @Sendable (_ thread: Int) -> Void) throws {
     let start = StartLine(count)
-    let done = DispatchGroup()
-    for thread in 0..<count {
-        done.enter()
-        Thread.detachNewThread {
+    let threads = (0..<count).map { thread in
+        runOnThread {
             start.wait()
             body(thread)
-            done.leave()
         }
     }
-    done.wait()
+    for thread in threads { try thread.join() }
 }
 
 /// Where threads wait for each other, by turning, so that they leave as nearly together as they can.
@@ -66,13 +59,10 @@ final class StartLine: Sendable {
         missing = Atomic(count)
     }
 
-    /// Whether all threads have come.
-    var isOpen: Bool { missing.load(ordering: .acquiring) <= 0 }
-
     /// Comes, and waits for the others.
     func wait() {
         missing.subtract(1, ordering: .acquiringAndReleasing)
-        while !isOpen { sched_yield() }
+        while missing.load(ordering: .acquiring) > 0 { sched_yield() }
     }
 }
 
@@ -84,4 +74,24 @@ func portError(_ body: () throws(PortError) -> Void) -> PortError? {
     } catch {
         return error
     }
+}
+
+/// Runs `body` and records an issue when other files or sockets are open after it than before. For exit tests: no other
+/// test runs beside it. Event and timer descriptors do not count, as dispatch makes its own at any time.
+func expectNoNewFiles(_ location: SourceLocation = #_sourceLocation, _ body: () throws -> Void) rethrows {
+    let before = openFiles()
+    try body()
+    let after = openFiles()
+    if after != before {
+        Issue.record("\(after.symmetricDifference(before).sorted())", sourceLocation: location)
+    }
+}
+
+private func openFiles() -> Set<String> {
+    let numbers = (try? sysList("/proc/self/fd")) ?? []
+    let open = numbers.compactMap { number -> String? in
+        let path = "/proc/self/fd/\(number)"
+        return (try? FileManager.default.destinationOfSymbolicLink(atPath: path)).map { "\(number) on \($0)" }
+    }
+    return Set(open.filter { !$0.contains("anon_inode:") })
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import NamedPortServer
+import TestSupport
 import Testing
-
-@testable import NamedPortServer
 
 @Suite("PortName's file name") struct PortNameFileNameTests {
     @Test(
@@ -51,26 +51,24 @@ import Testing
         for letter in "xyz-_" { #expect(PortName(fileName: name.fileName.dropLast() + String(letter)) == nil) }
     }
 
-    @Test("random names have distinct file names of at most 255 bytes, and come back")
+    @Test("random names have distinct file names of at most 255 bytes, and come back", .seeded)
     func random() throws {
-        let seed = UInt64.random(in: 0 ... .max)
-        var generator = SeededGenerator(seed)
+        var generator = Seed.generator()
         var names: [String: PortName] = [:]
         for _ in 0..<20_000 {
             guard let name = randomName(&generator) else { continue }
             let fileName = name.fileName
-            #expect(fileName.utf8.count <= 255 && !fileName.hasPrefix(".") && !fileName.contains("/"), "seed \(seed)")
-            #expect(fileName.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "seed \(seed)")
-            #expect(PortName(fileName: fileName) == name, "seed \(seed), name \(name.string.debugDescription)")
-            if let other = names.updateValue(name, forKey: fileName) { #expect(other == name, "seed \(seed)") }
+            #expect(fileName.utf8.count <= 255 && !fileName.hasPrefix(".") && !fileName.contains("/"))
+            #expect(fileName.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F })
+            #expect(PortName(fileName: fileName) == name, "name \(name.string.debugDescription)")
+            if let other = names.updateValue(name, forKey: fileName) { #expect(other == name) }
         }
-        #expect(names.count > 10_000, "seed \(seed)")
+        #expect(names.count > 10_000)
     }
 
-    @Test("random file names decode to a name only if they are its file name")
+    @Test("random file names decode to a name only if they are its file name", .seeded)
     func randomFileNames() throws {
-        let seed = UInt64.random(in: 0 ... .max)
-        var generator = SeededGenerator(seed)
+        var generator = Seed.generator()
         let letters = Array("%%%%%%2F4AaZ.-_Ly8vYWJj/ é".utf8)
         var named = 0
         for _ in 0..<20_000 {
@@ -79,12 +77,12 @@ import Testing
             let fileName = String(decoding: bytes, as: UTF8.self)
             guard let name = PortName(fileName: fileName) else { continue }
             named += 1
-            #expect(name.fileName == fileName, "seed \(seed)")
+            #expect(name.fileName == fileName)
         }
-        #expect(named > 0, "seed \(seed)")
+        #expect(named > 0)
     }
 
-    private func randomName(_ generator: inout SeededGenerator) -> PortName? {
+    private func randomName(_ generator: inout SplitMix64) -> PortName? {
         let scalars: [ClosedRange<UInt32>] = [
             0x61...0x63, 0x2E...0x2F, 0x25...0x25, 1...0x7F, 0x80...0x2FF, 0x1F400...0x1F4FF,
         ]
@@ -96,22 +94,5 @@ import Testing
             if let scalar = Unicode.Scalar(value) { string.unicodeScalars.append(scalar) }
         }
         return try? PortName(string)
-    }
-}
-
-/// Numbers that are the same for the same seed: SplitMix64.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(_ seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -2,9 +2,8 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import MessagePort
+import NamedPortServer
 import Testing
-
-@testable import NamedPortServer
 
 @Suite("PortName") struct PortNameTests {
     @Test("a name has 1 to 128 bytes of UTF-8")

@@ -5,12 +5,12 @@ import Glibc
 import PortSystem
 
 extension PortError.StaticReason {
-    static let notAbsolute = Self("It is not an absolute path.")
-    static let symbolicLink = Self("It is a symbolic link.")
-    static let notDirectory = Self("It is not a directory.")
-    static let notRegularFile = Self("It is not a regular file.")
-    static let otherOwner = Self("It belongs to another user.")
-    static let openToOthers = Self("It is open to other users.")
+    package static let notAbsolute = Self("It is not an absolute path.")
+    package static let symbolicLink = Self("It is a symbolic link.")
+    package static let notDirectory = Self("It is not a directory.")
+    package static let notRegularFile = Self("It is not a regular file.")
+    package static let otherOwner = Self("It belongs to another user.")
+    package static let openToOthers = Self("It is open to other users.")
 }
 
 extension FileStatus {
