@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// The leak rule of the tests. Every suite whose tests open a descriptor, start a thread or a process, or run an exit test
+// (it makes pipes and a child) carries `.census`. The process has one table of descriptors, so such tests run one at a time,
+// over all suites; tests of pure values need no census and run beside them.
+//
+// What pools make for themselves, once, is made before the first count: dispatch's manager with its epoll set, eventfd and
+// timers, which Swift's tasks use too. A test that wakes something else of that kind (Foundation's main run loop, say) does
+// so in `warmingUp`.
+
+import PortSystem
+package import Testing
+
+/// A trait: tests run one at a time, and none leaves behind a descriptor, a thread, a child process or a scratch directory.
+package struct Census: SuiteTrait, TestTrait, TestScoping {
+    let threadNames: [String]
+    let warmUp: (@Sendable () throws -> Void)?
+
+    /// A census of what `census(threadNames:warmingUp:)` says.
+    package init(threadNames: [String] = [], warmingUp warmUp: (@Sendable () throws -> Void)? = nil) {
+        self.threadNames = threadNames
+        self.warmUp = warmUp
+    }
+
+    package var isRecursive: Bool { true }
+
+    package func scopeProvider(for test: Test, testCase: Test.Case?) -> Census? {
+        testCase == nil ? nil : self
+    }
+
+    @TaskLocal private static var isCounting = false
+
+    package func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        if Census.isCounting { return try await function() }
+        await Turn.shared.take()
+        let alarm = HangAlarm(test.name, test.sourceLocation)
+        let result: Result<Void, any Error>
+        do {
+            try await Census.$isCounting.withValue(true) {
+                try await counting(test.sourceLocation, function)
+            }
+            result = .success(())
+        } catch {
+            result = .failure(error)
+        }
+        await alarm.stop()
+        await Turn.shared.pass()
+        try result.get()
+    }
+
+    /// Runs `function` and records an issue when it leaves something behind. Does not wait for a turn.
+    package func counting(
+        _ sourceLocation: SourceLocation = #_sourceLocation, _ function: @Sendable () async throws -> Void
+    ) async throws {
+        await Pools.start()
+        try warmUp?()
+        let before = ProcessState(threadNames: threadNames)
+        defer {
+            let differences = settledDifferences(from: before)
+            if !differences.isEmpty {
+                Issue.record("\(differences.joined(separator: "\n"))", sourceLocation: sourceLocation)
+            }
+        }
+        try await function()
+    }
+
+    /// The kernel lists a thread for a moment after it was joined, so threads found by name are looked at again until they
+    /// are gone or the watchdog barks. Everything else must be right at the first look.
+    private func settledDifferences(from before: ProcessState) -> [String] {
+        let deadline = Watchdog.deadline
+        while true {
+            let differences = ProcessState(threadNames: threadNames).differences(from: before)
+            let mayPass = differences.allSatisfy { $0.contains("thread") && $0.contains(" named ") }
+            if differences.isEmpty || !mayPass || .now >= deadline { return differences }
+            yieldThread()
+        }
+    }
+}
+
+extension Trait where Self == Census {
+    /// Tests run one at a time, and none leaves behind a descriptor, a thread, a child process or a scratch directory.
+    package static var census: Self { Census() }
+
+    /// The same, for tests of things that need more.
+    ///
+    /// - Parameters:
+    ///   - threadNames: beginnings of the kernel names of threads that the tested library starts itself.
+    ///   - warmUp: makes what the process keeps for ever; runs before each count, so it must bear repetition.
+    /// - Returns: the trait.
+    package static func census(
+        threadNames: [String] = [], warmingUp warmUp: (@Sendable () throws -> Void)? = nil
+    ) -> Self {
+        Census(threadNames: threadNames, warmingUp: warmUp)
+    }
+}
+
+/// Whose turn it is: a lock for tasks, first come, first served. A task that waits holds no thread.
+private actor Turn {
+    static let shared = Turn()
+    private var isTaken = false
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    func take() async {
+        if !isTaken {
+            isTaken = true
+            return
+        }
+        await withCheckedContinuation { waiting.append($0) }
+    }
+
+    func pass() {
+        if waiting.isEmpty {
+            isTaken = false
+        } else {
+            waiting.removeFirst().resume()
+        }
+    }
+}

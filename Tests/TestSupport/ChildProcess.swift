@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// Child processes of tests, mostly the example programs. Two threads read what the child writes, so that it never blocks on
+// a full pipe, and one waits for its end. The child is reaped under the lock that `kill` takes, so no signal ever goes to
+// a stranger who got its number.
+
+package import Foundation
+import PortSystem
+import Synchronization
+package import Testing
+
+/// A running or ended child process. A test waits for each that it starts; the census reports those that it forgot.
+package final class ChildProcess: Sendable {
+    /// The child's process id.
+    package let processID: pid_t  // immutable
+    private let name: String  // immutable
+    private let state = Mutex(State())
+    private let output: TestThread<[UInt8]>  // guards itself
+    private let errors: TestThread<[UInt8]>  // guards itself
+    private let waiter: Mutex<TestThread<Void>?>  // set once, by init
+    private let ended = ThreadEvent()  // guards itself
+
+    private struct State {
+        var input: SharedDescriptor?
+        var end: ProcessEnd?
+    }
+
+    /// Starts a program.
+    ///
+    /// - Parameters:
+    ///   - program: its path.
+    ///   - arguments: its arguments, without the program's name.
+    ///   - environment: variables to set beside those of this process; nil takes one out.
+    ///   - workingDirectory: where it runs; this process's own when nil.
+    /// - Throws: ``SystemError`` when the program cannot be started.
+    package init(
+        _ program: String, _ arguments: [String] = [], environment: [String: String?] = [:],
+        in workingDirectory: String? = nil
+    ) throws {
+        name = program.split(separator: "/").last.map(String.init) ?? program
+        let pipes = [try Pipe(), try Pipe(), try Pipe()]
+        processID = try spawn(
+            program, arguments, environment, in: workingDirectory,
+            [pipes[0].reading.rawValue, pipes[1].writing.rawValue, pipes[2].writing.rawValue])
+        output = readerThread(name, pipes[1].reading)
+        errors = readerThread(name, pipes[2].reading)
+        waiter = Mutex(nil)
+        let input = pipes[0].writing
+        state.withLock { $0.input = input }
+        let thread = runOnThread(name: "wait-\(name)") { [self] in
+            var information = siginfo_t()
+            while waitid(P_PID, id_t(processID), &information, WEXITED | WNOWAIT) == -1 && errno == EINTR {}
+            state.withLock { state in
+                var status: CInt = 0
+                waitpid(processID, &status, 0)
+                state.end = ProcessEnd(waitStatus: status)
+            }
+            ended.set()
+        }
+        waiter.withLock { $0 = thread }
+    }
+
+    /// Whether the child has not ended yet.
+    package var isRunning: Bool { state.withLock { $0.end == nil } }
+
+    /// Writes to the child's standard input. Blocks while its pipe is full.
+    ///
+    /// - Throws: `EPIPE` when the child reads no more.
+    package func write(_ text: String) throws {
+        guard let input = state.withLock({ $0.input }) else { throw SystemError(EPIPE) }
+        // The signal that comes with EPIPE goes to the writing thread; blocked there, it ends with that thread.
+        try onNewThread {
+            var signals = sigset_t()
+            sigemptyset(&signals)
+            sigaddset(&signals, SIGPIPE)
+            pthread_sigmask(SIG_BLOCK, &signals, nil)
+            try sysWriteAll(input.rawValue, Array(text.utf8))
+        }
+    }
+
+    /// Ends the child's standard input.
+    package func closeInput() {
+        state.withLock { $0.input = nil }
+    }
+
+    /// Sends a signal. One that has ended gets none.
+    package func kill(_ signal: CInt = SIGKILL) {
+        state.withLock { state in
+            if state.end == nil { _ = Foundation.kill(processID, signal) }
+        }
+    }
+
+    /// Ends the child's standard input, blocks until it has ended and its output has been read. When the watchdog ends the
+    /// wait, records an issue and kills the child.
+    @discardableResult
+    package func waitForExit(sourceLocation: SourceLocation = #_sourceLocation) throws -> ProcessResult {
+        closeInput()
+        if !Watchdog.wait(for: ended, "\(name) (process \(processID)) did not exit", sourceLocation: sourceLocation) {
+            kill()
+            ended.wait(until: .distantFuture)
+        }
+        try waiter.withLock { $0 }?.join(sourceLocation: sourceLocation)
+        let output = try output.join(sourceLocation: sourceLocation)
+        let errors = try errors.join(sourceLocation: sourceLocation)
+        let end = state.withLock { $0.end }
+        return ProcessResult(
+            end: try #require(end, sourceLocation: sourceLocation), output: String(decoding: output, as: UTF8.self),
+            errors: String(decoding: errors, as: UTF8.self))
+    }
+
+    /// The same, without holding a thread of the cooperative pool.
+    @discardableResult
+    package func waitForExit(sourceLocation: SourceLocation = #_sourceLocation) async throws -> ProcessResult {
+        try await offThePool { [self] in try waitForExit(sourceLocation: sourceLocation) }
+    }
+}
+
+/// How a process ended.
+package enum ProcessEnd: Hashable, Sendable {
+    /// It exited with this status.
+    case exited(CInt)
+    /// This signal ended it.
+    case signalled(CInt)
+
+    init(waitStatus status: CInt) {
+        let signal = status & 0x7F
+        self = signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
+    }
+}
+
+/// What came of a child process.
+package struct ProcessResult: Hashable, Sendable {
+    /// How it ended.
+    package var end: ProcessEnd
+    /// What it wrote to standard output.
+    package var output: String
+    /// What it wrote to standard error.
+    package var errors: String
+
+    /// Puts together what is expected, or what was seen.
+    package init(end: ProcessEnd, output: String = "", errors: String = "") {
+        self.end = end
+        self.output = output
+        self.errors = errors
+    }
+}
+
+private struct Pipe {
+    let reading: SharedDescriptor
+    let writing: SharedDescriptor
+
+    init() throws {
+        var ends: [CInt] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw SystemError(errno) }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        reading = SharedDescriptor(owning: ends[0])
+        writing = SharedDescriptor(owning: ends[1])
+    }
+}
+
+private func readerThread(_ name: String, _ descriptor: SharedDescriptor) -> TestThread<[UInt8]> {
+    runOnThread(name: "read-\(name)") { try sysReadAll(descriptor.rawValue) }
+}

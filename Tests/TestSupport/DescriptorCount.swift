@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+package import Testing
+
+/// Runs `body` and records an issue when other descriptors are open after it than before it. For code that runs without
+/// other tests beside it: under `.census`, or in an exit test.
+@discardableResult
+package func expectNoNewDescriptors<Result>(
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Result
+) rethrows -> Result {
+    let before = openDescriptors()
+    defer { compare(openDescriptors(), before, sourceLocation) }
+    return try body()
+}
+
+/// Runs `body` and records an issue when other descriptors are open after it than before it. For code that runs without
+/// other tests beside it: under `.census`, or in an exit test.
+@discardableResult
+package func expectNoNewDescriptors<Result>(
+    sourceLocation: SourceLocation = #_sourceLocation, isolation: isolated (any Actor)? = #isolation,
+    _ body: () async throws -> sending Result
+) async rethrows -> sending Result {
+    await Pools.start()
+    let before = openDescriptors()
+    defer { compare(openDescriptors(), before, sourceLocation) }
+    return try await body()
+}
+
+private func compare(_ after: Set<String>, _ before: Set<String>, _ sourceLocation: SourceLocation) {
+    let differences =
+        after.subtracting(before).sorted().map { "left behind: \($0)" }
+        + before.subtracting(after).sorted().map { "gone, though another's: \($0)" }
+    if differences.isEmpty { return }
+    Issue.record("\(differences.joined(separator: "\n"))", sourceLocation: sourceLocation)
+}

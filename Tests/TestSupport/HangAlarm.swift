@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import PortSystem
+import Testing
+
+/// Ends the process with a sentence that names the test, when a test goes on for five times the watchdog's limit. Swift
+/// Testing's time limit would count the wait for the test's turn too, and cannot end a thread that blocks.
+final class HangAlarm: Sendable {
+    private let ended: ThreadEvent
+    private let thread: TestThread<Void>?
+
+    init(_ name: String, _ sourceLocation: SourceLocation) {
+        let ended = ThreadEvent()
+        self.ended = ended
+        guard let limit = Watchdog.limit else {
+            thread = nil
+            return
+        }
+        thread = runOnThread(name: "hang-alarm") {
+            if ended.wait(until: .after(limit * 5)) { return }
+            try? FileHandle.standardError.write(
+                contentsOf: Data("The test \(name) at \(sourceLocation) hangs: it ran for \(limit * 5).\n".utf8))
+            abort()
+        }
+    }
+
+    func stop() async {
+        ended.set()
+        _ = try? await thread?.join()
+    }
+}

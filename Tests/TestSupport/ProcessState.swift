@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// What the census counts. It is read with the C library alone, not with the wrappers that the tests are about.
+
+import Glibc
+
+/// What this process holds at one moment: each thing as a line of text.
+struct ProcessState: Sendable {
+    private(set) var descriptors: Set<String>
+    private(set) var threads: Set<String>
+    private(set) var children: Set<String>
+    private(set) var directories: Set<String>
+
+    /// Reads the present state.
+    ///
+    /// - Parameter threadNames: beginnings of the kernel names of threads that count, besides those that `runOnThread`
+    ///   started.
+    init(threadNames: [String]) {
+        descriptors = openDescriptors()
+        threads = Set(LiveThreads.current.map { "thread \($0.value) of runOnThread, number \($0.key), was not joined" })
+        for thread in directoryEntries("/proc/self/task") {
+            guard let name = firstLine("/proc/self/task/\(thread)/comm") else { continue }
+            if threadNames.contains(where: name.hasPrefix) { threads.insert("thread \(thread) named \(name)") }
+        }
+        children = Set(childProcesses().map { "child process \($0)" })
+        directories = Set(ScratchDirectory.inUse.map { "scratch directory \($0)" })
+    }
+
+    /// What is there now and was not before, and the other way round.
+    func differences(from before: ProcessState) -> [String] {
+        let kinds: [KeyPath<ProcessState, Set<String>>] = [\.descriptors, \.threads, \.children, \.directories]
+        return kinds.flatMap { kind -> [String] in
+            let (old, new) = (before[keyPath: kind], self[keyPath: kind])
+            return new.subtracting(old).sorted().map { "left behind: \($0)" }
+                + old.subtracting(new).sorted().map { "gone, though another's: \($0)" }
+        }
+    }
+}
+
+/// The open descriptors and what each is open on, without the one that this function reads with.
+func openDescriptors() -> Set<String> {
+    let path = "/proc/self/fd"
+    guard let stream = opendir(path) else { preconditionFailure("\(path) cannot be read (errno \(errno)).") }
+    let own = String(dirfd(stream))
+    let names = names(in: stream).filter { $0 != own }
+    defer { closedir(stream) }
+    return Set(
+        names.map { name in
+            var target = [CChar](repeating: 0, count: 1024)
+            let length = max(0, readlink("\(path)/\(name)", &target, target.count))
+            let text = String(decoding: target.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            return "descriptor \(name) open on \(text)"
+        })
+}
+
+/// The children that nobody has waited for, running or ended.
+func childProcesses() -> Set<String> {
+    var found: Set<String> = []
+    for thread in directoryEntries("/proc/self/task") {
+        let line = firstLine("/proc/self/task/\(thread)/children") ?? ""
+        found.formUnion(line.split(separator: " ").map(String.init))
+    }
+    return found
+}
+
+private func directoryEntries(_ path: String) -> [String] {
+    guard let stream = opendir(path) else { return [] }
+    defer { closedir(stream) }
+    return names(in: stream)
+}
+
+private func names(in stream: OpaquePointer) -> [String] {
+    var names: [String] = []
+    while let entry = readdir(stream) {
+        let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        if !name.hasPrefix(".") { names.append(name) }
+    }
+    return names
+}
+
+private func firstLine(_ path: String) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    let count = read(descriptor, &bytes, bytes.count)
+    guard count > 0 else { return nil }
+    return String(decoding: bytes.prefix(count).prefix { $0 != 0x0A }, as: UTF8.self)
+}
