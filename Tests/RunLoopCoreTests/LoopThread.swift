@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+/// Runs a closure on a thread of its own, with that thread's loop, whose doorbell is of the given kind.
+@discardableResult
+func onLoop<Success: Sendable>(
+    _ kind: WakeDescriptor.Kind = .eventfd, sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: @escaping @Sendable (ThreadRunLoop) throws -> Success
+) async throws -> Success {
+    try await onNewThread(sourceLocation: sourceLocation) {
+        switch kind {
+        case .eventfd: return try body(.current)
+        case .pipe:
+            #if DEBUG
+            let rule = SystemCallFaults.Rule(.eventfd, .fail(ENOSYS), times: .max)
+            return try SystemCallFaults.with([rule]) { try body(.current) }.result
+            #else
+            return try body(.current)
+            #endif
+        }
+    }
+}
+
+extension ThreadRunLoop {
+    /// Records every activity in a mode.
+    @discardableResult
+    func record(_ trace: Recorder<String>, in mode: RunLoopMode = .default) -> RunLoopObserver {
+        let observer = RunLoopObserver(activities: .all) { _, activity in trace.append(activity.description) }
+        add(observer, to: mode)
+        return observer
+    }
+
+    /// Runs until stopped or finished; the watchdog ends a run that hangs.
+    @discardableResult
+    func runGuarded(
+        mode: RunLoopMode = .default, returnAfterSourceHandled: Bool = false,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) -> RunLoopRunResult {
+        let result = run(
+            mode: mode, until: Watchdog.deadline, returnAfterSourceHandled: returnAfterSourceHandled)
+        if result == .timedOut { Watchdog.expired("the run did not end", sourceLocation: sourceLocation) }
+        return result
+    }
+}
+
+/// A source that keeps a mode alive and does nothing.
+func idleSource() -> RunLoopSource {
+    RunLoopSource {}
+}
+
+/// Both ends of a pipe, non-blocking.
+struct TestPipe {
+    let reading: SharedDescriptor
+    let writing: SharedDescriptor
+
+    init() throws {
+        var ends: [CInt] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw SystemError(errno) }
+        for end in ends { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
+        reading = SharedDescriptor(owning: ends[0])
+        writing = SharedDescriptor(owning: ends[1])
+    }
+
+    func put(_ bytes: [UInt8] = [7]) throws {
+        _ = try sysWrite(writing.rawValue, bytes)
+    }
+
+    func take(_ count: Int = 1) throws -> [UInt8]? {
+        try sysRead(reading.rawValue, capacity: count)
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import RunLoopCore
+import Synchronization
+
+/// A queue with a port-based source, as a port has it: whoever puts something in rings.
+final class Mailbox: Sendable {
+    private let queue: QueueBox
+    let source: RunLoopSource
+
+    private final class QueueBox: Sendable {
+        let items = Mutex<[Int]>([])
+    }
+
+    init(order: Int = 0, _ handler: @escaping @Sendable (Int) -> Void) {
+        let queue = QueueBox()
+        self.queue = queue
+        source = RunLoopSource(
+            order: order, readiness: { queue.items.withLock { !$0.isEmpty } },
+            perform: {
+                let item = queue.items.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+                if let item { handler(item) }
+            })
+    }
+
+    func put(_ item: Int) {
+        queue.items.withLock { $0.append(item) }
+        source.ring()
+    }
+
+    /// Puts something in and keeps quiet about it.
+    func putSilently(_ item: Int) {
+        queue.items.withLock { $0.append(item) }
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Testing
+
+@testable import RunLoopCore
+
+@Suite struct ReadyListTests {
+    private let ids = (0..<4).map { _ in ItemID() }
+
+    private func perform(_ list: inout ReadyList) -> ItemID? {
+        guard let candidate = list.takeFirst() else { return nil }
+        list.putBack(candidate)
+        let wasThere = list.takeForPerform(candidate.id)
+        #expect(wasThere)
+        return candidate.id
+    }
+
+    @Test("the lowest order goes first, equal orders in the order of becoming ready")
+    func order() {
+        var list = ReadyList()
+        list.insert(ids[0], order: 1)
+        list.insert(ids[1], order: 0)
+        list.insert(ids[2], order: 0)
+        list.insert(ids[1], order: 0)
+        #expect(list.count == 3)
+        let performed = (0..<4).map { _ in perform(&list) }
+        #expect(performed == [ids[1], ids[2], ids[0], nil])
+    }
+
+    @Test("a source that stays ready waits until every other ready source had its turn")
+    func passes() {
+        var list = ReadyList()
+        list.insert(ids[0], order: -5)
+        list.insert(ids[1], order: 5)
+        #expect(perform(&list) == ids[0])
+        list.insert(ids[0], order: -5)
+        list.insert(ids[2], order: 7)
+        #expect(perform(&list) == ids[1])
+        list.insert(ids[1], order: 5)
+        let performed = (0..<3).map { _ in perform(&list) }
+        #expect(performed == [ids[2], ids[0], ids[1]])
+    }
+
+    @Test("a report stays with its source until that is performed or forgotten")
+    func reports() {
+        var list = ReadyList()
+        list.insert(ids[0], order: 0, report: 7)
+        let candidate = list.takeFirst()
+        #expect(candidate?.report == 7)
+        #expect(list.isEmpty)
+        if let candidate { list.putBack(candidate) }
+        let taken = [list.takeForPerform(ids[0]), list.takeForPerform(ids[0])]
+        #expect(taken == [true, false])
+        list.insert(ids[0], order: 0)
+        let second = list.takeFirst()
+        #expect(second != nil && second?.report == nil)
+        list.insert(ids[1], order: 0, report: 1)
+        list.remove(ids[1])
+        #expect(!list.contains(ids[1]))
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+@Suite(.census) struct RunLoopOrderTests {
+    private static let waiting = ["entry", "beforeTimers", "beforeSources", "beforeWaiting", "afterWaiting"]
+
+    @Test("S10: a turn that fires a timer", arguments: WakeDescriptor.Kind.allCases)
+    func timerTurn(_ kind: WakeDescriptor.Kind) async throws {
+        let trace = Recorder<String>()
+        try await onLoop(kind) { loop in
+            loop.record(trace)
+            loop.add(RunLoopTimer(after: .milliseconds(5)) { _ in trace.append("timer") })
+            #expect(loop.runGuarded() == .finished)
+        }
+        #expect(trace.elements == Self.waiting + ["timer", "exit"])
+    }
+
+    @Test("S10: a turn that performs a custom source polls")
+    func customSourceTurn() async throws {
+        let trace = Recorder<String>()
+        try await onLoop { loop in
+            loop.record(trace)
+            let source = RunLoopSource { trace.append("source0") }
+            loop.add(source)
+            source.signal()
+            loop.perform { trace.append("block") }
+            #expect(loop.runGuarded(returnAfterSourceHandled: true) == .handledSource)
+        }
+        #expect(trace.elements == ["entry", "beforeTimers", "beforeSources", "block", "source0", "exit"])
+    }
+
+    @Test("S10: a turn that performs a port-based source")
+    func portSourceTurn() async throws {
+        let trace = Recorder<String>()
+        try await onLoop { loop in
+            loop.record(trace)
+            let mailbox = Mailbox { _ in trace.append("source1") }
+            loop.add(mailbox.source)
+            mailbox.put(1)
+            #expect(loop.runGuarded(returnAfterSourceHandled: true) == .handledSource)
+        }
+        #expect(trace.elements == Self.waiting + ["source1", "exit"])
+    }
+
+    @Test("S10: a turn that performs a descriptor's source", arguments: WakeDescriptor.Kind.allCases)
+    func descriptorTurn(_ kind: WakeDescriptor.Kind) async throws {
+        let trace = Recorder<String>()
+        try await onLoop(kind) { loop in
+            loop.record(trace)
+            let pipe = try TestPipe()
+            loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) { trace.append("source1") })
+            try pipe.put()
+            #expect(loop.runGuarded(returnAfterSourceHandled: true) == .handledSource)
+        }
+        #expect(trace.elements == Self.waiting + ["source1", "exit"])
+    }
+
+    @Test("S10: a limit of zero never waits: no observer of waiting is called")
+    func zeroLimit() async throws {
+        let trace = Recorder<String>()
+        try await onLoop { loop in
+            loop.record(trace)
+            loop.add(idleSource())
+            #expect(loop.run(for: .zero) == .timedOut)
+            #expect(loop.run(for: .seconds(-1)) == .timedOut)
+            #expect(loop.kernelWaitCount == 0)
+        }
+        let turn = ["entry", "beforeTimers", "beforeSources", "exit"]
+        #expect(trace.elements == turn + turn)
+    }
+
+    @Test("S2, S10: a wake-up goes back to step 2 and ends no run", arguments: WakeDescriptor.Kind.allCases)
+    func wakeUp(_ kind: WakeDescriptor.Kind) async throws {
+        let trace = Recorder<String>()
+        try await onLoop(kind) { loop in
+            loop.add(idleSource())
+            let asleep = Counter("sleeps")
+            loop.add(RunLoopObserver(activities: .beforeWaiting, order: 1) { _, _ in asleep.increment() })
+            loop.record(trace)
+            let waker = runOnThread {
+                asleep.waitUntilCount(1)
+                loop.wakeUp()
+                asleep.waitUntilCount(2)
+                loop.stop()
+            }
+            #expect(loop.runGuarded() == .stopped)
+            try waker.join()
+        }
+        let turn = ["beforeTimers", "beforeSources", "beforeWaiting", "afterWaiting"]
+        #expect(trace.elements == ["entry"] + turn + turn + ["exit"])
+    }
+
+    @Test("one event per turn: two ready port-based sources take two turns")
+    func oneEventPerTurn() async throws {
+        let trace = Recorder<String>()
+        try await onLoop { loop in
+            let first = Mailbox { _ in trace.append("first") }
+            let second = Mailbox { _ in
+                trace.append("second")
+                loop.stop()
+            }
+            for mailbox in [first, second] {
+                loop.add(mailbox.source)
+                mailbox.put(1)
+            }
+            loop.add(RunLoopObserver(activities: .beforeTimers) { _, _ in trace.append("turn") })
+            #expect(loop.runGuarded() == .stopped)
+        }
+        #expect(trace.elements == ["turn", "first", "turn", "second"])
+    }
+
+    @Test("a source that is always ready does not starve timers, and timers that are always due do not starve sources")
+    func fairness() async throws {
+        try await onLoop { loop in
+            let fired = Counter("firings")
+            let performed = Counter("performs")
+            let source = RunLoopSource(readiness: { true }) { performed.increment() }
+            loop.add(source)
+            loop.add(RunLoopTimer(fireDate: .distantPast, interval: .nanoseconds(1)) { _ in
+                if fired.increment() == 1000 { loop.stop() }
+            })
+            #expect(loop.runGuarded() == .stopped)
+            #expect(performed.value >= 999)
+        }
+    }
+
+    @Test("a descriptor's source is heard beside a source that is always ready")
+    func descriptorFairness() async throws {
+        try await onLoop { loop in
+            let pipe = try TestPipe()
+            loop.add(RunLoopSource(readiness: { true }) {})
+            loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) { loop.stop() })
+            try pipe.put()
+            #expect(loop.runGuarded() == .stopped)
+        }
+    }
+
+    @Test("S25: an idle loop makes no turn and no wake-up")
+    func idle() async throws {
+        try await onLoop { loop in
+            let pipe = try TestPipe()
+            loop.add(idleSource())
+            loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) {})
+            for _ in 0..<100 { loop.add(RunLoopSource(readiness: { false }) {}) }
+            #expect(loop.run(for: .milliseconds(300)) == .timedOut)
+            #expect(loop.turnCount == 1)
+            #expect(loop.kernelWaitCount == 1)
+        }
+    }
+}
