@@ -41,7 +41,7 @@ extension MachPort {
             core.detach(source)
             source.invalidate()
         }
-        loop.add(source, to: .portReceive)
+        try loop.addOrThrow(source, to: .portReceive)
         while true {
             if let message = try tryReceive() { return message }
             let result = loop.run(

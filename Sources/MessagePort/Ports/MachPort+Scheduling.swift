@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 public import RunLoopCore
+import PortSystem
 import Synchronization
 
 extension MachPort {
@@ -19,7 +20,12 @@ extension MachPort {
         var source: RunLoopSource
         repeat {
             source = try attachedSource()
-            loop.add(source, to: mode)
+            do throws(PortError) {
+                try loop.addOrThrow(source, to: mode)
+            } catch {
+                dropSource { $0.placements == 0 }
+                throw error
+            }
             // A source that left its last loop at this very moment was invalidated: take a new one.
         } while !source.isValid && isValid
         guard isValid else { throw PortError(.invalidPort) }
@@ -85,6 +91,15 @@ extension MachPort {
 }
 
 extension ThreadRunLoop {
+    /// Adds a source whose descriptor the kernel may refuse to watch.
+    func addOrThrow(_ source: RunLoopSource, to mode: RunLoopMode) throws(PortError) {
+        do throws(SystemError) {
+            try tryAdd(source, to: mode)
+        } catch {
+            throw PortError(error)
+        }
+    }
+
     /// Schedules a port on this loop. `-[NSRunLoop addPort:forMode:]`.
     ///
     /// - Parameters:

@@ -43,8 +43,8 @@ package final class RemotePort: PortDestination {
 
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) {
         guard let source = try connection.replySource() else { return }
+        try loop.addOrThrow(source, to: mode)
         waiting.withLock { $0[Waiters(loop: ObjectIdentifier(loop), mode: mode), default: 0] += 1 }
-        loop.add(source, to: mode)
     }
 
     package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {

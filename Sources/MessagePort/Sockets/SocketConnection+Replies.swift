@@ -53,7 +53,10 @@ extension SocketConnection {
     /// The run-loop source that receives replies, and notices the peer's end; nil when the connection is closed.
     func replySource() throws(PortError) -> RunLoopSource? {
         if let source = state.withLock({ $0.source }) { return source }
-        let made = RunLoopSource(readiness: { false }, perform: { [weak self] in self?.receive(into: self?.port?.core) })
+        // Who waits for a reply, or for the peer's end, does so in a run that has reasons of its own to go on.
+        let made = RunLoopSource(
+            keepsModeAlive: false, readiness: { false },
+            perform: { [weak self] in self?.receive(into: self?.port?.core) })
         do throws(SystemError) {
             try made.watch(descriptor.rawValue)
         } catch {
@@ -67,13 +70,12 @@ extension SocketConnection {
 
     /// Tells the watcher, on its loop, when the connection ends.
     func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
-        let source = try replySource()
+        if let source = try replySource() { try watcher.loop.addOrThrow(source, to: watcher.mode) }
         let isClosed = state.withLock { state in
             if state.failure == nil { state.deathWatchers.append(watcher) }
             return state.failure != nil
         }
-        if isClosed { return watcher.tell() }
-        if let source { watcher.loop.add(source, to: watcher.mode) }
+        if isClosed { watcher.tell() }
     }
 }
 
