@@ -16,8 +16,7 @@ struct Exercise {
     init(_ call: SystemCall, in scratch: ScratchDirectory) throws {
         body =
             switch call {
-            case .accept, .bind, .connect, .getsockopt, .listen, .recvmsg, .sendmsg, .shutdown, .socket,
-                .socketpair:
+            case .accept, .bind, .connect, .getsockopt, .listen, .recvmsg, .sendmsg, .shutdown, .socket, .socketpair:
                 try Exercise.socketCall(call, scratch)
             case .fcntl, .fstat, .mkdir, .open, .readdir, .rename, .unlink: try Exercise.fileCall(call, scratch)
             case .dup, .epoll_create, .epoll_ctl, .epoll_wait, .eventfd, .pipe, .poll, .read, .write:
@@ -57,7 +56,11 @@ struct Exercise {
             _ = try send(pair.0, [1])
             return { try receive(pair.1) == .packet([1], descriptorCount: 0) ? .done : .notNow }
         case .sendmsg: return { try send(pair.0, [1]) == .sent && pair.1.rawValue >= 0 ? .done : .notNow }
-        case .shutdown: return { try done(sysShutDown(pair.0.rawValue)) }
+        case .shutdown:
+            return {
+                sysShutDown(pair.0.rawValue)
+                return try receive(pair.1) == .peerClosed ? .done : .notNow
+            }
         case .socket: return { try sysPacketSocket().raw >= 0 ? .done : .notNow }
         default: return { try done(sysPacketSocketPair()) }
         }

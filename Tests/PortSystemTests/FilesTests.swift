@@ -122,6 +122,17 @@ import Testing
         }
     }
 
+    @Test("a file that was rewound is read again from its beginning")
+    func rewind() throws {
+        try withScratchDirectory { scratch in
+            let file = try sysOpen(scratch.write("text", to: "file"), .reading)
+            #expect(try sysReadAll(file.raw) == Array("text".utf8))
+            #expect(try sysReadAll(file.raw) == [])
+            try sysRewind(file.raw)
+            #expect(try sysReadAll(file.raw) == Array("text".utf8))
+        }
+    }
+
     @Test("a file is cut and extended")
     func truncate() throws {
         try withScratchDirectory { scratch in
@@ -171,6 +182,22 @@ import Testing
             }
             let other = try sysOpen(path, .creating)
             #expect(try !sysLock(other.raw))
+        }
+    }
+
+    @Test("a lock that is let go is free at once, though a duplicate of its descriptor is open")
+    func unlock() throws {
+        try withScratchDirectory { scratch in
+            let path = try scratch.write("", to: "lock")
+            let holder = try sysOpen(path, .creating)
+            let copy = try holder.duplicate()
+            let other = try sysOpen(path, .creating)
+            #expect(try sysLock(holder.raw))
+            try sysUnlock(holder.raw)
+            #expect(try sysLock(other.raw))
+            #expect(try !sysLock(copy.raw))
+            try sysUnlock(copy.raw)
+            #expect(try sysIsLocked(copy.raw))
         }
     }
 

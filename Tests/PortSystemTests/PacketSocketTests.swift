@@ -164,6 +164,50 @@ private final class Pair {
         #expect(try receive(socket) == .peerClosed)
     }
 
+    @Test("a connection that was shut down ends for the peer, though its descriptor is open elsewhere")
+    func shutDown() throws {
+        let pair = try Pair()
+        let near = try #require(pair.near)
+        let copy = try near.duplicate()
+        defer { sysClose(copy) }
+        #expect(try pair.send([1]) == .sent)
+        sysShutDown(near.rawValue)
+        #expect(try pair.receive() == .packet([1], descriptorCount: 0))
+        #expect(try pair.receive() == .peerClosed)
+        #expect(try send(#require(pair.far), [2]) == .peerClosed)
+        sysShutDown(near.rawValue)
+    }
+
+    @Test("who receives no more can still send")
+    func shutDownReceiving() throws {
+        let pair = try Pair()
+        sysShutDown(try #require(pair.near).rawValue, .receiving)
+        #expect(try send(#require(pair.far), [2]) == .peerClosed)
+        #expect(try pair.send([1]) == .sent)
+        #expect(try pair.receive() == .packet([1], descriptorCount: 0))
+    }
+
+    @Test("a socket that was never connected can be shut down")
+    func shutDownUnconnected() throws {
+        let socket = try sysPacketSocket()
+        sysShutDown(socket.raw)
+    }
+
+    @Test("a packet sent as two arrays comes with its bytes and its descriptors")
+    func arrays() throws {
+        let (near, far) = try sysPacketSocketPair()
+        let null = SharedDescriptor(try sysOpen("/dev/null", .reading))
+        let body: [UInt8] = [0, 2, 3, 0]
+        #expect(try sysSendPacket(near.rawValue, head: [1], body: body[1...2], descriptors: [null]) == .sent)
+        let (outcome, bytes) = try sysReceivePacket(far.rawValue, limit: 3)
+        guard case .packet(3, let descriptors) = outcome else {
+            Issue.record("got \(outcome)")
+            return
+        }
+        #expect(bytes == [1, 2, 3])
+        #expect(descriptors.count == 1)
+    }
+
     @Test("a full queue would block, and takes packets again when one was read")
     func fullQueue() throws {
         let pair = try Pair()

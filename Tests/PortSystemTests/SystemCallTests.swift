@@ -24,9 +24,10 @@ import Testing
         }
     }
 
+    // epoll_wait and shutdown throw nothing: a failure there is a bug, and traps.
     @Test(
         "an error number is thrown, and no descriptor is lost",
-        arguments: SystemCall.allCases.filter { $0 != .epoll_wait }, [EMFILE, ENOMEM])
+        arguments: SystemCall.allCases.filter { $0 != .epoll_wait && $0 != .shutdown }, [EMFILE, ENOMEM])
     func failed(call: SystemCall, code: CInt) throws {
         try withScratchDirectory(leaving: .anything) { scratch in
             let exercise = try Exercise(call, in: scratch)
