@@ -44,6 +44,9 @@ extension PortCore {
         do throws(SystemError) {
             for source in sources { try source.watch(sockets.rawValue) }
         } catch {
+            // Sources that watch nothing would miss what comes through these sockets: the next call starts afresh.
+            state.withLock { if $0.sockets === sockets { $0.sockets = nil } }
+            for source in sources { try? source.watch(nil) }
             throw PortError(error)
         }
         return sockets

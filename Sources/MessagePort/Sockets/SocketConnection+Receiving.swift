@@ -14,12 +14,21 @@ extension SocketConnection {
     /// - Parameter core: the port that takes messages which answer nothing; while its queue is full, packets stay in the
     ///   socket and their sender waits.
     func receive(into core: PortCore?) {
-        assembly.withLock { assembly in
-            for _ in 0..<Self.packetBudget {
-                // A message that was begun is finished: its room was there when it began.
-                if let core, core.room == 0, !assembly.isBegun { return }
-                guard receivePacket(&assembly, core) else { return }
-            }
+        assembly.withLock { receive(into: core, &$0) }
+    }
+
+    /// Receives what has arrived, unless that is being done: by another thread, or further up on this one, where a message
+    /// that nobody takes makes us answer that it is dropped.
+    func receiveUnlessReceiving() {
+        let core = port?.core
+        assembly.withLockIfAvailable { receive(into: core, &$0) }
+    }
+
+    private func receive(into core: PortCore?, _ assembly: inout PacketAssembly) {
+        for _ in 0..<Self.packetBudget {
+            // A message that was begun is finished: its room was there when it began.
+            if let core, core.room == 0, !assembly.isBegun { return }
+            guard receivePacket(&assembly, core) else { return }
         }
     }
 

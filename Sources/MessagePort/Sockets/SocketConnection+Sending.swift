@@ -122,7 +122,7 @@ extension SocketConnection {
 
     /// The peer is gone: what it said last tells why, for example that it does not talk to us.
     private func peerDidClose() -> PortError {
-        receive(into: port?.core)
+        receiveUnlessReceiving()
         let failure = state.withLock { state in
             state.isDeadName = true
             return state.failure
