@@ -21,8 +21,10 @@ package enum SendOutcome: Hashable, Sendable {
 package enum ReceiveOutcome: Sendable {
     /// A packet: its bytes are in the buffer, its descriptors are ours.
     case packet(byteCount: Int, descriptors: [SharedDescriptor])
-    /// A packet larger than the buffer or with more descriptors than could be received: it is lost, and closed.
+    /// A packet larger than the buffer: it is lost, its descriptors are closed.
     case truncated
+    /// A packet some of whose descriptors could not be opened here: its bytes are in the buffer, its descriptors are closed.
+    case descriptorsLost(byteCount: Int)
     /// Nothing now.
     case wouldBlock
     /// The peer went while packets of ours lay unread in its queue; packets of its own may still follow.
@@ -128,7 +130,8 @@ package func sysReceivePacket(_ socket: CInt, into buffer: UnsafeMutableRawBuffe
         }
         let descriptors = raw.map { SharedDescriptor(owning: $0) }
         guard let count else { return .wouldBlock }
-        if flags & (SHIM_MSG_TRUNC | SHIM_MSG_CTRUNC) != 0 { return .truncated }
+        if flags & SHIM_MSG_TRUNC != 0 { return .truncated }
+        if flags & SHIM_MSG_CTRUNC != 0 { return .descriptorsLost(byteCount: count) }
         if count == 0 && descriptors.isEmpty { return .peerClosed }
         return .packet(byteCount: count, descriptors: descriptors)
     } catch {
@@ -215,7 +218,9 @@ package func sysSendPacket(_ socket: CInt, head: [UInt8], body: ArraySlice<UInt8
 package func sysReceivePacket(_ socket: CInt, limit: Int) throws(SystemError) -> (ReceiveOutcome, [UInt8]) {
     try unsafe withUnsafeTemporaryAllocation(byteCount: limit, alignment: 16) { (buffer) throws(SystemError) in
         let outcome = try unsafe sysReceivePacket(socket, into: buffer)
-        guard case .packet(let count, _) = outcome else { return (outcome, []) }
-        return unsafe (outcome, Array(buffer.prefix(count)))
+        switch outcome {
+        case .packet(let count, _), .descriptorsLost(let count): return unsafe (outcome, Array(buffer.prefix(count)))
+        case .truncated, .wouldBlock, .reset, .peerClosed: return (outcome, [])
+        }
     }
 }

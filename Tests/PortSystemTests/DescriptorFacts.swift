@@ -35,7 +35,7 @@ func send(_ socket: SharedDescriptor, _ head: [UInt8], _ body: [UInt8] = [], _ d
 /// What `receive` saw, in a form that can be compared.
 enum Received: Hashable {
     case packet([UInt8], descriptorCount: Int)
-    case truncated, wouldBlock, reset, peerClosed
+    case truncated, descriptorsLost, wouldBlock, reset, peerClosed
 }
 
 /// Receives one packet; its descriptors are closed.
@@ -46,6 +46,7 @@ func receive(_ socket: SharedDescriptor, capacity: Int = 1024) throws -> Receive
     case .packet(let count, let descriptors):
         return .packet(Array(buffer.prefix(count)), descriptorCount: descriptors.count)
     case .truncated: return .truncated
+    case .descriptorsLost: return .descriptorsLost
     case .wouldBlock: return .wouldBlock
     case .reset: return .reset
     case .peerClosed: return .peerClosed

@@ -246,7 +246,7 @@ private final class Pair {
     }
     #endif
 
-    @Test("a receiver out of descriptors gets a truncated packet and keeps none of it", arguments: [0, 1])
+    @Test("a receiver out of descriptors is told that they are lost, and keeps none", arguments: [0, 1])
     func outOfDescriptors(bytes: Int) async {
         await #expect(processExitsWith: .success) { [bytes] in
             await Pools.start()
@@ -258,7 +258,7 @@ private final class Pair {
                 let numbers = [CInt](repeating: null.raw, count: 10)
                 #expect(try pair.send(head, descriptors: numbers) == .sent)
                 let outcome = try withDescriptorRoom(room) { try pair.receive() }
-                #expect(outcome == .truncated)
+                #expect(outcome == .descriptorsLost)
                 #expect(openDescriptors() == before)
             }
         }

@@ -19,8 +19,10 @@ struct PacketAssembly: Sendable {
         /// A whole message. `asks`: the token under which a reply is expected, zero for none; `answers`: the token of the
         /// message that it replies to, zero for a message to the port.
         case message(EncodedMessage, asks: UInt64, answers: UInt64)
-        /// The message that asked with the token will not be answered.
-        case replyDropped(token: UInt64)
+        /// A whole message whose descriptors were lost on the way; the tokens are as above.
+        case withoutDescriptors(asks: UInt64, answers: UInt64)
+        /// The message that asked with the token will not be answered; the reason is an error code, zero for none.
+        case replyDropped(token: UInt64, reason: Int32)
         /// The other side does not talk to us.
         case refused(code: Int32)
         /// The packet breaks the format.
@@ -30,6 +32,7 @@ struct PacketAssembly: Sendable {
     private struct Begun: Sendable {
         var header: PacketHeader
         var message: EncodedMessage
+        var lacksDescriptors: Bool
     }
 
     private var begun: Begun?
@@ -42,11 +45,12 @@ struct PacketAssembly: Sendable {
     /// - Parameters:
     ///   - header: its head.
     ///   - payload: what follows the head.
-    ///   - descriptors: the descriptors that came with it; they close when they are not used.
-    mutating func take(_ header: PacketHeader, payload: [UInt8], descriptors: [SharedDescriptor]) -> Event {
-        guard Int(header.descriptorCount) == descriptors.count else { return .violation }
+    ///   - descriptors: the descriptors that came with it; they close when they are not used. Nil: they were lost.
+    mutating func take(_ header: PacketHeader, payload: [UInt8], descriptors received: [SharedDescriptor]?) -> Event {
+        let descriptors = received ?? []
+        guard received == nil || Int(header.descriptorCount) == descriptors.count else { return .violation }
         switch header.kind {
-        case .message: return begin(header, payload, descriptors)
+        case .message: return begin(header, payload, received)
         case .continuation: return proceed(header, payload, descriptors)
         case .abort:
             guard begun != nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
@@ -54,20 +58,21 @@ struct PacketAssembly: Sendable {
             return .incomplete
         case .replyDropped:
             guard begun == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
-            return .replyDropped(token: header.answers)
+            return .replyDropped(token: header.answers, reason: header.messageID)
         case .refused:
             guard payload.isEmpty, descriptors.isEmpty else { return .violation }
             return .refused(code: header.messageID)
         }
     }
 
-    private mutating func begin(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]) -> Event {
+    private mutating func begin(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?) -> Event {
         guard begun == nil, header.totalLength <= UInt64(MessageLimits.payload),
             header.componentCount <= UInt32(MessageLimits.components)
         else { return .violation }
         let message = EncodedMessage(
-            id: header.messageID, componentCount: Int(header.componentCount), payload: payload, descriptors: descriptors)
-        return finish(Begun(header: header, message: message))
+            id: header.messageID, componentCount: Int(header.componentCount), payload: payload,
+            descriptors: descriptors ?? [])
+        return finish(Begun(header: header, message: message, lacksDescriptors: descriptors == nil))
     }
 
     private mutating func proceed(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]) -> Event {
@@ -83,6 +88,8 @@ struct PacketAssembly: Sendable {
             begun = piece
             return .incomplete
         }
-        return .message(piece.message, asks: piece.header.asks, answers: piece.header.answers)
+        let (asks, answers) = (piece.header.asks, piece.header.answers)
+        if piece.lacksDescriptors { return .withoutDescriptors(asks: asks, answers: answers) }
+        return .message(piece.message, asks: asks, answers: answers)
     }
 }

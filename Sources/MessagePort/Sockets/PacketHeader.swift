@@ -13,7 +13,8 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case message = 1
     /// A further piece of the message that was begun.
     case continuation = 2
-    /// The message that asked with the token will not be answered.
+    /// The message that asked with the token will not be answered; the message id holds an error code, or zero when its
+    /// receiver let the reply right go.
     case replyDropped = 3
     /// The message that was begun will not be finished.
     case abort = 4

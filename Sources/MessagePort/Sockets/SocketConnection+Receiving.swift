@@ -40,11 +40,9 @@ extension SocketConnection {
         do throws(SystemError) {
             let (outcome, bytes) = try sysReceivePacket(descriptor.rawValue, limit: PacketHeader.packetLimit)
             switch outcome {
-            case .packet(_, let descriptors):
-                guard let header = PacketHeader(bytes) else { return refuse(.malformedPacket) }
-                let payload = Array(bytes.dropFirst(PacketHeader.size))
-                return handle(assembly.take(header, payload: payload, descriptors: descriptors), core)
-            case .truncated: return refuse(.descriptorsLost)
+            case .packet(_, let descriptors): return take(bytes, descriptors, &assembly, core)
+            case .descriptorsLost: return take(bytes, nil, &assembly, core)
+            case .truncated: return refuse(.malformedPacket)
             case .wouldBlock: return false
             case .reset: return true
             case .peerClosed: close(PortError(.peerDied))
@@ -53,6 +51,15 @@ extension SocketConnection {
             close(PortError(error))
         }
         return false
+    }
+
+    /// Takes a packet; its descriptors are nil when they were lost.
+    private func take(
+        _ bytes: [UInt8], _ descriptors: [SharedDescriptor]?, _ assembly: inout PacketAssembly, _ core: PortCore?
+    ) -> Bool {
+        guard let header = PacketHeader(bytes) else { return refuse(.malformedPacket) }
+        let payload = Array(bytes.dropFirst(PacketHeader.size))
+        return handle(assembly.take(header, payload: payload, descriptors: descriptors), core)
     }
 
     private func handle(_ event: PacketAssembly.Event, _ core: PortCore?) -> Bool {
@@ -65,8 +72,14 @@ extension SocketConnection {
             message.remoteSender = peer
             if asks != 0 { message.replyTarget = ReplyTarget(RemoteReplyReceiver(self, token: asks)) }
             return deliver(message, answering: answers, core)
-        case .replyDropped(let token):
-            takeAwaited(token)?.fail(PortError(.replyDropped))
+        case .withoutDescriptors(let asks, let answers):
+            // Without its descriptors the message is not what was sent: whoever waits for it, or for its answer, is told.
+            if asks != 0 { dropReply(to: asks, because: .descriptorsLost) }
+            if answers != 0 { takeAwaited(answers)?.fail(PortError(.descriptorsLost)) }
+            return true
+        case .replyDropped(let token, let reason):
+            let error = reason == 0 ? PortError(.replyDropped) : Self.failure(refusal: reason)
+            takeAwaited(token)?.fail(error)
             return true
         case .refused(let code):
             close(Self.failure(refusal: code))

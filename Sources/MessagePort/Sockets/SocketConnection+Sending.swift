@@ -29,8 +29,11 @@ extension SocketConnection {
     }
 
     /// Says that the message that asked with `token` will not be answered. Never waits.
-    func dropReply(to token: UInt64) {
-        overdue.withLock { $0.headers.append(PacketHeader(kind: .replyDropped, answers: token)) }
+    ///
+    /// - Parameter reason: why; nil when its receiver let the reply right go.
+    func dropReply(to token: UInt64, because reason: PortError.Code? = nil) {
+        let code = Int32(reason?.rawValue ?? 0)
+        overdue.withLock { $0.headers.append(PacketHeader(kind: .replyDropped, messageID: code, answers: token)) }
         sendOverdue()
     }
 
