@@ -109,6 +109,8 @@ extension ThreadRunLoop {
     private func sleepWithoutDescriptors(until deadline: MonotonicInstant) {
         do throws(SystemError) {
             let bell = try doorbell.bell()
+            // Whoever ended this sleep before the bell was made had nothing to ring.
+            if doorbell.isRung { return }
             countWait()
             if !(try sysPoll(bell.descriptor.raw, .readable, until: deadline)).isEmpty { bell.descriptor.silence() }
         } catch {
