@@ -129,9 +129,10 @@ import Testing
         try await onLoop { loop in
             let start = MonotonicInstant.now
             let fired = Recorder<MonotonicInstant>()
-            for milliseconds in [10, 20, 30] {
+            for milliseconds in [500, 550, 600] {
+                let date = start.advanced(by: .milliseconds(milliseconds))
                 loop.add(
-                    RunLoopTimer(fireDate: start.advanced(by: .milliseconds(milliseconds)), tolerance: .seconds(0.03)) {
+                    RunLoopTimer(fireDate: date, tolerance: .milliseconds(150)) {
                         fired.append(.now)
                         #expect(.now >= $0.fireDate)
                     })
@@ -139,7 +140,7 @@ import Testing
             #expect(loop.runGuarded() == .finished)
             #expect(fired.count == 3)
             #expect(loop.kernelWaitCount == 1)
-            #expect(fired.elements.allSatisfy { $0 >= start.advanced(by: .milliseconds(40)) })
+            #expect(fired.elements.allSatisfy { $0 >= start.advanced(by: .milliseconds(650)) })
         }
     }
 
@@ -147,17 +148,23 @@ import Testing
     func noSpuriousTurn() async throws {
         try await onLoop { loop in
             loop.add(idleSource())
-            let timer = RunLoopTimer(after: .milliseconds(20)) { _ in Issue.record("fired") }
+            let fired = Counter("firings")
+            let timer = RunLoopTimer(after: .milliseconds(50)) { _ in fired.increment() }
             loop.add(timer)
+            let date = timer.fireDate
             let asleep = Gate("the sleep")
             loop.add(RunLoopObserver(activities: .beforeWaiting) { _, _ in asleep.open() })
             let remover = runOnThread {
                 asleep.wait()
                 loop.remove(timer)
+                return MonotonicInstant.now
             }
-            loop.run(for: .milliseconds(60))
-            try remover.join()
-            #expect(loop.turnCount == 1)
+            loop.run(until: date.advanced(by: .milliseconds(50)))
+            // On a machine that was too busy to remove it in time, the timer has fired by right.
+            if try remover.join() < date {
+                #expect(loop.turnCount == 1)
+                #expect(fired.value == 0)
+            }
         }
     }
 
