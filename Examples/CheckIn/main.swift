@@ -1,1 +1,47 @@
-print("placeholder")
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// checkin [--worker-dies] [FILE ...]
+//
+// Counts the lines, words and bytes of files as wc(1) does, three times, each time in another way of putting a main thread
+// and a worker in touch. README.md beside this file shows the output.
+
+import Foundation
+import NamedPortServer
+
+/// What the command line asks for.
+enum Invocation {
+    case acts(files: [String], workerDies: Bool)
+    /// This process is the worker of act 3, and the main process listens under this name.
+    case worker(mainName: String, dies: Bool)
+
+    init(_ arguments: [String]) {
+        var rest = arguments.dropFirst()
+        let dies = rest.first == "--worker-dies"
+        if dies { rest = rest.dropFirst() }
+        if rest.first == "--worker", let name = rest.dropFirst().first {
+            self = .worker(mainName: name, dies: dies)
+        } else {
+            self = .acts(files: Array(rest), workerDies: dies)
+        }
+    }
+}
+
+func run(_ invocation: Invocation) throws {
+    switch invocation {
+    case .worker(let mainName, let dies):
+        try namedWorker(mainName: mainName, process: true, dies: dies)
+    case .acts(let names, let workerDies):
+        let files = try InputFile.read(names.isEmpty ? [InputFile.readmeBesideThisSource] : names)
+        try actOne(files)
+        try actTwo(files)
+        try actThree(files, workerDies: workerDies)
+    }
+}
+
+do {
+    try run(Invocation(CommandLine.arguments))
+} catch {
+    FileHandle.standardError.write(Data("checkin: \(error)\n".utf8))
+    exit(1)
+}

@@ -67,6 +67,11 @@ int shim_lock_exclusive(int descriptor) {
     return fcntl(descriptor, F_OFD_SETLK, &lock);
 }
 
+int shim_unlock(int descriptor) {
+    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    return fcntl(descriptor, F_OFD_SETLK, &lock);
+}
+
 int shim_lock_is_held(int descriptor, int *held) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int result = fcntl(descriptor, F_OFD_GETLK, &lock);

@@ -23,6 +23,11 @@ package struct EpollEvents: OptionSet, Hashable, Sendable {
 package struct EpollReport: Hashable, Sendable {
     package var key: UInt64
     package var events: EpollEvents
+
+    package init(key: UInt64, events: EpollEvents) {
+        self.key = key
+        self.events = events
+    }
 }
 
 /// A set of descriptors that can be waited on together (`epoll(7)`), level-triggered.

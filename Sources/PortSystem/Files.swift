@@ -51,7 +51,9 @@ package enum OpenMode: Sendable {
 /// - Parameters:
 ///   - path: where; relative to `directory`, or to the working directory.
 ///   - directory: an open directory.
-///   - mode: what for. A symbolic link as last part gives ELOOP.
+///   - mode: what for.
+/// - Returns: the open file.
+/// - Throws: ELOOP when the last part is a symbolic link (ENOTDIR for a directory), ENOENT when it is not there.
 package func sysOpen(_ path: String, in directory: CInt = AT_FDCWD, _ mode: OpenMode) throws(SystemError)
     -> FileDescriptor
 {
@@ -116,13 +118,24 @@ package func sysList(_ path: String) throws(SystemError) -> [String] {
     }
     defer { unsafe closedir(stream) }
     var names: [String] = []
-    while let entry = unsafe readdir(stream) {
-        let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) {
-            unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-        }
+    while let name = try unsafe nextName(in: stream) {
         if name != "." && name != ".." { names.append(name) }
     }
     return names
+}
+
+private func nextName(in stream: OpaquePointer) throws(SystemError) -> String? {
+    var entry: UnsafeMutablePointer<dirent>?
+    let found = try retrying(.readdir) { () -> CInt in
+        errno = 0  // readdir(3): at the end it gives no entry and leaves errno alone
+        unsafe entry = readdir(stream)
+        if unsafe entry != nil { return 1 }
+        return errno == 0 ? 0 : -1
+    }
+    guard found == 1, let entry = unsafe entry else { return nil }
+    return unsafe withUnsafeBytes(of: &entry.pointee.d_name) {
+        unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+    }
 }
 
 /// Takes the exclusive lock of an open file; the kernel drops it when the last descriptor of that open file is closed,
@@ -139,6 +152,12 @@ package func sysLock(_ descriptor: CInt) throws(SystemError) -> Bool {
     }
 }
 
+/// Drops the lock of an open file, for every descriptor of that open file: also for a copy that a child process holds
+/// between its fork and its exec.
+package func sysUnlock(_ descriptor: CInt) throws(SystemError) {
+    _ = try retrying(.fcntl) { shim_unlock(descriptor) }
+}
+
 /// Whether another open file of the same inode holds the exclusive lock. Disturbs nobody.
 package func sysIsLocked(_ descriptor: CInt) throws(SystemError) -> Bool {
     var held: CInt = 0
@@ -149,4 +168,9 @@ package func sysIsLocked(_ descriptor: CInt) throws(SystemError) -> Bool {
 /// Cuts or extends an open file.
 package func sysTruncate(_ descriptor: CInt, to size: Int) throws(SystemError) {
     _ = try retrying(.write) { ftruncate(descriptor, size) }
+}
+
+/// Sets the place at which an open file is read and written next to its beginning.
+package func sysRewind(_ descriptor: CInt) throws(SystemError) {
+    _ = try retrying(.write) { lseek(descriptor, 0, SEEK_SET) }
 }

@@ -128,8 +128,8 @@ package func sysReceivePacket(_ socket: CInt, into buffer: UnsafeMutableRawBuffe
         }
         let descriptors = raw.map { SharedDescriptor(owning: $0) }
         guard let count else { return .wouldBlock }
-        if count == 0 && descriptors.isEmpty { return .peerClosed }
         if flags & (SHIM_MSG_TRUNC | SHIM_MSG_CTRUNC) != 0 { return .truncated }
+        if count == 0 && descriptors.isEmpty { return .peerClosed }
         return .packet(byteCount: count, descriptors: descriptors)
     } catch {
         if error.code == ECONNRESET { return .reset }
@@ -174,5 +174,48 @@ private func withSocketAddress<Result>(
             (generic) throws(SystemError) -> Result in
             try unsafe body(generic, socklen_t(MemoryLayout<sockaddr_un>.size))
         }
+    }
+}
+
+/// Which way of a connection ends.
+package enum ShutDown: Sendable {
+    /// Both: the peer sees the end at once, whoever else still holds the descriptor.
+    case both
+    /// What the peer sends fails from now on; what we send still arrives.
+    case receiving
+}
+
+/// Ends a connection in one or both directions.
+package func sysShutDown(_ socket: CInt, _ way: ShutDown = .both) {
+    do throws(SystemError) {
+        _ = try retrying(.shutdown) { shutdown(socket, CInt(way == .both ? SHUT_RDWR : SHUT_RD)) }
+    } catch {
+        precondition(error.code == ENOTCONN, "shutdown of descriptor \(socket) failed: \(error)")
+    }
+}
+
+/// Sends one packet made of two parts, as above.
+package func sysSendPacket(_ socket: CInt, head: [UInt8], body: ArraySlice<UInt8>, descriptors: [SharedDescriptor])
+    throws(SystemError) -> SendOutcome
+{
+    let numbers = descriptors.map(\.rawValue)
+    // SAFETY: both pointers live as long as the closures run. The descriptors live until the call is over.
+    defer { withExtendedLifetime(descriptors) {} }
+    return try unsafe head.withUnsafeBufferPointer { (head) throws(SystemError) in
+        try unsafe body.withUnsafeBufferPointer { (body) throws(SystemError) in
+            try unsafe sysSendPacket(
+                socket, head: UnsafeRawBufferPointer(head), body: UnsafeRawBufferPointer(body), descriptors: numbers)
+        }
+    }
+}
+
+/// Receives one packet of at most `limit` bytes.
+///
+/// - Returns: what came, and a packet's bytes.
+package func sysReceivePacket(_ socket: CInt, limit: Int) throws(SystemError) -> (ReceiveOutcome, [UInt8]) {
+    try unsafe withUnsafeTemporaryAllocation(byteCount: limit, alignment: 16) { (buffer) throws(SystemError) in
+        let outcome = try unsafe sysReceivePacket(socket, into: buffer)
+        guard case .packet(let count, _) = outcome else { return (outcome, []) }
+        return unsafe (outcome, Array(buffer.prefix(count)))
     }
 }

@@ -19,7 +19,11 @@ enum RunLoopItem: Sendable {
 
     /// Whether it keeps a run in its mode going.
     var keepsModeAlive: Bool {
-        if case .observer = self { false } else { true }
+        switch self {
+        case .source(let source): source.keepsModeAlive
+        case .timer: true
+        case .observer: false
+        }
     }
 
     /// Drops the item's reference to a loop that ends.

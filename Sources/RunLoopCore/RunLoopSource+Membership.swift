@@ -18,9 +18,19 @@ extension RunLoopSource {
         for (loop, departures) in zip(loops, departures) { didLeave(departures, of: loop) }
     }
 
-    func add(to loop: ThreadRunLoop, _ mode: RunLoopMode) {
+    /// Adds the source to a mode.
+    ///
+    /// - Throws: why the kernel does not watch the descriptor; the source is then in the mode no more than before.
+    func add(to loop: ThreadRunLoop, _ mode: RunLoopMode) throws(SystemError) {
         let entered = state.withLock { $0.homes.add(.source(self), to: loop, mode) }
-        if !entered.isEmpty { didEnter(entered, of: loop) }
+        if entered.isEmpty { return }
+        do throws(SystemError) {
+            try didEnter(entered, of: loop)
+        } catch {
+            let departures = state.withLock { $0.homes.remove(id, from: loop, mode) }
+            for departure in departures { departure.watch?.end(for: self) }
+            throw error
+        }
     }
 
     func remove(from loop: ThreadRunLoop, _ mode: RunLoopMode) {
@@ -29,17 +39,10 @@ extension RunLoopSource {
     }
 
     /// Makes the loop notice a source that has entered modes, and tells the source.
-    func didEnter(_ modes: [Int], of loop: ThreadRunLoop) {
-        state.withLock { state in
+    func didEnter(_ modes: [Int], of loop: ThreadRunLoop) throws(SystemError) {
+        try state.withLock { (state) throws(SystemError) in
             if let stamp = state.signal { loop.noteSignal(of: self, stamp) }
-            guard let descriptor = state.descriptor else { return }
-            do throws(SystemError) {
-                try watch(descriptor, in: [loop])
-            } catch {
-                fatalError(
-                    "A run loop cannot watch descriptor \(descriptor): \(error). Keep a source's descriptor open until "
-                        + "the source is invalid, and use one that can be waited for.")
-            }
+            if let descriptor = state.descriptor { try watch(descriptor, in: [loop]) }
         }
         if isPortBased { loop.noteRing(of: self) }
         guard let scheduleRoutine else { return }

@@ -40,6 +40,9 @@ public final class RunLoopSource: Sendable {
     /// A port-based source that rang: it is on the ready lists of all its modes, or about to be put there.
     let isRung = Atomic<Bool>(false)
 
+    /// Whether a run goes on because the source is there. One that only watches for an end does not keep a loop alive.
+    let keepsModeAlive: Bool
+
     /// Sources that have work at the same time are performed lowest first, equal ones in the order in which they got it.
     public let order: Int
 
@@ -58,6 +61,7 @@ public final class RunLoopSource: Sendable {
         scheduleRoutine = schedule
         cancelRoutine = cancel
         performRoutine = perform
+        keepsModeAlive = true
         state = Mutex(State())
     }
 
@@ -72,11 +76,21 @@ public final class RunLoopSource: Sendable {
     ///   - schedule: called for each mode that the source enters.
     ///   - cancel: called for each mode that the source leaves, also because it was invalidated or the thread ends.
     ///   - perform: handles what is there: one thing, or all.
-    public init(
+    public convenience init(
         order: Int = 0, readiness: @escaping Readiness, schedule: ModeRoutine? = nil, cancel: ModeRoutine? = nil,
         perform: @escaping Perform
     ) {
+        self.init(
+            order: order, keepsModeAlive: true, readiness: readiness, schedule: schedule, cancel: cancel, perform: perform)
+    }
+
+    /// As above, for a source that may leave a run to finish although it is there.
+    package init(
+        order: Int = 0, keepsModeAlive: Bool, readiness: @escaping Readiness, schedule: ModeRoutine? = nil,
+        cancel: ModeRoutine? = nil, perform: @escaping Perform
+    ) {
         self.order = order
+        self.keepsModeAlive = keepsModeAlive
         self.readiness = readiness
         scheduleRoutine = schedule
         cancelRoutine = cancel

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+package import PortSystem
 import Synchronization
 
 extension ThreadRunLoop {
@@ -18,7 +19,24 @@ extension ThreadRunLoop {
     ///   - source: the source.
     ///   - mode: the mode, or ``RunLoopMode/common`` for all common modes.
     public func add(_ source: RunLoopSource, to mode: RunLoopMode = .default) {
-        source.add(to: self, mode)
+        do throws(SystemError) {
+            try tryAdd(source, to: mode)
+        } catch {
+            Self.trapUnwatchable(error)
+        }
+    }
+
+    /// Adds a source to a mode, as ``add(_:to:)-(RunLoopSource,_)`` does, but throws where that traps.
+    ///
+    /// - Throws: why the kernel does not watch the descriptor; the source is then in the mode no more than before.
+    package func tryAdd(_ source: RunLoopSource, to mode: RunLoopMode) throws(SystemError) {
+        try source.add(to: self, mode)
+    }
+
+    static func trapUnwatchable(_ error: SystemError) -> Never {
+        fatalError(
+            "A run loop cannot watch a source's descriptor: \(error). Keep the descriptor open until the source is "
+                + "invalid, and use one that can be waited for.")
     }
 
     /// Takes a source out of a mode; its `cancel` routine is called on the calling thread for each mode that it leaves.

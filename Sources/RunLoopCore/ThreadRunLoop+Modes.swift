@@ -41,7 +41,12 @@ extension ThreadRunLoop {
     public func addCommonMode(_ mode: RunLoopMode) {
         for (item, index) in state.withLock({ $0.addCommonMode(mode) }) {
             switch item {
-            case .source(let source): source.didEnter([index], of: self)
+            case .source(let source):
+                do throws(SystemError) {
+                    try source.didEnter([index], of: self)
+                } catch {
+                    Self.trapUnwatchable(error)
+                }
             case .timer(let timer): timer.armAgain()
             case .observer: break
             }

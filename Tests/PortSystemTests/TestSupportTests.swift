@@ -5,7 +5,7 @@
 
 import Foundation
 import PortSystem
-@testable import TestSupport
+import TestSupport
 import Testing
 
 @Suite("TestSupport", .census) struct TestSupportTests {

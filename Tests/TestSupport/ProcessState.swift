@@ -6,7 +6,7 @@
 import Glibc
 
 /// What this process holds at one moment: each thing as a line of text.
-struct ProcessState: Sendable {
+package struct ProcessState: Sendable {
     private(set) var descriptors: Set<String>
     private(set) var threads: Set<String>
     private(set) var children: Set<String>
@@ -16,7 +16,7 @@ struct ProcessState: Sendable {
     ///
     /// - Parameter threadNames: beginnings of the kernel names of threads that count, besides those that `runOnThread`
     ///   started.
-    init(threadNames: [String]) {
+    package init(threadNames: [String] = []) {
         descriptors = openDescriptors()
         threads = Set(LiveThreads.current.map { "thread \($0.value) of runOnThread, number \($0.key), was not joined" })
         for thread in directoryEntries("/proc/self/task") {
@@ -28,7 +28,7 @@ struct ProcessState: Sendable {
     }
 
     /// What is there now and was not before, and the other way round.
-    func differences(from before: ProcessState) -> [String] {
+    package func differences(from before: ProcessState) -> [String] {
         let kinds: [KeyPath<ProcessState, Set<String>>] = [\.descriptors, \.threads, \.children, \.directories]
         return kinds.flatMap { kind -> [String] in
             let (old, new) = (before[keyPath: kind], self[keyPath: kind])
@@ -39,7 +39,7 @@ struct ProcessState: Sendable {
 }
 
 /// The open descriptors and what each is open on, without the one that this function reads with.
-func openDescriptors() -> Set<String> {
+package func openDescriptors() -> Set<String> {
     let path = "/proc/self/fd"
     guard let stream = opendir(path) else { preconditionFailure("\(path) cannot be read (errno \(errno)).") }
     let own = String(dirfd(stream))

@@ -32,6 +32,7 @@ int shim_openat(int directory, const char *path, int flags, unsigned mode);
 int shim_dup_cloexec(int descriptor);
 /* Open-file-description locks (fcntl(2)): dropped by the kernel when the last descriptor of the open file is closed. */
 int shim_lock_exclusive(int descriptor);
+int shim_unlock(int descriptor);
 int shim_lock_is_held(int descriptor, int *held);
 int shim_rename_noreplace(int directory, const char *from, const char *to);
 

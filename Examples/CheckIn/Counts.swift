@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+
+/// Lines, words and bytes, as GNU wc counts them: a word is a run of characters between white space that has at least one
+/// printable character, in the locale of the environment.
+struct Counts: Equatable {
+    var lines = 0
+    var words = 0
+    var bytes = 0
+
+    static func + (left: Counts, right: Counts) -> Counts {
+        Counts(lines: left.lines + right.lines, words: left.words + right.words, bytes: left.bytes + right.bytes)
+    }
+
+    /// As they travel in a message.
+    var text: String { "\(lines) \(words) \(bytes)" }
+
+    init(lines: Int = 0, words: Int = 0, bytes: Int = 0) {
+        (self.lines, self.words, self.bytes) = (lines, words, bytes)
+    }
+
+    init?(text: String) {
+        let numbers = text.split(separator: " ").compactMap { Int($0) }
+        guard numbers.count == 3 else { return nil }
+        self.init(lines: numbers[0], words: numbers[1], bytes: numbers[2])
+    }
+
+    /// Counts the bytes.
+    init(of bytes: [UInt8], in encoding: TextEncoding = .ofEnvironment) {
+        self.bytes = bytes.count
+        var isInWord = false
+        encoding.forEachScalar(of: bytes) { scalar in
+            if scalar == "\n" { lines += 1 }
+            if scalar.separatesWords {
+                words += isInWord ? 1 : 0
+                isInWord = false
+            } else if scalar.isPrintable {
+                isInWord = true
+            }
+        }
+        words += isInWord ? 1 : 0
+    }
+}
+
+/// How bytes make characters: what the locale of the environment says.
+enum TextEncoding {
+    case utf8
+    /// Bytes above 127 are no characters, as in the C locale.
+    case ascii
+
+    static var ofEnvironment: TextEncoding {
+        let locale = setlocale(LC_CTYPE, "").map { String(cString: $0) } ?? "C"
+        return locale.uppercased().hasSuffix("UTF-8") || locale.uppercased().hasSuffix("UTF8") ? .utf8 : .ascii
+    }
+
+    /// Calls `body` for each character; bytes that are none are passed over.
+    func forEachScalar(of bytes: [UInt8], _ body: (Unicode.Scalar) -> Void) {
+        switch self {
+        case .ascii:
+            for byte in bytes where byte < 128 { body(Unicode.Scalar(byte)) }
+        case .utf8:
+            var iterator = bytes.makeIterator()
+            var parser = Unicode.UTF8.ForwardParser()
+            while true {
+                switch parser.parseScalar(from: &iterator) {
+                case .valid(let encoded): body(Unicode.UTF8.decode(encoded))
+                case .error: continue
+                case .emptyInput: return
+                }
+            }
+        }
+    }
+}
+
+extension Unicode.Scalar {
+    /// As `iswprint(3)`.
+    fileprivate var isPrintable: Bool {
+        switch properties.generalCategory {
+        case .control, .unassigned, .surrogate, .lineSeparator, .paragraphSeparator: false
+        default: true
+        }
+    }
+
+    /// As wc(1) does: white space, the no-break spaces and the word joiner.
+    fileprivate var separatesWords: Bool {
+        switch value {
+        case 9...13, 32, 0x2060: true
+        default: isPrintable && properties.isWhitespace
+        }
+    }
+}

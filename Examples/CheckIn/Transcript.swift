@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+
+/// What happened, on standard output: each line is one write, so lines of two processes do not mix.
+enum Transcript {
+    static func line(_ text: String) {
+        FileHandle.standardOutput.write(Data((text + "\n").utf8))
+    }
+
+    /// Somebody did something.
+    static func note(_ who: String, _ what: String) {
+        line("  \(who) (\(whereabouts)): \(what)")
+    }
+
+    /// The calling process and thread.
+    static var whereabouts: String {
+        let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
+        return "process \(getpid()), thread \(link?.split(separator: "/").last ?? "?")"
+    }
+}

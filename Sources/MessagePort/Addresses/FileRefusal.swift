@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+
+extension PortError.StaticReason {
+    package static let notAbsolute = Self("It is not an absolute path.")
+    package static let symbolicLink = Self("It is a symbolic link.")
+    package static let notDirectory = Self("It is not a directory.")
+    package static let notRegularFile = Self("It is not a regular file.")
+    package static let otherOwner = Self("It belongs to another user.")
+    package static let openToOthers = Self("It is open to other users.")
+}
+
+extension FileStatus {
+    /// Why a directory with this status is not trusted; nil when it is.
+    var directoryRefusal: PortError.StaticReason? {
+        if isSymbolicLink { return .symbolicLink }
+        if !isDirectory { return .notDirectory }
+        if owner != sysUserID() { return .otherOwner }
+        return isOpenToOthers ? .openToOthers : nil
+    }
+
+    /// Why a file with this status in a trusted directory is not trusted; nil when it is.
+    var fileRefusal: PortError.StaticReason? {
+        if isSymbolicLink { return .symbolicLink }
+        if !isRegular { return .notRegularFile }
+        return owner != sysUserID() ? .otherOwner : nil
+    }
+
+    private var isSymbolicLink: Bool { mode & S_IFMT == S_IFLNK }
+}

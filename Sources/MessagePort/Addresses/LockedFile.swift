@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A file whose existence means nothing and whose lock means everything: the kernel drops the lock when its owner ends, in
+// whatever way, and a file without a lock is a dead owner's, which the next one takes over.
+//
+// A file is removed only by the holder of its lock. So whoever gets the lock must look whether the path still leads to the
+// file that was locked: the owner before may have removed it between our open and our lock. Then another file may be there
+// by now, and the round starts again.
+
+import Glibc
+import PortSystem
+
+/// A file in a trusted directory, exclusively locked as long as this value lives.
+///
+/// A value that goes away without `remove()` leaves the file behind, unlocked. In a forked child the lock belongs to both
+/// processes, and only the one that took it removes the file.
+package struct LockedFile: ~Copyable, Sendable {
+    private let name: String
+    private let directory: TrustedDirectory
+    private let descriptor: FileDescriptor
+    private let process: Int32
+
+    /// What an attempt to take a lock gave.
+    package enum Attempt: ~Copyable, Sendable {
+        /// The lock is ours.
+        case locked(LockedFile)
+        /// Another open file holds it, and the file says this now. It may be a part of what its owner writes.
+        case held(contents: [UInt8])
+    }
+
+    /// A file's contents beyond this many bytes are not read.
+    package static let readLimit = 16384
+
+    /// Each further round means that another owner removed the file in the round before.
+    private static let roundLimit = 100
+
+    private init(name: String, directory: TrustedDirectory, _ descriptor: consuming FileDescriptor) {
+        self.name = name
+        self.directory = directory
+        self.descriptor = descriptor
+        process = sysProcessID()
+    }
+
+    deinit {
+        // Closing is not enough: a child that another thread is launching has a copy of the descriptor until its exec.
+        if sysProcessID() == process { try? sysUnlock(descriptor.raw) }
+    }
+
+    /// Opens or makes a file and takes its lock, without waiting.
+    ///
+    /// - Parameters:
+    ///   - name: a file name.
+    ///   - directory: where.
+    /// - Returns: the locked file, with the contents that a dead owner left in it; or what the live owner's file says.
+    /// - Throws: `directoryUntrusted` when it is a symbolic link, no regular file, or another user's; `descriptorLimit`;
+    ///   `systemCallFailed` for the rest.
+    package static func take(_ name: String, in directory: TrustedDirectory) throws(PortError) -> Attempt {
+        var contents: [UInt8] = []
+        for _ in 0..<roundLimit {
+            let file = try open(name, in: directory, .creating)
+            do throws(SystemError) {
+                let isOurs = try sysLock(file.raw)
+                if !isOurs { contents = try read(file) }
+                if try isCurrent(file, name, in: directory) {
+                    if isOurs { return .locked(LockedFile(name: name, directory: directory, file)) }
+                    return .held(contents: contents)
+                }
+            } catch {
+                throw PortError(error, subject: .path(directory.path + "/" + name))
+            }
+        }
+        return .held(contents: contents)
+    }
+
+    /// Replaces the contents. A reader may see a part of them.
+    ///
+    /// - Throws: `systemCallFailed`, for example when the disk is full.
+    package func write(_ contents: [UInt8]) throws(PortError) {
+        do throws(SystemError) {
+            try sysTruncate(descriptor.raw, to: 0)
+            try sysRewind(descriptor.raw)
+            try sysWriteAll(descriptor.raw, contents)
+        } catch {
+            throw PortError(error, subject: .path(directory.path + "/" + name))
+        }
+    }
+
+    /// Whether the name still leads to this file; false after somebody without the lock removed it.
+    package var isCurrent: Bool { (try? Self.isCurrent(descriptor, name, in: directory)) ?? false }
+
+    /// Removes the file, then lets the lock go. If the kernel refuses, the file stays behind as a dead owner's.
+    package consuming func remove() {
+        guard sysProcessID() == process, isCurrent else { return }
+        try? sysUnlink(name, in: directory.raw)
+    }
+}

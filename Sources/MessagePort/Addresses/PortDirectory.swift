@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+package import Glibc
+import PortSystem
+import Synchronization
+
+/// The directory in which a user's ports find each other: `names` holds a file for each registered name, `sockets` the
+/// sockets of ports that were sent to another process or have a name.
+package final class PortDirectory: Sendable {
+    private let top: TrustedDirectory  // immutable
+    /// The directory of names.
+    package let names: TrustedDirectory  // immutable
+    /// The directory of sockets.
+    package let sockets: TrustedDirectory  // immutable
+    private let made = Mutex<ProcessEndpoints?>(nil)
+
+    /// The absolute path.
+    package var path: String { top.path }
+
+    private init(_ top: TrustedDirectory) throws(PortError) {
+        self.top = top
+        names = try top.subdirectory("names")
+        sockets = try top.subdirectory("sockets")
+    }
+
+    /// Opens the directory at a path, and makes it and its two parts when they are not there. Its parent is not made.
+    ///
+    /// - Parameter path: an absolute path.
+    /// - Returns: the open, verified directory.
+    /// - Throws: `directoryUntrusted` when it or a part of it is a symbolic link, is no directory, belongs to another user
+    ///   or is open to others; `descriptorLimit`; `systemCallFailed` for the rest.
+    package static func open(path: String) throws(PortError) -> PortDirectory {
+        try PortDirectory(TrustedDirectory.open(path: path))
+    }
+
+    /// Whether the path and its parts still lead to these open directories, and they are still closed to others.
+    package var isCurrent: Bool { top.isCurrent && names.isCurrent && sockets.isCurrent }
+}
+
+extension PortDirectory {
+    private static let users = Mutex<[String: PortDirectory]>([:])
+
+    /// The directory of this process's user, opened once. One that was removed, replaced or opened to others since is
+    /// opened again; a failure is not remembered.
+    ///
+    /// - Returns: the same object each time, as long as the environment and the file system stay as they are.
+    /// - Throws: as ``open(path:)`` does.
+    package static func user() throws(PortError) -> PortDirectory {
+        let path = userPath(
+            runtimeDirectory: sysEnvironment("XDG_RUNTIME_DIR"), temporaryDirectory: sysEnvironment("TMPDIR"),
+            user: sysUserID())
+        let known = users.withLock { $0[path] }
+        if let known, known.isCurrent { return known }
+        let fresh = try open(path: path)
+        // Another thread may have opened it meanwhile. The one that is not kept is closed after the lock is free.
+        return users.withLock { directories in
+            if let other = directories[path], other !== known { return other }
+            directories[path] = fresh
+            return fresh
+        }
+    }
+
+    /// Where a user's directory is: `swift-ports` in the runtime directory, else `swift-ports-` and the user's id in the
+    /// temporary directory. A relative path in the environment counts as none.
+    package static func userPath(runtimeDirectory: String?, temporaryDirectory: String?, user: uid_t) -> String {
+        if let runtimeDirectory, runtimeDirectory.hasPrefix("/") { return runtimeDirectory + "/swift-ports" }
+        if let temporaryDirectory, temporaryDirectory.hasPrefix("/") {
+            return temporaryDirectory + "/swift-ports-\(user)"
+        }
+        return "/tmp/swift-ports-\(user)"
+    }
+
+    /// This process's sockets in this directory, made on first use, and anew in a forked child.
+    ///
+    /// - Returns: the same object each time in the same process.
+    /// - Throws: `directoryUntrusted`, `descriptorLimit` and `systemCallFailed`.
+    package func endpoints() throws(PortError) -> ProcessEndpoints {
+        let known = made.withLock { $0 }
+        if let known, known.process == sysProcessID() { return known }
+        let fresh = try ProcessEndpoints(in: sockets)
+        return made.withLock { made in
+            if let other = made, other !== known { return other }
+            made = fresh
+            return fresh
+        }
+    }
+}

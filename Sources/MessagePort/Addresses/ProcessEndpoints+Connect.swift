@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+
+extension ProcessEndpoints {
+    /// Connects to a listening socket of this user, without waiting.
+    ///
+    /// - Parameter path: an absolute path, of any length.
+    /// - Returns: the connection; or that the listener is busy; or that nobody listens there, or nothing is there.
+    /// - Throws: `peerRefused` when the listener belongs to another user; `malformedPacket` when the path is not one that a
+    ///   packet socket can have, or a socket of another type is there; `descriptorLimit`; `systemCallFailed` for the rest.
+    package static func connect(toPath path: String) throws(PortError) -> ConnectOutcome {
+        guard let parts = SocketPath.split(path) else { throw PortError(.malformedPacket, subject: .path(path)) }
+        do throws(SystemError) {
+            let socket = try sysPacketSocket()
+            guard try connect(socket, path, parts.directory, parts.name) else { return .busy }
+            if try sysPeerCredentials(socket.raw).user == sysUserID() { return .connected(SharedDescriptor(socket)) }
+        } catch {
+            switch error.code {
+            case ECONNREFUSED, ENOENT, ENOTDIR: return .dead
+            case EPROTOTYPE, ENAMETOOLONG: throw PortError(.malformedPacket, system: error, subject: .path(path))
+            case EACCES, EPERM: throw PortError(.peerRefused, system: error, subject: .path(path))
+            default: throw PortError(error, subject: .path(path))
+            }
+        }
+        throw PortError(.peerRefused, subject: .path(path))
+    }
+
+    private static func connect(
+        _ socket: borrowing FileDescriptor, _ path: String, _ directory: String, _ name: String
+    ) throws(SystemError) -> Bool {
+        if path.utf8.count <= SocketPath.limit { return try sysConnect(socket.raw, path: path) }
+        let directory = try sysOpen(directory, .directory)
+        return try sysConnect(socket.raw, path: SocketPath.through(directory.raw, name))
+    }
+}

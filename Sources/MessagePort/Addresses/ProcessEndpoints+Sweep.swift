@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+
+extension ProcessEndpoints {
+    /// Most files that one sweep removes; the next process that starts removes more.
+    private static let sweepLimit = 10_000
+
+    /// Removes the sockets and lock files of processes that ended. Names of another form are left alone, and so is
+    /// whatever the kernel refuses to remove.
+    ///
+    /// - Returns: how many files were removed.
+    @discardableResult
+    package func sweep() -> Int {
+        guard let names = try? sysList(sockets.path) else { return 0 }
+        var files: [String: [String]] = [:]
+        var locks: Set<String> = []
+        for name in names {
+            guard let parsed = EndpointFileName(name), parsed.id != id else { continue }
+            if parsed.isLock { locks.insert(parsed.id) } else { files[parsed.id, default: []].append(name) }
+        }
+        var removed = 0
+        for owner in locks.union(files.keys) {
+            guard removed < Self.sweepLimit else { break }
+            removed += sweep(owner, files[owner, default: []], hadLock: locks.contains(owner))
+        }
+        return removed
+    }
+
+    /// Removes one owner's files, unless it lives.
+    private func sweep(_ owner: String, _ names: [String], hadLock: Bool) -> Int {
+        // Held while its files are removed, so a process that is just making its own id is not mistaken for a dead one.
+        guard let attempt = try? LockedFile.take(EndpointFileName.lock(of: owner), in: sockets) else { return 0 }
+        guard case .locked(let lock) = attempt else { return 0 }
+        var removed = 0
+        for name in names {
+            // Somebody may have removed a living process's lock file: then ask the socket.
+            guard hadLock || isDead(name) else { continue }
+            if (try? sysUnlink(name, in: sockets.raw)) != nil { removed += 1 }
+        }
+        lock.remove()
+        return removed + (hadLock ? 1 : 0)
+    }
+
+    private func isDead(_ name: String) -> Bool {
+        guard case .dead = try? Self.connect(toPath: path(of: name)) else { return false }
+        return true
+    }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A socket address has room for a path of 107 bytes (`sun_path` of unix(7), with the NUL at its end). A longer one is
+// reached through the open directory: /proc/self/fd/<descriptor>/<name>.
+
+import PortSystem
+
+/// Paths as a socket address can hold them.
+enum SocketPath {
+    /// Most bytes of a path in a socket address.
+    static let limit = 107
+
+    /// A path of a name in an open directory that fits; valid as long as the directory is open.
+    static func reachable(_ name: String, in directory: TrustedDirectory) -> String {
+        let path = directory.path + "/" + name
+        return path.utf8.count <= limit ? path : through(directory.raw, name)
+    }
+
+    /// The way to a name through an open directory.
+    static func through(_ directory: Int32, _ name: String) -> String { "/proc/self/fd/\(directory)/\(name)" }
+
+    /// The two parts of an absolute path: its directory, and its last name. Nil for a path that no socket has.
+    static func split(_ path: String) -> (directory: String, name: String)? {
+        let bytes = path.utf8
+        guard bytes.first == UInt8(ascii: "/"), !bytes.contains(0),
+            let slash = bytes.lastIndex(of: UInt8(ascii: "/")), bytes.index(after: slash) != bytes.endIndex
+        else { return nil }
+        let directory = slash == bytes.startIndex ? "/" : String(path[..<slash])
+        return (directory, String(path[bytes.index(after: slash)...]))
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// An open directory that is this user's alone. What is verified is the open directory, not its path, so nobody can put
+// another in its place between the look and the use; everything in it is then reached through its descriptor.
+// The directories above it are not verified: they must not let others rename or remove what belongs to this user
+// (a sticky /tmp does not).
+
+import Glibc
+import PortSystem
+
+/// A directory that belongs to this process's user, is closed to all others, and is open here.
+package final class TrustedDirectory: Sendable {
+    /// The absolute path by which it was opened.
+    package let path: String  // immutable
+    private let descriptor: FileDescriptor  // immutable
+    private let status: FileStatus  // immutable
+
+    /// The descriptor's number, valid as long as this object lives: keep the object in a variable while you use it.
+    package var raw: CInt { descriptor.raw }
+
+    private init(path: String, _ descriptor: consuming FileDescriptor, _ status: FileStatus) {
+        self.path = path
+        self.descriptor = descriptor
+        self.status = status
+    }
+
+    /// Opens a directory, and makes it with mode 0700 when it is not there. Its parent is not made.
+    ///
+    /// - Parameter path: an absolute path; slashes at its end do not count.
+    /// - Returns: the open, verified directory.
+    /// - Throws: `directoryUntrusted` when it is a symbolic link, is no directory, belongs to another user or is open to
+    ///   others, or when the path is not absolute; `descriptorLimit`; `systemCallFailed` for the rest.
+    package static func open(path: String) throws(PortError) -> TrustedDirectory {
+        guard path.utf8.first == UInt8(ascii: "/") else {
+            throw PortError(.directoryUntrusted, subject: .path(path, .notAbsolute))
+        }
+        // A slash at the end would make the kernel follow a symbolic link.
+        let end = path.utf8.lastIndex { $0 != UInt8(ascii: "/") } ?? path.utf8.startIndex
+        let plain = String(path[...end])
+        return try open(plain, in: AT_FDCWD, path: plain)
+    }
+
+    /// Opens a directory in this one, and makes it when it is not there.
+    ///
+    /// - Parameter name: a file name.
+    /// - Returns: the open, verified directory.
+    /// - Throws: as ``open(path:)`` does.
+    package func subdirectory(_ name: String) throws(PortError) -> TrustedDirectory {
+        try Self.open(name, in: raw, path: path + "/" + name)
+    }
+
+    /// Whether the path still leads to this directory, and it is still closed to others.
+    package var isCurrent: Bool {
+        guard let now = try? sysStatus(path, in: AT_FDCWD) else { return false }
+        return now.isSameFile(as: status) && now.directoryRefusal == nil
+    }
+
+    private static func open(_ name: String, in parent: CInt, path: String) throws(PortError) -> TrustedDirectory {
+        let status: FileStatus?
+        do throws(SystemError) {
+            let descriptor = try openOrMake(name, in: parent, path: path)
+            let opened = try sysStatus(descriptor.raw)
+            if opened.directoryRefusal == nil { return TrustedDirectory(path: path, descriptor, opened) }
+            status = opened
+        } catch {
+            // The kernel refuses to open a link, a file, or another user's directory: tell which it is.
+            status = (try? sysStatus(name, in: parent)) ?? nil
+            guard status?.directoryRefusal != nil else { throw PortError(error, subject: .path(path)) }
+        }
+        throw PortError(.directoryUntrusted, subject: .path(path, status?.directoryRefusal))
+    }
+
+    private static func openOrMake(_ name: String, in parent: CInt, path: String) throws(SystemError) -> FileDescriptor
+    {
+        do throws(SystemError) {
+            return try sysOpen(name, in: parent, .directory)
+        } catch {
+            guard error.code == ENOENT else { throw error }
+            // Another process may make it at this moment; then its directory is as good, and is verified like ours.
+            _ = try sysMakeDirectory(path)
+            return try sysOpen(name, in: parent, .directory)
+        }
+    }
+}

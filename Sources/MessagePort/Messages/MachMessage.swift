@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+public import PortSystem
+
+/// A message: an id, a list of components, and the right to reply to it. `NSPortMessage`, `mach_msg_header_t`.
+///
+/// A message is a value. Sending it leaves the caller's copy as it is, so after a failed send it is intact and can be sent
+/// again. Its byte components are shared until one copy changes, never copied on the way inside a process. A descriptor
+/// component is shared by all copies and closed when the last of them goes.
+public struct MachMessage: Sendable {
+    /// A part of a message.
+    public enum Component: Sendable {
+        /// Bytes. Read them in place with `bytes.span`.
+        case bytes([UInt8])
+        /// A send right: the receiver may send to that port too.
+        case right(SendRight)
+        /// An open file descriptor: the receiver gets its own, for the same open file.
+        case descriptor(SharedDescriptor)
+    }
+
+    /// What the message is about: a number that sender and receiver agree on. `msgid`, `msgh_id`.
+    public var id: Int32
+
+    /// The parts, in the order in which the sender put them.
+    public var components: [Component]
+
+    /// The port to which the receiver may reply, as often as it likes; for a check-in, the sender's own port.
+    ///
+    /// What `NSPortMessage` calls `receivePort` when sending and `sendPort` when receiving: `msgh_local_port` and
+    /// `msgh_remote_port`, whose meaning the kernel swaps on the way.
+    public var replyPort: SendRight?
+
+    /// The process at the other end of the connection over which the message came; nil when it came over none.
+    package var remoteSender: PeerIdentity?
+
+    /// The right to the one reply that a requester waits for; shared by all copies of the message, taken once.
+    package var replyTarget: ReplyTarget?
+
+    /// Makes a message of several parts.
+    ///
+    /// - Parameters:
+    ///   - id: what the message is about.
+    ///   - components: its parts; none is fine.
+    ///   - replyPort: where the receiver may reply.
+    public init(id: Int32 = 0, components: [Component] = [], replyPort: SendRight? = nil) {
+        self.id = id
+        self.components = components
+        self.replyPort = replyPort
+    }
+
+    /// Makes a message of one part, bytes.
+    ///
+    /// - Parameters:
+    ///   - id: what the message is about.
+    ///   - bytes: the bytes; none is fine.
+    ///   - replyPort: where the receiver may reply.
+    public init(id: Int32 = 0, bytes: [UInt8], replyPort: SendRight? = nil) {
+        self.init(id: id, components: [.bytes(bytes)], replyPort: replyPort)
+    }
+
+    /// Makes a message of one part, a text in UTF-8.
+    ///
+    /// - Parameters:
+    ///   - id: what the message is about.
+    ///   - text: the text.
+    ///   - replyPort: where the receiver may reply.
+    public init(id: Int32 = 0, text: String, replyPort: SendRight? = nil) {
+        self.init(id: id, bytes: Array(text.utf8), replyPort: replyPort)
+    }
+}
+
+extension MachMessage {
+    /// Who sent it: this process, unless it came from another.
+    public var sender: PeerIdentity {
+        remoteSender ?? .current
+    }
+
+    /// The first byte component; empty when there is none.
+    public var bytes: [UInt8] {
+        for case .bytes(let bytes) in components { return bytes }
+        return []
+    }
+
+    /// The first byte component read as UTF-8; what is not UTF-8 becomes U+FFFD.
+    public var text: String {
+        String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The send rights among the components, in order.
+    public var rights: [SendRight] {
+        components.compactMap { if case .right(let right) = $0 { right } else { nil } }
+    }
+
+    /// The descriptors among the components, in order.
+    public var descriptors: [SharedDescriptor] {
+        components.compactMap { if case .descriptor(let descriptor) = $0 { descriptor } else { nil } }
+    }
+
+    /// Whether somebody waits for a reply and none was sent yet.
+    public var expectsReply: Bool {
+        replyTarget?.isOpen ?? false
+    }
+
+    /// Takes the right to the one reply out of the message and all its copies, for a reply at a later time.
+    ///
+    /// - Returns: the right; nil when no reply is expected, or the right was taken before.
+    public func takeReplyRight() -> SendOnceRight? {
+        guard let target = replyTarget, target.take() else { return nil }
+        return SendOnceRight(taken: target)
+    }
+
+    /// Makes the receiver of this message the one who replies, once, to whoever waits at the right's port.
+    ///
+    /// - Parameter right: a right made by ``MachPort/makeSendOnceRight()``, or taken out of another message in order to hand
+    ///   its request on. It moves into the message; when the message is never delivered or never replied to, the right's
+    ///   maker is told.
+    public mutating func setReplyRight(_ right: consuming SendOnceRight) {
+        let target = right.release()
+        target?.putBack()
+        replyTarget = target
+    }
+
+    /// Replies to the requester that waits for this message's answer. Never waits for room in a queue of this process;
+    /// to another process it waits at most `limit` for room in the connection.
+    ///
+    /// - Parameters:
+    ///   - message: the reply.
+    ///   - limit: how long to wait for room.
+    /// - Throws: ``PortError/Code/noReplyRight`` when no reply is expected or one was sent; whatever
+    ///   ``SendOnceRight/send(_:within:)`` throws.
+    public func reply(_ message: MachMessage, within limit: Duration = SendOnceRight.defaultLimit) throws(PortError) {
+        guard let right = takeReplyRight() else { throw PortError(.noReplyRight) }
+        try right.send(message, within: limit)
+    }
+}

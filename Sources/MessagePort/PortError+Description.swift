@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+
+extension PortError: CustomStringConvertible {
+    /// A sentence that says what happened and what to do.
+    public var description: String {
+        var text = Self.sentences[code] ?? "The port operation failed (\(code))."
+        switch subject {
+        case .name(let name): text += " Name: \(name.debugDescription)."
+        case .path(let path, let reason):
+            if let reason { text += " \(reason.text)" }
+            text += " Path: \(path)."
+        case .size(let size, let limit): text += " It has \(size); the limit is \(limit)."
+        case .reason(let reason): text += " \(reason.text)"
+        case nil: break
+        }
+        if let owner { text += " Owner: process \(owner)." }
+        if let systemError { text += " The kernel says: \(systemError)." }
+        return text
+    }
+
+    private static let sentences: [Code: String] = [
+        .invalidPort: "The port was invalidated; make a new one.",
+        .deadName: "The port at the other end is gone; look it up again.",
+        .peerDied: "The receiver went away before it replied; look it up and ask again if asking twice does no harm.",
+        .sendTimedOut: "The receiver's queue stayed full until the send limit; nothing was sent. Try again later.",
+        .replyTimedOut: "No reply came within the receive limit; a late one will be dropped.",
+        .replyDropped: "The receiver got the message and let go of the reply right without replying.",
+        .messageTooLarge: "The message is too large; send it in parts or pass a file descriptor.",
+        .tooManyDescriptors: "The message carries too many descriptors; send them in several messages.",
+        .descriptorsLost: "Descriptors were lost on the way; close some or raise the limit (ulimit -n) and ask again.",
+        .descriptorLimit: "No file descriptor is left; close some or raise the limit (ulimit -n).",
+        .nameTaken: "Another port holds the name; choose another name or stop its owner.",
+        .nameUnknown: "No live port has the name; start its owner first.",
+        .nameEmpty: "A port name must not be empty.",
+        .nameTooLong: "A port name has at most 128 bytes of UTF-8; choose a shorter one.",
+        .nameHasNUL: "A port name must not contain a NUL byte.",
+        .directoryUntrusted: "The directory must belong to this user and be closed to others (mode 0700).",
+        .peerRefused: "The other side does not talk to this process; it must run as the same user.",
+        .malformedPacket:
+            "The other side sent a packet that is not of this library's format; its connection was closed.",
+        .systemCallFailed: "A system call failed.",
+        .noReplyRight: "The message expects no reply, or it was replied to already; reply once, to requests only.",
+    ]
+}

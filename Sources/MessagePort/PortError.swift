@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+public import PortSystem
+
+/// Why a port operation failed.
+///
+/// Compare ``code``; print the error for a sentence that says what to do.
+public struct PortError: Error, Hashable, Sendable {
+    /// What went wrong, apart from its particulars.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The code's number, as it travels in a refusal packet (see `Docs/WireFormat.md`).
+        package let rawValue: UInt8
+        /// The code's name, as in the source.
+        public let description: String
+
+        fileprivate init(_ rawValue: UInt8, _ name: String) {
+            self.rawValue = rawValue
+            description = name
+        }
+
+        /// Codes are equal when their numbers are.
+        public static func == (left: Code, right: Code) -> Bool { left.rawValue == right.rawValue }
+        /// Hashes the number.
+        public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
+    }
+
+    /// What went wrong.
+    public let code: Code
+    /// The kernel's error number; nil when this library decided, not the kernel.
+    public let systemError: SystemError?
+    /// For ``Code/nameTaken``: the process that holds the name, when it could be told.
+    public let owner: Int32?
+    /// What the error is about: a name, a path, a size and its limit.
+    package let subject: Subject?
+
+    /// The particulars that an error's sentence tells.
+    package enum Subject: Hashable, Sendable {
+        case name(String)
+        case path(String, StaticReason? = nil)
+        case size(Int, limit: Int)
+        case reason(StaticReason)
+    }
+
+    /// A fixed phrase: why a directory or a packet was not accepted.
+    package struct StaticReason: Hashable, Sendable {
+        let text: String
+        package init(_ text: StaticString) { self.text = "\(text)" }
+    }
+
+    package init(
+        _ code: Code, system systemError: SystemError? = nil, subject: Subject? = nil, owner: Int32? = nil
+    ) {
+        self.code = code
+        self.systemError = systemError
+        self.subject = subject
+        self.owner = owner
+    }
+}
+
+extension PortError.Code {
+    /// The port, which belongs to this process, was invalidated. `kCFMessagePortIsInvalid`.
+    public static let invalidPort = Self(1, "invalidPort")
+    /// The port that the right names no longer exists; nothing was sent. `MACH_SEND_INVALID_DEST`.
+    public static let deadName = Self(2, "deadName")
+    /// The message was sent, but its receiver went away before it replied. `kCFMessagePortBecameInvalidError`.
+    public static let peerDied = Self(3, "peerDied")
+    /// The queue was full until the send limit had passed; nothing was sent. `kCFMessagePortSendTimeout`.
+    public static let sendTimedOut = Self(4, "sendTimedOut")
+    /// The message was sent, but no reply came within the receive limit. `kCFMessagePortReceiveTimeout`.
+    public static let replyTimedOut = Self(5, "replyTimedOut")
+    /// The receiver let go of the send-once right without using it: no reply will come. `MACH_NOTIFY_SEND_ONCE`.
+    public static let replyDropped = Self(6, "replyDropped")
+    /// The message's bytes exceed the limit; nothing was sent. `kCFMessagePortTransportError`.
+    public static let messageTooLarge = Self(7, "messageTooLarge")
+    /// The message has more descriptors than one message may carry; nothing was sent.
+    public static let tooManyDescriptors = Self(8, "tooManyDescriptors")
+    /// Descriptors of the message could not be received, because this process may open no more.
+    public static let descriptorsLost = Self(9, "descriptorsLost")
+    /// This process, or the system, has no file descriptor left (`EMFILE`, `ENFILE`).
+    public static let descriptorLimit = Self(10, "descriptorLimit")
+    /// Another port holds the name; ``PortError/owner`` tells its process.
+    public static let nameTaken = Self(11, "nameTaken")
+    /// No live port has the name.
+    public static let nameUnknown = Self(12, "nameUnknown")
+    /// A name must have at least one byte.
+    public static let nameEmpty = Self(13, "nameEmpty")
+    /// A name has at most 128 bytes of UTF-8.
+    public static let nameTooLong = Self(14, "nameTooLong")
+    /// A name must not contain a NUL byte.
+    public static let nameHasNUL = Self(15, "nameHasNUL")
+    /// The directory of names or sockets is not this user's alone, or is no directory.
+    public static let directoryUntrusted = Self(16, "directoryUntrusted")
+    /// The other side does not talk to this process, or belongs to another user.
+    public static let peerRefused = Self(17, "peerRefused")
+    /// A packet on the socket is truncated, or not of this library's format.
+    public static let malformedPacket = Self(18, "malformedPacket")
+    /// The kernel refused; ``PortError/systemError`` tells why.
+    public static let systemCallFailed = Self(20, "systemCallFailed")
+    /// The message expects no reply, or its reply right was taken before.
+    public static let noReplyRight = Self(19, "noReplyRight")
+
+    /// Every code.
+    package static let all: [Self] = [
+        .invalidPort, .deadName, .peerDied, .sendTimedOut, .replyTimedOut, .replyDropped, .messageTooLarge,
+        .tooManyDescriptors, .descriptorsLost, .descriptorLimit, .nameTaken, .nameUnknown, .nameEmpty, .nameTooLong,
+        .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .noReplyRight,
+        .systemCallFailed,
+    ]
+}
+
+extension PortError {
+    /// What a failed system call means.
+    package init(_ error: SystemError, subject: Subject? = nil) {
+        self.init(error.isDescriptorLimit ? .descriptorLimit : .systemCallFailed, system: error, subject: subject)
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+public import RunLoopCore
+import PortSystem
+import Synchronization
+
+extension MachPort {
+    /// Makes a run loop call the handler for this port's messages, one message a turn. `-[NSRunLoop addPort:forMode:]`.
+    ///
+    /// The loop keeps the port alive until the port is invalidated, unscheduled from every loop, or the loop's thread ends.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop; the current thread's unless said otherwise.
+    ///   - mode: a mode of it, or ``RunLoopMode/common``.
+    /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/descriptorLimit`` and
+    ///   ``PortError/Code/systemCallFailed`` when the port is reachable from other processes and its sockets cannot be
+    ///   watched. The port is then not scheduled.
+    public func schedule(on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) throws(PortError) {
+        var source: RunLoopSource
+        repeat {
+            source = try attachedSource()
+            do throws(PortError) {
+                try loop.addOrThrow(source, to: mode)
+            } catch {
+                dropSource { $0.placements == 0 }
+                throw error
+            }
+            // A source that left its last loop at this very moment was invalidated: take a new one.
+        } while !source.isValid && isValid
+        guard isValid else { throw PortError(.invalidPort) }
+        dropSource { $0.placements == 0 }  // the loop's thread has ended
+    }
+
+    /// The port's source, made when there is none.
+    private func attachedSource() throws(PortError) -> RunLoopSource {
+        if let source = state.withLock({ $0.source }) { return source }
+        let made = makeSource()
+        guard try core.attach(made) else { throw PortError(.invalidPort) }
+        let winner = state.withLock { state in
+            let winner = state.source ?? made
+            state.source = winner
+            return winner
+        }
+        if winner !== made {
+            core.detach(made)
+            made.invalidate()
+        }
+        return winner
+    }
+
+    /// Takes the port out of a mode of a run loop. Messages stay in the queue.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop.
+    ///   - mode: the mode that it was scheduled in.
+    public func unschedule(from loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) {
+        guard let source = state.withLock({ $0.source }) else { return }
+        loop.remove(source, from: mode)
+    }
+
+    /// A source that keeps the port alive as long as a loop has it.
+    private func makeSource() -> RunLoopSource {
+        RunLoopSource(
+            readiness: { [core] in core.hasMessage },
+            schedule: { [weak self] _, _ in self?.state.withLock { $0.placements += 1 } },
+            cancel: { [weak self] _, _ in self?.didLeaveLoop() },
+            perform: { [self] in handleOne() })
+    }
+
+    /// The source left a mode; when that was the last, the port is no longer kept alive by it.
+    private func didLeaveLoop() {
+        dropSource { state in
+            state.placements -= 1
+            return state.placements == 0
+        }
+    }
+
+    private func dropSource(when isUnused: (inout State) -> Bool) {
+        let source = state.withLock { isUnused(&$0) ? $0.source.take() : nil }
+        guard let source else { return }
+        core.detach(source)
+        source.invalidate()
+    }
+
+    /// Takes one message and hands it to the handler.
+    private func handleOne() {
+        guard let message = core.take() else { return }
+        state.withLock { $0.handler }?(self, message)
+    }
+}
+
+extension ThreadRunLoop {
+    /// Adds a source whose descriptor the kernel may refuse to watch.
+    func addOrThrow(_ source: RunLoopSource, to mode: RunLoopMode) throws(PortError) {
+        do throws(SystemError) {
+            try tryAdd(source, to: mode)
+        } catch {
+            throw PortError(error)
+        }
+    }
+
+    /// Schedules a port on this loop. `-[NSRunLoop addPort:forMode:]`.
+    ///
+    /// - Parameters:
+    ///   - port: the port.
+    ///   - mode: a mode of the loop.
+    /// - Throws: as ``MachPort/schedule(on:in:)``.
+    public func add(_ port: MachPort, forMode mode: RunLoopMode = .default) throws(PortError) {
+        try port.schedule(on: self, in: mode)
+    }
+
+    /// Takes a port out of a mode of this loop. `-[NSRunLoop removePort:forMode:]`.
+    ///
+    /// - Parameters:
+    ///   - port: the port.
+    ///   - mode: the mode that it was scheduled in.
+    public func remove(_ port: MachPort, forMode mode: RunLoopMode = .default) {
+        port.unschedule(from: self, in: mode)
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import RunLoopCore
+import Synchronization
+
+/// The receive right of a port: a bounded queue of messages, and a handler that runs on a run loop. `NSMachPort`,
+/// `MACH_PORT_RIGHT_RECEIVE`.
+///
+/// Make a port, give it a handler, schedule it on a run loop, and pass ``makeSendRight()`` to whoever should talk to it. A
+/// scheduled port is kept alive by its run loop; otherwise the port ends when the last reference to this object goes.
+///
+/// - Important: Thread safety: any thread. The handler runs on the thread of the run loop.
+public final class MachPort: Sendable {
+    /// What a port calls for each message: with the port itself, so that the closure need not capture it.
+    public typealias Handler = @Sendable (MachPort, MachMessage) -> Void
+
+    /// How many messages a port's queue holds unless said otherwise.
+    public static let defaultQueueLimit = 64
+
+    /// The largest queue limit: `MACH_PORT_QLIMIT_KERNEL`.
+    public static let maximumQueueLimit = 65_534
+
+    struct State {
+        var handler: Handler?
+        var invalidationHandler: (@Sendable () -> Void)?
+        /// The port's source while it is in a loop; `placements` counts the loops and modes.
+        var source: RunLoopSource?
+        var placements = 0
+    }
+
+    package let core: PortCore  // immutable
+    let state: Mutex<State>
+
+    /// Makes a port that is reachable within this process; it uses no file descriptor.
+    ///
+    /// - Parameters:
+    ///   - queueLimit: how many messages may wait in the queue, from 1 to ``maximumQueueLimit``; others trap.
+    ///   - handler: called for each message on the loop that the port is scheduled on. Without one, a scheduled port
+    ///     drops its messages, as `NSPort` does without a delegate.
+    public init(queueLimit: Int = MachPort.defaultQueueLimit, handler: Handler? = nil) {
+        precondition(
+            (1...Self.maximumQueueLimit).contains(queueLimit),
+            "A queue limit of \(queueLimit) is not possible; choose 1 to \(Self.maximumQueueLimit) messages.")
+        core = PortCore(queueLimit: queueLimit)
+        state = Mutex(State(handler: handler))
+    }
+
+    deinit {
+        invalidate()
+    }
+
+    /// Sets what is called for each message from now on; the next message that is taken from the queue sees it.
+    ///
+    /// - Parameter handler: the handler; nil drops messages.
+    public func setHandler(_ handler: Handler?) {
+        state.withLock { $0.handler = handler }
+    }
+
+    /// A right to send to this port; all of them are equal. `MACH_MSG_TYPE_MAKE_SEND`.
+    ///
+    /// - Returns: the right.
+    public func makeSendRight() -> SendRight {
+        SendRight(core)
+    }
+
+    /// A right to send one message to this port, whatever its queue holds. `MACH_MSG_TYPE_MAKE_SEND_ONCE`.
+    ///
+    /// When the right is dropped unused, the port gets a message with the id ``MachMessage/sendOnceNotification``.
+    ///
+    /// - Returns: the right.
+    public func makeSendOnceRight() -> SendOnceRight {
+        let target = ReplyTarget(PortReplyReceiver(core))
+        _ = target.take()
+        return SendOnceRight(taken: target)
+    }
+
+    /// Whether the port can receive.
+    public var isValid: Bool { !core.isDead }
+
+    /// How many messages wait in the queue.
+    public var queueCount: Int { core.state.withLock { $0.mailbox.queue.count } }
+
+    /// How many messages may wait in the queue.
+    public var queueLimit: Int { core.state.withLock { $0.mailbox.limit } }
+
+    /// Sets what is called once when the port becomes invalid, on the thread that invalidates it, with no lock held.
+    /// `CFMessagePortSetInvalidationCallBack`.
+    ///
+    /// - Parameter handler: called at once when the port is invalid already; nil for nothing.
+    public func setInvalidationHandler(_ handler: (@Sendable () -> Void)?) {
+        state.withLock { $0.invalidationHandler = handler }
+        if !isValid { tellInvalidation() }
+    }
+
+    /// Ends the port: it receives nothing more, leaves every run loop, and is a dead name for all send rights.
+    ///
+    /// Messages in its queue bounce: who waits for a reply to one is told ``PortError/Code/peerDied``, and their
+    /// descriptors close. Idempotent; may be called in the port's own handler.
+    public func invalidate() {
+        guard core.die() else { return }
+        let old = state.withLock { state in
+            let old = (state.handler, state.source)
+            state.handler = nil
+            state.source = nil
+            return old
+        }
+        old.1?.invalidate()
+        tellInvalidation()
+    }
+
+    private func tellInvalidation() {
+        let handler = state.withLock { $0.invalidationHandler.take() }
+        handler?()
+    }
+}
+
+extension MachPort: Hashable {
+    /// Ports are equal when they are the same object.
+    public static func == (left: MachPort, right: MachPort) -> Bool { left === right }
+
+    /// Hashes the object's identity.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// What a port is made of: its queue, the run-loop sources that wake when a message comes, the sockets through which other
+// processes reach it, and who wants to hear of its end. The receive right (`MachPort`) and the send rights of this process
+// share it; when the receive right goes, the core stays as a dead name until the last send right goes.
+//
+// It is also the in-memory transport: sending is a queue operation under one lock, and rings the sources only when the
+// queue was empty. A ring is a system call only when the receiver's loop sleeps.
+
+package import PortSystem
+package import RunLoopCore
+import Synchronization
+
+package final class PortCore: PortDestination {
+    struct State {
+        var mailbox: MailboxState
+        /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
+        var sources: [RunLoopSource] = []
+        var sockets: PortSockets?
+        var address: PortAddress?
+        var deathWatchers: [DeathWatcher] = []
+        /// What else ends with the port, for example its names.
+        var endings: [@Sendable () -> Void] = []
+    }
+
+    let state: Mutex<State>
+
+    init(queueLimit: Int) {
+        state = Mutex(State(mailbox: MailboxState(limit: queueLimit)))
+    }
+
+    package var isDead: Bool {
+        state.withLock { $0.mailbox.isDead }
+    }
+
+    var sockets: PortSockets? { state.withLock { $0.sockets } }
+
+    // MARK: Sending
+
+    package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        let mayWait = deadline > .distantPast
+        while true {
+            switch admit(message, mayWait: mayWait) {
+            case .accepted: return
+            case .dead: throw PortError(.deadName)
+            case .full: throw PortError(.sendTimedOut)
+            case .wait(let event):
+                if event.wait(until: deadline) { continue }
+                // The room may have come with the deadline; otherwise it is the next sender's.
+                let next = state.withLock { $0.mailbox.stopWaiting(event) }
+                next?.set()
+                throw PortError(.sendTimedOut)
+            }
+        }
+    }
+
+    /// Queues a message and rings the receivers when they may be asleep.
+    func admit(_ message: MachMessage, exceedingLimit: Bool = false, mayWait: Bool = false) -> MailboxState.Admission {
+        let (admission, sources) = state.withLock { state in
+            let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, mayWait: mayWait)
+            guard case .accepted(wasEmpty: true) = admission else { return (admission, [RunLoopSource]()) }
+            return (admission, state.sources)
+        }
+        for source in sources { source.ring() }
+        return admission
+    }
+
+    // MARK: Receiving
+
+    /// Whether a message waits in the queue.
+    var hasMessage: Bool {
+        state.withLock { !$0.mailbox.queue.isEmpty }
+    }
+
+    /// Takes the oldest message of the queue; looks at the sockets when the queue is empty.
+    func take() -> MachMessage? {
+        takeQueued() ?? (receiveFromSockets() ? takeQueued() : nil)
+    }
+
+    private func takeQueued() -> MachMessage? {
+        guard let (message, sender) = state.withLock({ $0.mailbox.take() }) else { return nil }
+        sender?.set()
+        return message
+    }
+
+    /// Moves what waits in the sockets into the queue, as far as there is room.
+    ///
+    /// - Returns: whether there are sockets.
+    @discardableResult
+    func receiveFromSockets() -> Bool {
+        guard let sockets else { return false }
+        sockets.receive(into: self)
+        return true
+    }
+
+    /// How many messages may be read from sockets now.
+    var room: Int {
+        state.withLock { $0.mailbox.room }
+    }
+
+    // MARK: End
+
+    package func watchDeath(_ watcher: DeathWatcher) {
+        let isDead = state.withLock { state in
+            if !state.mailbox.isDead { state.deathWatchers.append(watcher) }
+            return state.mailbox.isDead
+        }
+        if isDead { watcher.tell() }
+    }
+
+    /// Has something end with the port, before `die` returns. Not for callouts to a user's code.
+    package func whenDead(_ ending: @escaping @Sendable () -> Void) {
+        let isDead = state.withLock { state in
+            if !state.mailbox.isDead { state.endings.append(ending) }
+            return state.mailbox.isDead
+        }
+        if isDead { ending() }
+    }
+
+    /// Ends the port: queued messages bounce, senders and receivers wake, sockets close, watchers are told.
+    ///
+    /// - Returns: false when it had ended before.
+    func die() -> Bool {
+        let remains = state.withLock { state -> (State, [MachMessage], [ThreadEvent])? in
+            guard let (bounced, senders) = state.mailbox.die() else { return nil }
+            let old = state
+            state.sources = []
+            state.sockets = nil
+            state.address = nil
+            state.deathWatchers = []
+            state.endings = []
+            return (old, bounced, senders)
+        }
+        guard let (old, bounced, senders) = remains else { return false }
+        if let address = old.address { RightsTable.shared.forget(address) }
+        for source in old.sources {
+            source.ring()  // a thread blocked in receive(within:) wakes and finds the port dead
+            source.invalidate()
+        }
+        old.sockets?.close()
+        for ending in old.endings { ending() }
+        for sender in senders { sender.set() }
+        for message in bounced { message.replyTarget?.fail(PortError(.peerDied)) }
+        for watcher in old.deathWatchers { watcher.tell() }
+        return true
+    }
+
+    // MARK: Replies to requests made here come back in memory.
+
+    package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) {}
+    package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {}
+}

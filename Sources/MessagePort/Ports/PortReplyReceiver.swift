@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+
+extension MachMessage {
+    /// The id of the message that a port gets when a send-once right to it was dropped unused, or died with its holder:
+    /// `MACH_NOTIFY_SEND_ONCE`.
+    public static let sendOnceNotification: Int32 = 0o107
+}
+
+/// Queues the one message of a send-once right at a port.
+final class PortReplyReceiver: ReplyReceiver {
+    private let core: PortCore  // immutable
+
+    init(_ core: PortCore) {
+        self.core = core
+    }
+
+    func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        if case .dead = core.admit(message, exceedingLimit: true) { throw PortError(.deadName) }
+    }
+
+    func fail(_ error: PortError) {
+        _ = core.admit(MachMessage(id: MachMessage.sendOnceNotification), exceedingLimit: true)
+    }
+
+    /// The port's own receiver reads the connection from now on.
+    func expectReply(over connection: SocketConnection) throws(PortError) {
+        try core.openSockets().add(connection)
+    }
+}

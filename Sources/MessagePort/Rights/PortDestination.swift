@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// The protocol behind which the transports stand. A send right holds one destination: a port of this process
+// (`PortCore`, in memory), a port of another process (`RemotePort`, over a SOCK_SEQPACKET connection), or a port that was
+// dead when its right arrived (`DeadDestination`). One object stands for one port, so rights to the same port are equal.
+
+package import PortSystem
+package import RunLoopCore
+
+package protocol PortDestination: AnyObject, Sendable {
+    /// Queues the message at the port, waiting for room until the deadline. A deadline in the past still sends when there
+    /// is room. On failure nothing was delivered.
+    func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError)
+
+    /// Whether the port is known to be gone.
+    var isDead: Bool { get }
+
+    /// The address under which any process of this user can reach the port; a port of this process is given one.
+    func address() throws(PortError) -> PortAddress
+
+    /// Tells the watcher once, when the port is gone.
+    func watchDeath(_ watcher: DeathWatcher) throws(PortError)
+
+    /// From now until `endReplies`, replies are received while `loop` runs in `mode`.
+    func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError)
+
+    /// Ends what `beginReplies` began; a reply to `receiver` that is still to come is dropped.
+    func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver)
+}
+
+/// A name that other processes can resolve: the path of the port's socket.
+package struct PortAddress: Hashable, Sendable {
+    package let path: String
+
+    package init(path: String) {
+        self.path = path
+    }
+}
+
+/// Somebody who wants to know of a port's end, and on which run loop.
+package struct DeathWatcher: Sendable {
+    package let loop: ThreadRunLoop
+    package let mode: RunLoopMode
+    package let handler: @Sendable () -> Void
+
+    /// Tells it, on its loop.
+    package func tell() {
+        loop.perform(in: [mode], handler)
+    }
+}
+
+/// The destination of a right whose port was gone when the right arrived.
+package final class DeadDestination: PortDestination {
+    private let path: PortAddress  // immutable
+
+    package init(_ path: PortAddress) {
+        self.path = path
+    }
+
+    package var isDead: Bool { true }
+
+    package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        throw PortError(.deadName)
+    }
+
+    package func address() -> PortAddress { path }
+    package func watchDeath(_ watcher: DeathWatcher) { watcher.tell() }
+    package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) {}
+    package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {}
+}

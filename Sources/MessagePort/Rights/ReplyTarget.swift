@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// The object behind a send-once right. Its receiver hears exactly once: a reply, or why none will come.
+//
+//   open ◀──putBack()/take()──▶ taken ──deliver()──▶ used
+//
+// `take` moves the right from the message (whose copies share this object) into the one SendOnceRight. When the last
+// message that holds an open target goes, the target's deinit tells the receiver, so a requester never waits in vain.
+
+package import PortSystem
+import Synchronization
+
+/// Who waits for a reply.
+package protocol ReplyReceiver: AnyObject, Sendable {
+    /// Gives the reply. Waits for room until the deadline, where there is a queue that can be full.
+    func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError)
+    /// Says that no reply will come, and why.
+    func fail(_ error: PortError)
+    /// The reply will come over this connection, so the receiver has to listen to it.
+    func expectReply(over connection: SocketConnection) throws(PortError)
+}
+
+package final class ReplyTarget: Sendable {
+    private enum Stage: UInt8, AtomicRepresentable {
+        case open, taken, used
+    }
+
+    package let receiver: any ReplyReceiver  // immutable
+    private let stage = Atomic<Stage>(.open)
+
+    package init(_ receiver: any ReplyReceiver) {
+        self.receiver = receiver
+    }
+
+    deinit {
+        fail(PortError(.replyDropped))
+    }
+
+    /// Whether the right is still in the message.
+    package var isOpen: Bool { stage.load(ordering: .acquiring) == .open }
+
+    /// Takes the right out of the message.
+    ///
+    /// - Returns: false when it was taken before.
+    package func take() -> Bool {
+        stage.compareExchange(expected: .open, desired: .taken, ordering: .acquiringAndReleasing).exchanged
+    }
+
+    /// Puts the right back into a message.
+    package func putBack() {
+        _ = stage.compareExchange(expected: .taken, desired: .open, ordering: .acquiringAndReleasing)
+    }
+
+    /// Uses the right, once; the caller has taken it.
+    package func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        guard stage.exchange(.used, ordering: .acquiringAndReleasing) != .used else { throw PortError(.noReplyRight) }
+        do throws(PortError) {
+            try receiver.deliver(message, until: deadline)
+        } catch {
+            receiver.fail(PortError(.replyDropped))
+            throw error
+        }
+    }
+
+    /// Tells the receiver that no reply will come, unless the right was used.
+    package func fail(_ error: PortError) {
+        guard stage.exchange(.used, ordering: .acquiringAndReleasing) != .used else { return }
+        receiver.fail(error)
+    }
+}

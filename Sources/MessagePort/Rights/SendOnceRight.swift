@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+
+/// The right to send exactly one message to a port: the reply that a requester waits for. `MACH_MSG_TYPE_MOVE_SEND_ONCE`.
+///
+/// It cannot be copied, and sending consumes it, so a second reply does not compile. When it is dropped unused, the
+/// requester is told at once (``PortError/Code/replyDropped``).
+///
+/// - Important: Thread safety: any thread.
+public struct SendOnceRight: ~Copyable, Sendable {
+    /// How long a reply to another process waits for room, unless the caller says otherwise: one second.
+    public static let defaultLimit = Duration.seconds(1)
+
+    private var target: ReplyTarget?  // nil only on the way out of `release`
+
+    package init(taken target: ReplyTarget) {
+        self.target = target
+    }
+
+    deinit {
+        target?.fail(PortError(.replyDropped))
+    }
+
+    /// Sends the one message. Never waits for room in a queue of this process, which a reply may exceed by one.
+    ///
+    /// - Parameters:
+    ///   - message: the reply. It stays the caller's.
+    ///   - limit: how long to wait for room in the connection, when the requester is in another process.
+    /// - Throws: ``PortError/Code/deadName`` when the requester is gone, ``PortError/Code/sendTimedOut`` when there was no
+    ///   room, ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``. The requester is then told that no
+    ///   reply will come.
+    public consuming func send(_ message: MachMessage, within limit: Duration = SendOnceRight.defaultLimit)
+        throws(PortError)
+    {
+        try target?.deliver(message, until: .after(limit))
+    }
+
+    /// Gives the right up without a reply: the requester is told at once.
+    public consuming func drop() {}
+
+    /// What the right stands on, for a message that will carry it.
+    package consuming func release() -> ReplyTarget? {
+        target.take()
+    }
+}

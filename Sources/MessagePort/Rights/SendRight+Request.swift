@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+public import RunLoopCore
+
+extension RunLoopMode {
+    /// The private mode in which a synchronous request waits by default: nothing else runs in it. `NSConnectionReplyMode`,
+    /// row S26 of the documents.
+    public static let portReply = RunLoopMode(rawValue: "PortReplyMode")
+}
+
+extension SendRight {
+    /// Sends a message and waits for its one reply. `CFMessagePortSendRequest` with a reply mode.
+    ///
+    /// The calling thread's run loop runs in `mode` while it waits, so sources, timers and observers of that mode are
+    /// served, re-entrantly. In the default mode of this call nothing else runs. A stop of the loop does not end the wait; it
+    /// takes effect afterwards. A reply that comes too late is dropped, never given to another request.
+    ///
+    /// - Parameters:
+    ///   - message: the request. It stays the caller's. Its reply right is made by this call.
+    ///   - sendLimit: how long to wait for room in the port's queue.
+    ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
+    ///   - mode: the mode to run the current loop in.
+    /// - Returns: the reply.
+    /// - Throws: what ``send(_:within:)`` throws, when nothing was sent; then ``PortError/Code/replyTimedOut`` when no reply
+    ///   came in time, ``PortError/Code/replyDropped`` when the receiver let the reply right go unused,
+    ///   ``PortError/Code/peerDied`` when the port went away before it replied.
+    public func request(
+        _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
+        mode: RunLoopMode = .portReply
+    ) throws(PortError) -> MachMessage {
+        let loop = ThreadRunLoop.current
+        let slot = ReplySlot(wakes: loop)
+        try destination.beginReplies(on: loop, in: mode)
+        defer { destination.endReplies(on: loop, in: mode, to: slot) }
+        var request = message
+        request.replyTarget = ReplyTarget(slot)
+        try destination.send(request, until: .after(sendLimit))
+        request.replyTarget = nil  // only the receiver holds the right now: when it lets go, the slot hears of it
+        _ = loop.run(mode: mode, until: .after(replyLimit), while: { slot.isWaiting })
+        return try slot.take()
+    }
+}

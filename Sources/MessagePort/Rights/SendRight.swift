@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+public import RunLoopCore
+
+/// The right to send to a port, wherever the port is: in this thread, another thread, or another process.
+///
+/// Rights are values. All rights to one port are equal, whichever way they came, and can be keys of a dictionary. A right
+/// does not keep its port alive; when the port is gone it is a dead name.
+///
+/// - Important: Thread safety: any thread.
+public struct SendRight: Hashable, Sendable {
+    package let destination: any PortDestination
+
+    package init(_ destination: any PortDestination) {
+        self.destination = destination
+    }
+
+    /// Rights are equal when they name the same port.
+    public static func == (left: SendRight, right: SendRight) -> Bool {
+        left.destination === right.destination
+    }
+
+    /// Hashes the port's identity.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(ObjectIdentifier(destination))
+    }
+
+    /// Whether the port is gone. For a port of another process this asks the kernel; it is cheap, but it is a system call.
+    public var isDead: Bool { destination.isDead }
+
+    /// Sends a message, waiting while the port's queue is full.
+    ///
+    /// Messages of one thread over one right arrive in the order in which they were sent. Returning means that the message is
+    /// in the port's queue (or, for another process, in the kernel on its way there, where it survives this process).
+    ///
+    /// - Parameters:
+    ///   - message: the message. It stays the caller's; after an error it can be sent again.
+    ///   - limit: how long to wait for room. Zero or less never waits, but still sends when there is room.
+    /// - Throws: ``PortError/Code/deadName`` when the port is gone, ``PortError/Code/sendTimedOut`` when there was no room,
+    ///   ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``, ``PortError/Code/peerRefused`` when the other process does not talk to
+    ///   this one, ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. Nothing was delivered then.
+    public func send(_ message: MachMessage, within limit: Duration) throws(PortError) {
+        try destination.send(message, until: .after(limit))
+    }
+
+    /// Sends a message if there is room now.
+    ///
+    /// - Parameter message: the message. It stays the caller's.
+    /// - Returns: false when the queue is full; nothing was sent then.
+    /// - Throws: as ``send(_:within:)``, except `sendTimedOut`.
+    public func trySend(_ message: MachMessage) throws(PortError) -> Bool {
+        do throws(PortError) {
+            try destination.send(message, until: .distantPast)
+            return true
+        } catch {
+            if error.code == .sendTimedOut { return false }
+            throw error
+        }
+    }
+
+    /// Asks to be told once, on a run loop, when the port is gone. `MACH_NOTIFY_DEAD_NAME`.
+    ///
+    /// A remote port's end is noticed while the loop runs in the mode.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop on which to be told.
+    ///   - mode: the mode in which to be told.
+    ///   - handler: called once on the loop's thread; soon when the port is gone already.
+    /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``: nothing is watched then.
+    public func notifyWhenDead(
+        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) throws(PortError) {
+        try destination.watchDeath(DeathWatcher(loop: loop, mode: mode, handler: handler))
+    }
+}

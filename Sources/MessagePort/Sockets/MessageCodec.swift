@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A message's parts as the payload of its packets: a sequence of records, each
+//
+//   kind (1 byte), zero (3 bytes), length (4 bytes, little-endian), then that many bytes
+//
+// kinds: 1 bytes; 2 send right, its port's address; 3 descriptor, no bytes, the next one of the packet; 4 reply port, an
+// address, at most one and before all components. The components are in the sender's order.
+
+import PortSystem
+
+/// A message in the form in which it crosses to another process.
+struct EncodedMessage: Sendable {
+    var id: Int32
+    var componentCount: Int
+    var payload: [UInt8]
+    var descriptors: [SharedDescriptor]
+}
+
+private enum RecordKind: UInt8 {
+    case bytes = 1
+    case right = 2
+    case descriptor = 3
+    case replyPort = 4
+}
+
+extension EncodedMessage {
+    /// Encodes a message. Ports of this process that it mentions are given addresses.
+    init(_ message: MachMessage) throws(PortError) {
+        try Self.checkLimits(message)
+        id = message.id
+        componentCount = message.components.count
+        payload = []
+        descriptors = []
+        payload.reserveCapacity(Self.payloadSize(message))
+        if let replyPort = message.replyPort {
+            append(.replyPort, Array(try replyPort.destination.address().path.utf8))
+        }
+        for component in message.components {
+            switch component {
+            case .bytes(let bytes): append(.bytes, bytes)
+            case .right(let right): append(.right, Array(try right.destination.address().path.utf8))
+            case .descriptor(let descriptor):
+                append(.descriptor, [])
+                descriptors.append(descriptor)
+            }
+        }
+        try Self.checkSize(payload.count)
+    }
+
+    private mutating func append(_ kind: RecordKind, _ bytes: [UInt8]) {
+        payload += [kind.rawValue, 0, 0, 0]
+        payload.append(littleEndian: UInt32(bytes.count))
+        payload += bytes
+    }
+
+    private static func payloadSize(_ message: MachMessage) -> Int {
+        message.components.reduce(into: 0) { size, component in
+            size += 8
+            if case .bytes(let bytes) = component { size += bytes.count }
+        }
+    }
+
+    private static func checkSize(_ size: Int) throws(PortError) {
+        guard size > MessageLimits.payload else { return }
+        throw PortError(.messageTooLarge, subject: .size(size, limit: MessageLimits.payload))
+    }
+
+    private static func checkLimits(_ message: MachMessage) throws(PortError) {
+        try checkSize(payloadSize(message))
+        if message.components.count > MessageLimits.components {
+            throw PortError(
+                .messageTooLarge, subject: .size(message.components.count, limit: MessageLimits.components))
+        }
+        let descriptorCount = message.components.count { if case .descriptor = $0 { true } else { false } }
+        if descriptorCount > MessageLimits.descriptors {
+            throw PortError(.tooManyDescriptors, subject: .size(descriptorCount, limit: MessageLimits.descriptors))
+        }
+    }
+}
+
+extension EncodedMessage {
+    /// Decodes the message.
+    ///
+    /// - Parameter resolve: turns an address into a right; it never fails, a right to a dead port is a dead name.
+    /// - Returns: the message; nil when the payload is not of the format.
+    func decoded(resolve: (PortAddress) -> SendRight) -> MachMessage? {
+        var message = MachMessage(id: id)
+        var unclaimed = descriptors[...]
+        var position = 0
+        while position < payload.count {
+            guard let (kind, body) = record(at: &position) else { return nil }
+            switch kind {
+            case .bytes: message.components.append(.bytes(Array(body)))
+            case .right:
+                guard let address = Self.address(body) else { return nil }
+                message.components.append(.right(resolve(address)))
+            case .descriptor:
+                guard body.isEmpty, let descriptor = unclaimed.popFirst() else { return nil }
+                message.components.append(.descriptor(descriptor))
+            case .replyPort:
+                guard message.replyPort == nil, message.components.isEmpty, let address = Self.address(body) else { return nil }
+                message.replyPort = resolve(address)
+            }
+        }
+        guard unclaimed.isEmpty, message.components.count == componentCount else { return nil }
+        return message
+    }
+
+    /// Reads the record at `position` and moves behind it.
+    private func record(at position: inout Int) -> (RecordKind, ArraySlice<UInt8>)? {
+        let rest = payload[position...]
+        guard rest.count >= 8, let kind = RecordKind(rawValue: rest[position]),
+            rest[position + 1] == 0, rest[position + 2] == 0, rest[position + 3] == 0
+        else { return nil }
+        let length = Int(payload.littleEndian(at: position + 4) as UInt32)
+        guard length <= rest.count - 8 else { return nil }
+        let body = rest[(position + 8)..<(position + 8 + length)]
+        position += 8 + length
+        return (kind, body)
+    }
+
+    /// An address is an absolute path without NUL bytes, shorter than `PATH_MAX`.
+    private static func address(_ body: ArraySlice<UInt8>) -> PortAddress? {
+        guard body.first == UInt8(ascii: "/"), body.count < 4096, !body.contains(0) else { return nil }
+        return PortAddress(path: String(decoding: body, as: UTF8.self))
+    }
+}

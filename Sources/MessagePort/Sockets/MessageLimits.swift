@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+
+/// What a message to another process may hold at most.
+public enum MessageLimits {
+    /// The most bytes of a message's components together, with eight bytes for each component: 256 MiB.
+    ///
+    /// Beyond it: ``PortError/Code/messageTooLarge``. Within a process there is no limit but memory.
+    public static let payload = 256 << 20
+
+    /// The most components: 65,536. Beyond it: ``PortError/Code/messageTooLarge``.
+    public static let components = 65_536
+
+    /// The most descriptors: what the kernel passes with one packet (`SCM_MAX_FD`).
+    ///
+    /// Beyond it: ``PortError/Code/tooManyDescriptors``.
+    public static var descriptors: Int { packetDescriptorLimit }
+}

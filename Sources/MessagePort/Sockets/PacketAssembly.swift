@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Puts a connection's packets together again: decides, does nothing else.
+//
+//   idle ──message, not complete──▶ begun ──continuation, complete──▶ idle
+//                                     │ abort ──▶ idle
+//
+// Nothing is believed that was not counted: a length is checked against the limit before anything is kept, memory grows
+// only with the bytes that arrived, and each packet that does not fit the state ends the connection.
+
+import PortSystem
+
+struct PacketAssembly: Sendable {
+    /// What a packet amounts to.
+    enum Event: Sendable {
+        /// Nothing yet.
+        case incomplete
+        /// A whole message. `asks`: the token under which a reply is expected, zero for none; `answers`: the token of the
+        /// message that it replies to, zero for a message to the port.
+        case message(EncodedMessage, asks: UInt64, answers: UInt64)
+        /// The message that asked with the token will not be answered.
+        case replyDropped(token: UInt64)
+        /// The other side does not talk to us.
+        case refused(code: Int32)
+        /// The packet breaks the format.
+        case violation
+    }
+
+    private struct Begun: Sendable {
+        var header: PacketHeader
+        var message: EncodedMessage
+    }
+
+    private var begun: Begun?
+
+    /// Whether a message was begun and not finished.
+    var isBegun: Bool { begun != nil }
+
+    /// Takes one packet.
+    ///
+    /// - Parameters:
+    ///   - header: its head.
+    ///   - payload: what follows the head.
+    ///   - descriptors: the descriptors that came with it; they close when they are not used.
+    mutating func take(_ header: PacketHeader, payload: [UInt8], descriptors: [SharedDescriptor]) -> Event {
+        guard Int(header.descriptorCount) == descriptors.count else { return .violation }
+        switch header.kind {
+        case .message: return begin(header, payload, descriptors)
+        case .continuation: return proceed(header, payload, descriptors)
+        case .abort:
+            guard begun != nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
+            begun = nil
+            return .incomplete
+        case .replyDropped:
+            guard begun == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
+            return .replyDropped(token: header.answers)
+        case .refused:
+            guard payload.isEmpty, descriptors.isEmpty else { return .violation }
+            return .refused(code: header.messageID)
+        }
+    }
+
+    private mutating func begin(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]) -> Event {
+        guard begun == nil, header.totalLength <= UInt64(MessageLimits.payload),
+            header.componentCount <= UInt32(MessageLimits.components)
+        else { return .violation }
+        let message = EncodedMessage(
+            id: header.messageID, componentCount: Int(header.componentCount), payload: payload, descriptors: descriptors)
+        return finish(Begun(header: header, message: message))
+    }
+
+    private mutating func proceed(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]) -> Event {
+        guard var piece = begun.take(), descriptors.isEmpty, !payload.isEmpty else { return .violation }
+        piece.message.payload += payload
+        return finish(piece)
+    }
+
+    private mutating func finish(_ piece: Begun) -> Event {
+        let total = Int(piece.header.totalLength)
+        if piece.message.payload.count > total { return .violation }
+        if piece.message.payload.count < total {
+            begun = piece
+            return .incomplete
+        }
+        return .message(piece.message, asks: piece.header.asks, answers: piece.header.answers)
+    }
+}

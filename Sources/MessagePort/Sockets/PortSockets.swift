@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// The sockets of one port: its listener, the connections of its clients, and connections over which it awaits replies, all
+// in one epoll set. The set's own descriptor is readable when any of them is, so a run loop watches one descriptor for the
+// port, however many clients it has.
+
+import PortSystem
+import Synchronization
+
+package final class PortSockets: Sendable {
+    struct State: ~Copyable {
+        var listener: Listener?
+        var lastKey: UInt64 = listenerKey
+        var members: [UInt64: SocketConnection] = [:]
+        var keys: [ObjectIdentifier: UInt64] = [:]
+        var isClosed = false
+    }
+
+    static let listenerKey: UInt64 = 0
+    /// How many connections may wait to be accepted; the kernel may allow fewer (`net.core.somaxconn`).
+    private static let backlog: Int32 = 4096
+
+    let epoll: EpollSet  // immutable
+    let state = Mutex(State())
+
+    package init() throws(PortError) {
+        do throws(SystemError) {
+            epoll = try EpollSet()
+        } catch {
+            throw PortError(error)
+        }
+    }
+
+    /// The descriptor to wait on.
+    var rawValue: CInt { epoll.raw }
+
+    /// Opens a listening socket under a path that nobody can guess.
+    ///
+    /// - Returns: its address; the same each time.
+    func listen(in directory: PortDirectory) throws(PortError) -> PortAddress {
+        SpareDescriptor.shared.keep()
+        let listener = try directory.endpoints().makeListener(backlog: Self.backlog)
+        let address = PortAddress(path: listener.path)
+        var offered: Listener? = consume listener
+        let result = state.withLock { (state) -> Result<PortAddress, PortError> in
+            if state.isClosed { return .failure(PortError(.invalidPort)) }
+            if let existing = state.listener?.path { return .success(PortAddress(path: existing)) }
+            guard let listener = offered.take() else { return .failure(PortError(.invalidPort)) }
+            do throws(SystemError) {
+                try epoll.add(listener.descriptor.raw, .readable, key: Self.listenerKey)
+            } catch {
+                return .failure(PortError(error))
+            }
+            state.listener = consume listener
+            return .success(address)
+        }
+        return try result.get()
+    }
+
+    /// Listens to a connection too.
+    func add(_ connection: SocketConnection) throws(PortError) {
+        let key = state.withLock { state -> UInt64? in
+            if state.isClosed || state.keys[ObjectIdentifier(connection)] != nil { return nil }
+            state.lastKey += 1
+            state.members[state.lastKey] = connection
+            state.keys[ObjectIdentifier(connection)] = state.lastKey
+            return state.lastKey
+        }
+        guard let key else { return }
+        do throws(SystemError) {
+            try epoll.add(connection.descriptor.rawValue, [.readable, .peerClosed], key: key)
+        } catch {
+            remove(key)
+            throw PortError(error)
+        }
+    }
+
+    /// Reports when the connection has room again, once.
+    func awaitRoom(_ connection: SocketConnection) {
+        guard let key = state.withLock({ $0.keys[ObjectIdentifier(connection)] }) else { return }
+        try? epoll.modify(connection.descriptor.rawValue, [.readable, .peerClosed, .writable], key: key)
+    }
+
+    /// Receives what has arrived on any of the sockets. Never waits.
+    func receive(into core: PortCore) {
+        for report in epoll.wait(until: .distantPast) {
+            if report.key == Self.listenerKey {
+                acceptAll(for: core)
+            } else if let member = state.withLock({ $0.members[report.key] }) {
+                receive(report, from: member, into: core)
+            }
+        }
+    }
+
+    private func receive(_ report: EpollReport, from member: SocketConnection, into core: PortCore) {
+        if report.events.contains(.writable) {
+            try? epoll.modify(member.descriptor.rawValue, [.readable, .peerClosed], key: report.key)
+            member.sendOverdue()
+        }
+        // A right's end never gets messages for a port, and the end of another port's connection has its own.
+        member.receive(into: member.port?.core)
+        if member.isClosed { remove(report.key) }
+    }
+
+    func remove(_ key: UInt64) {
+        let member = state.withLock { state in
+            let member = state.members.removeValue(forKey: key)
+            if let member { state.keys[ObjectIdentifier(member)] = nil }
+            return member
+        }
+        guard let member else { return }
+        epoll.remove(member.descriptor.rawValue)
+    }
+
+    /// Closes the listener and lets the connections go. One over which the port still owes a reply lives until that is sent,
+    /// but its client can send nothing more.
+    func close() {
+        let members = state.withLock { state in
+            state.isClosed = true
+            state.listener = nil
+            defer { (state.members, state.keys) = ([:], [:]) }
+            return state.members
+        }
+        for member in members.values {
+            epoll.remove(member.descriptor.rawValue)
+            if member.port != nil { sysShutDown(member.descriptor.rawValue, .receiving) }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import Synchronization
+
+/// What this process knows by address: its own ports, and the ports of others that it holds rights to. It makes sure that
+/// the same port is the same right each time it is received, and that a port of this process is reached in memory.
+package final class RightsTable: Sendable {
+    /// The process's table.
+    package static let shared = RightsTable()
+
+    private struct Entry: @unchecked Sendable {
+        // @unchecked: read and replaced under the table's lock only.
+        weak var destination: (any PortDestination)?
+    }
+
+    private let entries = Mutex<[PortAddress: Entry]>([:])
+
+    /// A port of this process has this address from now on.
+    func publish(_ core: PortCore, at address: PortAddress) {
+        entries.withLock { $0[address] = Entry(destination: core) }
+    }
+
+    /// The address leads nowhere any more.
+    func forget(_ address: PortAddress) {
+        entries.withLock { _ = $0.removeValue(forKey: address) }
+    }
+
+    /// Forgets an address whose port or last right is gone.
+    func prune(_ address: PortAddress) {
+        entries.withLock { entries in
+            if let entry = entries[address], entry.destination == nil { entries[address] = nil }
+        }
+    }
+
+    /// The right to the port at an address; connects when this process has none yet. Never waits.
+    ///
+    /// - Returns: the right; nil when no live port is there.
+    /// - Throws: `sendTimedOut` when the port has too many connections waiting to be accepted; `peerRefused`,
+    ///   `malformedPacket`, `descriptorLimit`, `systemCallFailed`.
+    package func right(to address: PortAddress) throws(PortError) -> SendRight? {
+        if let known = live(address) { return SendRight(known) }
+        guard let remote = try Self.connect(to: address) else { return nil }
+        let winner = entries.withLock { entries -> any PortDestination in
+            if let other = entries[address]?.destination, !other.isDead { return other }
+            entries[address] = Entry(destination: remote)
+            return remote
+        }
+        return SendRight(winner)
+    }
+
+    /// The right to the port at an address; a dead name when it cannot be reached.
+    func right(orDeadNameAt address: PortAddress) -> SendRight {
+        (try? right(to: address)) ?? SendRight(DeadDestination(address))
+    }
+
+    /// A new connection to the port at an address, also when the port is this process's own.
+    package static func connect(to address: PortAddress) throws(PortError) -> RemotePort? {
+        switch try ProcessEndpoints.connect(toPath: address.path) {
+        case .connected(let socket): RemotePort(address, over: try SocketConnection(socket, port: nil))
+        case .busy: throw PortError(.sendTimedOut, subject: .path(address.path))
+        case .dead: nil
+        }
+    }
+
+    private func live(_ address: PortAddress) -> (any PortDestination)? {
+        let known = entries.withLock { $0[address]?.destination }
+        guard let known, !known.isDead else { return nil }
+        return known
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+extension SocketConnection {
+    /// Most packets that one call receives, so that one busy connection does not keep others waiting.
+    private static let packetBudget = 32
+
+    /// Receives what has arrived. Never waits.
+    ///
+    /// - Parameter core: the port that takes messages which answer nothing; while its queue is full, packets stay in the
+    ///   socket and their sender waits.
+    func receive(into core: PortCore?) {
+        assembly.withLock { assembly in
+            for _ in 0..<Self.packetBudget {
+                // A message that was begun is finished: its room was there when it began.
+                if let core, core.room == 0, !assembly.isBegun { return }
+                guard receivePacket(&assembly, core) else { return }
+            }
+        }
+    }
+
+    /// Receives one packet.
+    ///
+    /// - Returns: whether to go on.
+    private func receivePacket(_ assembly: inout PacketAssembly, _ core: PortCore?) -> Bool {
+        if isClosed { return false }
+        do throws(SystemError) {
+            let (outcome, bytes) = try sysReceivePacket(descriptor.rawValue, limit: PacketHeader.packetLimit)
+            switch outcome {
+            case .packet(_, let descriptors):
+                guard let header = PacketHeader(bytes) else { return refuse(.malformedPacket) }
+                let payload = Array(bytes.dropFirst(PacketHeader.size))
+                return handle(assembly.take(header, payload: payload, descriptors: descriptors), core)
+            case .truncated: return refuse(.descriptorsLost)
+            case .wouldBlock: return false
+            case .reset: return true
+            case .peerClosed: close(PortError(.peerDied))
+            }
+        } catch {
+            close(PortError(error))
+        }
+        return false
+    }
+
+    private func handle(_ event: PacketAssembly.Event, _ core: PortCore?) -> Bool {
+        switch event {
+        case .incomplete: return true
+        case .message(let encoded, let asks, let answers):
+            guard var message = encoded.decoded(resolve: RightsTable.shared.right(orDeadNameAt:)) else {
+                return refuse(.malformedPacket)
+            }
+            message.remoteSender = peer
+            if asks != 0 { message.replyTarget = ReplyTarget(RemoteReplyReceiver(self, token: asks)) }
+            return deliver(message, answering: answers, core)
+        case .replyDropped(let token):
+            takeAwaited(token)?.fail(PortError(.replyDropped))
+            return true
+        case .refused(let code):
+            close(Self.failure(refusal: code))
+            return false
+        case .violation: return refuse(.malformedPacket)
+        }
+    }
+
+    /// Hands a message to whoever awaits it, or to the port.
+    private func deliver(_ message: MachMessage, answering token: UInt64, _ core: PortCore?) -> Bool {
+        if token != 0 {
+            // Nobody awaits it: it comes too late.
+            guard let target = takeAwaited(token), target.take() else { return true }
+            try? target.deliver(message, until: .distantPast)
+            return true
+        }
+        guard port != nil else { return refuse(.malformedPacket) }
+        if let core, case .accepted = core.admit(message, exceedingLimit: true) { return true }
+        message.replyTarget?.fail(PortError(.deadName))
+        return false
+    }
+
+    /// Ends the connection because of what the peer sent, after telling it why.
+    private func refuse(_ code: PortError.Code) -> Bool {
+        Self.sendRefusal(code, to: descriptor)
+        close(PortError(code))
+        return false
+    }
+
+    /// Tells a peer, if there is room, that it is not talked to.
+    static func sendRefusal(_ code: PortError.Code, to socket: SharedDescriptor) {
+        let header = PacketHeader(kind: .refused, messageID: Int32(code.rawValue))
+        _ = try? sysSendPacket(socket.rawValue, head: header.encoded, body: [], descriptors: [])
+    }
+
+    /// What a peer's refusal means here.
+    private static func failure(refusal: Int32) -> PortError {
+        let code = PortError.Code.all.first { Int32($0.rawValue) == refusal }
+        guard let code, code == .descriptorsLost || code == .malformedPacket else { return PortError(.peerRefused) }
+        return PortError(code)
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+extension SocketConnection {
+    /// Notes who waits for a reply to the message that is about to be sent.
+    ///
+    /// - Returns: the token that asks for it; zero when no reply is wanted.
+    func expectReply(for target: ReplyTarget?) throws(PortError) -> UInt64 {
+        guard let target, target.isOpen else { return 0 }
+        let token = state.withLock { state -> UInt64? in
+            guard state.failure == nil else { return nil }
+            state.lastToken += 1
+            state.awaited[state.lastToken] = target
+            return state.lastToken
+        }
+        guard let token else { throw PortError(.deadName) }
+        do throws(PortError) {
+            try target.receiver.expectReply(over: self)
+        } catch {
+            forget(token: token)
+            throw error
+        }
+        return token
+    }
+
+    /// A reply under the token has come, or will not come.
+    func takeAwaited(_ token: UInt64) -> ReplyTarget? {
+        let (target, isDone) = state.withLock { state in
+            let target = state.awaited.removeValue(forKey: token)
+            return (target, state.isRetired && state.awaited.isEmpty)
+        }
+        if isDone { close(PortError(.deadName)) }
+        return target
+    }
+
+    /// A reply under the token is not awaited any more. The target is not told.
+    func forget(token: UInt64) {
+        _ = takeAwaited(token)
+    }
+
+    /// No reply is awaited any more by the receiver.
+    func forget(_ receiver: any ReplyReceiver) {
+        let tokens = state.withLock { state in
+            state.awaited.filter { $0.value.receiver === receiver }.map(\.key)
+        }
+        for token in tokens { forget(token: token) }
+    }
+
+    /// The run-loop source that receives replies, and notices the peer's end; nil when the connection is closed.
+    func replySource() throws(PortError) -> RunLoopSource? {
+        if let source = state.withLock({ $0.source }) { return source }
+        // Who waits for a reply, or for the peer's end, does so in a run that has reasons of its own to go on.
+        let made = RunLoopSource(
+            keepsModeAlive: false, readiness: { false },
+            perform: { [weak self] in self?.receive(into: self?.port?.core) })
+        do throws(SystemError) {
+            try made.watch(descriptor.rawValue)
+        } catch {
+            throw PortError(error)
+        }
+        return state.withLock { state in
+            if state.failure == nil && state.source == nil { state.source = made }
+            return state.source
+        }
+    }
+
+    /// Tells the watcher, on its loop, when the connection ends.
+    func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
+        if let source = try replySource() { try watcher.loop.addOrThrow(source, to: watcher.mode) }
+        let isClosed = state.withLock { state in
+            if state.failure == nil { state.deathWatchers.append(watcher) }
+            return state.failure != nil
+        }
+        if isClosed { watcher.tell() }
+    }
+}
+
+/// Replies over a connection to the message that asked with a token.
+final class RemoteReplyReceiver: ReplyReceiver {
+    private let connection: SocketConnection  // immutable
+    private let token: UInt64  // immutable
+
+    init(_ connection: SocketConnection, token: UInt64) {
+        self.connection = connection
+        self.token = token
+    }
+
+    func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        try connection.send(message, answering: token, until: deadline)
+    }
+
+    func fail(_ error: PortError) {
+        connection.dropReply(to: token)
+    }
+
+    /// The request is handed on to another process: the port that got it also listens for the answer.
+    func expectReply(over other: SocketConnection) throws(PortError) {
+        try connection.port?.core?.openSockets().add(other)
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A message larger than a packet goes in several, all in one turn. If the deadline comes between two pieces, the rest is
+// never sent; an abort packet goes before whatever is sent next. Small notices that find no room are overdue: they go
+// before the next message, or when the socket has room.
+
+package import PortSystem
+import Synchronization
+
+extension SocketConnection {
+    /// Sends a message, waiting for room until the deadline.
+    ///
+    /// - Parameters:
+    ///   - message: the message. If it has a reply right, the reply is awaited here.
+    ///   - token: the token of the message that it answers; zero for a message to the port.
+    ///   - deadline: a past moment still sends when there is room.
+    package func send(_ message: MachMessage, answering token: UInt64 = 0, until deadline: MonotonicInstant)
+        throws(PortError)
+    {
+        let encoded = try EncodedMessage(message)
+        let asks = try expectReply(for: message.replyTarget)
+        do throws(PortError) {
+            try transmit(encoded, asks: asks, answers: token, until: deadline)
+        } catch {
+            forget(token: asks)
+            throw error
+        }
+    }
+
+    /// Says that the message that asked with `token` will not be answered. Never waits.
+    func dropReply(to token: UInt64) {
+        overdue.withLock { $0.headers.append(PacketHeader(kind: .replyDropped, answers: token)) }
+        sendOverdue()
+    }
+
+    /// Sends what is overdue as far as there is room. Never waits; when another thread is sending, it does this afterwards.
+    func sendOverdue() {
+        while !isClosed, overdue.withLock({ $0.needsAbort || !$0.headers.isEmpty }) {
+            guard turn.take(until: .distantPast) else { return }
+            let isDone = (try? transmitOverdue(until: .distantPast)) != nil
+            turn.give()
+            guard isDone else { return port?.core?.sockets?.awaitRoom(self) ?? () }
+        }
+    }
+
+    private func transmit(
+        _ message: EncodedMessage, asks: UInt64, answers: UInt64, until deadline: MonotonicInstant
+    ) throws(PortError) {
+        guard turn.take(until: deadline) else { throw PortError(.sendTimedOut) }
+        defer {
+            turn.give()
+            sendOverdue()
+        }
+        try transmitOverdue(until: deadline)
+        let first = message.payload.prefix(PacketHeader.payloadLimit)
+        let header = PacketHeader(
+            kind: .message, descriptorCount: UInt16(message.descriptors.count), messageID: message.id,
+            componentCount: UInt32(message.componentCount), asks: asks, answers: answers,
+            totalLength: UInt64(message.payload.count))
+        try transmit(header, first, message.descriptors, until: deadline)
+        var position = first.count
+        while position < message.payload.count {
+            let piece = message.payload[position...].prefix(PacketHeader.payloadLimit)
+            do throws(PortError) {
+                try transmit(PacketHeader(kind: .continuation), piece, [], until: deadline)
+            } catch {
+                overdue.withLock { $0.needsAbort = true }
+                throw error
+            }
+            position += piece.count
+        }
+    }
+
+    /// Sends what is overdue; the caller has the turn.
+    private func transmitOverdue(until deadline: MonotonicInstant) throws(PortError) {
+        if overdue.withLock({ $0.needsAbort }) {
+            try transmit(PacketHeader(kind: .abort), [], [], until: deadline)
+            overdue.withLock { $0.needsAbort = false }
+        }
+        while let header = overdue.withLock({ $0.headers.first }) {
+            try transmit(header, [], [], until: deadline)
+            overdue.withLock { _ = $0.headers.removeFirst() }
+        }
+    }
+
+    /// Sends one packet; the caller has the turn.
+    private func transmit(
+        _ header: PacketHeader, _ payload: ArraySlice<UInt8>, _ descriptors: [SharedDescriptor],
+        until deadline: MonotonicInstant
+    ) throws(PortError) {
+        while true {
+            switch try offer(header, payload, descriptors) {
+            case .sent: return
+            case .peerClosed: throw peerDidClose()
+            case .wouldBlock:
+                if deadline <= .now { throw PortError(.sendTimedOut) }
+                try waitForRoom(until: deadline)
+            }
+        }
+    }
+
+    private func offer(_ header: PacketHeader, _ payload: ArraySlice<UInt8>, _ descriptors: [SharedDescriptor])
+        throws(PortError) -> SendOutcome
+    {
+        if isClosed { return .peerClosed }
+        do throws(SystemError) {
+            return try sysSendPacket(
+                descriptor.rawValue, head: header.encoded, body: payload, descriptors: descriptors)
+        } catch {
+            throw PortError(error)
+        }
+    }
+
+    private func waitForRoom(until deadline: MonotonicInstant) throws(PortError) {
+        do throws(SystemError) {
+            _ = try sysPoll(descriptor.rawValue, .writable, until: deadline)
+        } catch {
+            throw PortError(error)
+        }
+    }
+
+    /// The peer is gone: what it said last tells why, for example that it does not talk to us.
+    private func peerDidClose() -> PortError {
+        receive(into: port?.core)
+        let failure = state.withLock { state in
+            state.isDeadName = true
+            return state.failure
+        }
+        guard let failure, failure.code != .peerDied else { return PortError(.deadName) }
+        return failure
+    }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// One connection between a right in one process and its port in another. Both ends are alike: each sends messages, asks
+// for replies under tokens of its own, and answers the other's tokens. What differs is where a message that answers
+// nothing goes: at the port's end into the port's queue; at the right's end it breaks the format.
+//
+// Replies need no address of their own: they come back over the connection that brought the request, so a request costs one
+// packet each way. When the connection ends, everyone who waits for a reply over it is told.
+//
+// Sending and receiving each have their own lock and may go on at the same time. See Docs/LockOrder.md.
+
+package import PortSystem
+import RunLoopCore
+import Synchronization
+
+package final class SocketConnection: Sendable {
+    struct State {
+        /// Why the connection ended.
+        var failure: PortError?
+        /// The port at the other end takes no more messages; replies may still come.
+        var isDeadName = false
+        var lastToken: UInt64 = 0
+        /// Who waits for a reply, by the token that asked for it.
+        var awaited: [UInt64: ReplyTarget] = [:]
+        var deathWatchers: [DeathWatcher] = []
+        /// Receives while a loop runs, for requests and death watchers; made when first needed.
+        var source: RunLoopSource?
+        /// The right is gone: the connection ends when nobody waits for a reply any more.
+        var isRetired = false
+    }
+
+    /// What is to be sent before the next message.
+    struct Overdue {
+        var needsAbort = false
+        var headers: [PacketHeader] = []
+    }
+
+    package let peer: PeerIdentity  // immutable
+    /// The port that this end belongs to; nil at the right's end.
+    let port: WeakPort?  // immutable
+    let descriptor: SharedDescriptor  // immutable
+    let state = Mutex(State())
+    let assembly = Mutex(PacketAssembly())  // held while receiving, so that messages keep their order
+    let turn = SendTurn()
+    let overdue = Mutex(Overdue())
+
+    /// Takes over a connected socket.
+    ///
+    /// - Parameters:
+    ///   - descriptor: the socket.
+    ///   - port: the port that its messages are for; nil at the right's end.
+    package init(_ descriptor: SharedDescriptor, port: PortCore?) throws(PortError) {
+        self.descriptor = descriptor
+        self.port = port.map { WeakPort($0) }
+        do throws(SystemError) {
+            let credentials = try sysPeerCredentials(descriptor.rawValue)
+            peer = PeerIdentity(
+                processID: credentials.process, userID: credentials.user, groupID: credentials.group)
+        } catch {
+            throw PortError(error)
+        }
+    }
+
+    deinit {
+        close(PortError(.peerDied))
+    }
+
+    var isClosed: Bool { state.withLock { $0.failure != nil } }
+
+    /// Whether the port at the other end is gone, as far as the kernel knows.
+    var isDeadName: Bool {
+        if state.withLock({ $0.failure != nil || $0.isDeadName }) { return true }
+        let seen = try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)
+        return !(seen ?? []).isDisjoint(with: [.peerClosed, .hangUp, .error])
+    }
+
+    /// Ends the connection: who waits for a reply is told why, the peer sees the end at once.
+    func close(_ reason: PortError) {
+        let old = state.withLock { state -> State? in
+            guard state.failure == nil else { return nil }
+            let old = state
+            state.failure = reason
+            state.awaited = [:]
+            state.deathWatchers = []
+            state.source = nil
+            return old
+        }
+        guard let old else { return }
+        sysShutDown(descriptor.rawValue)
+        old.source?.invalidate()
+        for target in old.awaited.values { target.fail(reason) }
+        for watcher in old.deathWatchers { watcher.tell() }
+    }
+
+    /// The right is gone: ends the connection as soon as nobody waits for a reply over it.
+    func retire() {
+        let isIdle = state.withLock { state in
+            state.isRetired = true
+            return state.awaited.isEmpty
+        }
+        if isIdle { close(PortError(.deadName)) }
+    }
+}
+
+/// A port that is not kept alive.
+final class WeakPort: Sendable {
+    private struct Reference: @unchecked Sendable {
+        // @unchecked: a weak reference may be read by many threads at once; it is set by `init` alone.
+        weak var core: PortCore?
+    }
+
+    private let reference: Reference  // immutable
+
+    init(_ core: PortCore) {
+        reference = Reference(core: core)
+    }
+
+    var core: PortCore? { reference.core }
+}

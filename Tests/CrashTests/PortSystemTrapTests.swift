@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("Traps of PortSystem", .census) struct PortSystemTrapTests {
+    @Test("closing a descriptor twice traps, and says what to do")
+    func closeTwice() async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let descriptor = try sysOpen("/dev/null", .reading).release()
+            sysClose(descriptor)
+            sysClose(descriptor)
+        }
+        expectSentence("was closed by someone who does not own it. Pass a duplicate", in: result)
+    }
+
+    @Test("an owner whose descriptor was closed by another traps")
+    func closeAnothers() async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let descriptor = try sysOpen("/dev/null", .reading)
+            sysClose(descriptor.raw)
+            _ = consume descriptor
+        }
+        expectSentence("was closed by someone who does not own it. Pass a duplicate", in: result)
+    }
+
+    @Test("silencing a doorbell whose descriptor was closed by another traps", arguments: WakeDescriptor.Kind.allCases)
+    func silenceClosed(kind: WakeDescriptor.Kind) async throws {
+        let isPipe = kind == .pipe
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            [isPipe = isPipe as Bool] in
+            let bell = try WakeDescriptor(isPipe ? .pipe : .eventfd)
+            sysClose(bell.raw)
+            bell.silence()
+        }
+        expectSentence("A doorbell cannot be read", in: result)
+    }
+
+    @Test("waiting on a set whose descriptor was closed by another traps")
+    func waitOnClosed() async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let set = try EpollSet()
+            sysClose(set.raw)
+            _ = set.wait(until: .distantPast)
+        }
+        expectSentence("epoll_wait failed", in: result)
+    }
+
+    private func expectSentence(_ sentence: String, in result: ExitTest.Result) {
+        let text = String(decoding: result.standardErrorContent, as: UTF8.self)
+        #if DEBUG
+        #expect(text.contains(sentence))
+        #else
+        _ = text  // release builds trap without a sentence
+        #endif
+    }
+}

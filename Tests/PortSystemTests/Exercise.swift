@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+import TestSupport
+
+/// One use of one system call, ready to be made: everything it needs was prepared without it.
+struct Exercise {
+    enum Outcome: Hashable {
+        case done, notNow
+    }
+
+    private let body: () throws -> Outcome
+
+    init(_ call: SystemCall, in scratch: ScratchDirectory) throws {
+        body =
+            switch call {
+            case .accept, .bind, .connect, .getsockopt, .listen, .recvmsg, .sendmsg, .shutdown, .socket, .socketpair:
+                try Exercise.socketCall(call, scratch)
+            case .fcntl, .fstat, .mkdir, .open, .readdir, .rename, .unlink: try Exercise.fileCall(call, scratch)
+            case .dup, .epoll_create, .epoll_ctl, .epoll_wait, .eventfd, .pipe, .poll, .read, .write:
+                try Exercise.descriptorCall(call)
+            }
+    }
+
+    func run() throws -> Outcome {
+        try body()
+    }
+
+    private static func socketCall(_ call: SystemCall, _ scratch: ScratchDirectory) throws -> () throws -> Outcome {
+        let path = scratch.path("socket")
+        let listener = SharedDescriptor(try sysPacketSocket())
+        if call != .bind { try sysBind(listener.rawValue, path: path) }
+        if call != .bind && call != .listen { try sysListen(listener.rawValue, backlog: 16) }
+        let pair = try sysPacketSocketPair()
+        let client = SharedDescriptor(try sysPacketSocket())
+        switch call {
+        case .accept:
+            _ = try sysConnect(client.rawValue, path: path)
+            return {
+                _ = client
+                switch try sysAccept(listener.rawValue) {
+                case .some: return .done
+                case .none: return .notNow
+                }
+            }
+        case .bind: return { try done(sysBind(listener.rawValue, path: path)) }
+        case .connect:
+            return {
+                try withExtendedLifetime(listener) { try sysConnect(client.rawValue, path: path) ? .done : .notNow }
+            }
+        case .getsockopt: return { try sysPeerCredentials(pair.0.rawValue).process == getpid() ? .done : .notNow }
+        case .listen: return { try done(sysListen(listener.rawValue, backlog: 1)) }
+        case .recvmsg:
+            _ = try send(pair.0, [1])
+            return { try receive(pair.1) == .packet([1], descriptorCount: 0) ? .done : .notNow }
+        case .sendmsg: return { try send(pair.0, [1]) == .sent && pair.1.rawValue >= 0 ? .done : .notNow }
+        case .shutdown:
+            return {
+                sysShutDown(pair.0.rawValue)
+                return try receive(pair.1) == .peerClosed ? .done : .notNow
+            }
+        case .socket: return { try sysPacketSocket().raw >= 0 ? .done : .notNow }
+        default: return { try done(sysPacketSocketPair()) }
+        }
+    }
+
+    private static func fileCall(_ call: SystemCall, _ scratch: ScratchDirectory) throws -> () throws -> Outcome {
+        try scratch.write("text", to: "file")
+        let directory = SharedDescriptor(try sysOpen(scratch.path, .directory))
+        let file = SharedDescriptor(try sysOpen("file", in: directory.rawValue, .creating))
+        switch call {
+        case .fcntl: return { try sysLock(file.rawValue) ? .done : .notNow }
+        case .fstat: return { try sysStatus(file.rawValue).isRegular ? .done : .notNow }
+        case .mkdir: return { try sysMakeDirectory(scratch.path("inner")) ? .done : .notNow }
+        case .open: return { try sysOpen("file", in: directory.rawValue, .reading).raw >= 0 ? .done : .notNow }
+        case .readdir: return { try sysList(scratch.path) == ["file"] ? .done : .notNow }
+        case .rename: return { try done(sysRename("file", to: "other", in: directory.rawValue)) }
+        default: return { try done(sysUnlink("file", in: directory.rawValue)) }
+        }
+    }
+
+    private static func descriptorCall(_ call: SystemCall) throws -> () throws -> Outcome {
+        let bell = SharedDescriptor(try WakeDescriptor(.eventfd).duplicate())
+        let one: [UInt8] = [1, 0, 0, 0, 0, 0, 0, 0]
+        if call != .write { _ = try sysWrite(bell.rawValue, one) }
+        switch call {
+        case .dup: return { try sysDuplicate(bell.rawValue).raw >= 0 ? .done : .notNow }
+        case .epoll_create: return { try EpollSet().raw >= 0 ? .done : .notNow }
+        case .epoll_ctl, .epoll_wait:
+            return {
+                let set = try EpollSet()
+                try set.add(bell.rawValue, .readable, key: 1)
+                return set.wait(until: .distantFuture).map(\.key) == [1] ? .done : .notNow
+            }
+        case .eventfd: return { try WakeDescriptor(.eventfd).raw >= 0 ? .done : .notNow }
+        case .pipe: return { try WakeDescriptor(.pipe).raw >= 0 ? .done : .notNow }
+        case .poll:
+            return { try sysPoll(bell.rawValue, .readable, until: .distantFuture) == .readable ? .done : .notNow }
+        case .read: return { try sysRead(bell.rawValue, capacity: 8) == one ? .done : .notNow }
+        default: return { try sysWrite(bell.rawValue, one) == 8 ? .done : .notNow }
+        }
+    }
+
+    private static func done<Value>(_ value: Value) -> Outcome { .done }
+}
+
+extension WakeDescriptor {
+    /// Its descriptor, for a test that needs only that.
+    fileprivate consuming func duplicate() throws -> FileDescriptor {
+        try sysDuplicate(raw)
+    }
+}

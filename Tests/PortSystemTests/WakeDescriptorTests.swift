@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+import TestSupport
+import Testing
+
+/// A doorbell for several threads.
+private final class Bell: Sendable {
+    let descriptor: WakeDescriptor
+
+    init(_ kind: WakeDescriptor.Kind) throws {
+        descriptor = try WakeDescriptor(kind)
+    }
+}
+
+@Suite("WakeDescriptor", .census) struct WakeDescriptorTests {
+    private func isReadable(_ bell: borrowing WakeDescriptor) throws -> Bool {
+        try sysPoll(bell.raw, .readable, until: .distantPast).contains(.readable)
+    }
+
+    @Test("rings coalesce: one silence ends ten thousand of them", arguments: WakeDescriptor.Kind.allCases)
+    func coalescing(kind: WakeDescriptor.Kind) throws {
+        let bell = try WakeDescriptor(kind)
+        #expect(bell.kind == kind)
+        #expect(try !isReadable(bell))
+        for _ in 0..<10_000 { bell.ring() }
+        #expect(try isReadable(bell))
+        bell.silence()
+        #expect(try !isReadable(bell))
+        bell.silence()
+        bell.ring()
+        #expect(try isReadable(bell))
+    }
+
+    @Test("a ring never blocks, even when the pipe is full", arguments: WakeDescriptor.Kind.allCases)
+    func full(kind: WakeDescriptor.Kind) throws {
+        let bell = try WakeDescriptor(kind)
+        for _ in 0..<100_000 { bell.ring() }
+        bell.silence()
+        #expect(try !isReadable(bell))
+    }
+
+    @Test("a ring from another thread ends a wait", arguments: WakeDescriptor.Kind.allCases)
+    func wakesSleeper(kind: WakeDescriptor.Kind) async throws {
+        let bell = try Bell(kind)
+        let ringer = runOnThread { bell.descriptor.ring() }
+        let seen = try await onNewThread { try sysPoll(bell.descriptor.raw, .readable, until: Watchdog.deadline) }
+        #expect(seen == .readable)
+        try await ringer.join()
+    }
+
+    @Test("both ends are close-on-exec and non-blocking", arguments: WakeDescriptor.Kind.allCases)
+    func flags(kind: WakeDescriptor.Kind) throws {
+        let before = openDescriptors()
+        let bell = try WakeDescriptor(kind)
+        let numbers = openDescriptors().subtracting(before).compactMap { CInt($0.split(separator: " ")[1]) }
+        #expect(numbers.count == (kind == .pipe ? 2 : 1))
+        for number in numbers {
+            #expect(isCloseOnExec(number))
+            #expect(isNonBlocking(number))
+        }
+        #expect(numbers.contains(bell.raw))
+    }
+
+    #if DEBUG
+    @Test("a kernel without eventfd gives a pipe")
+    func fallback() throws {
+        let (kind, hits) = try SystemCallFaults.with([.init(.eventfd, .fail(ENOSYS))]) { try WakeDescriptor().kind }
+        #expect(kind == .pipe)
+        #expect(hits == 1)
+    }
+
+    @Test("a process without free descriptors gets an error, not a pipe")
+    func noFallback() {
+        #expect(throws: SystemError(EMFILE)) {
+            try SystemCallFaults.with([.init(.eventfd, .fail(EMFILE))]) { _ = try WakeDescriptor() }
+        }
+    }
+    #endif
+}
