@@ -70,7 +70,7 @@ import Testing
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             ThreadRunLoop.current.add(RunLoopSource(descriptor: 99_999) {})
         }
-        said(result, "cannot watch descriptor 99999")
+        said(result, "cannot watch a source's descriptor: Bad file descriptor")
     }
 
     @Test("a loop that finds no descriptor left when it has to sleep traps and says what to do")

@@ -41,6 +41,26 @@ import Testing
         }
     }
 
+    @Test(
+        "a wake-up after the last look before the first sleep, when there is no doorbell yet, is not lost",
+        arguments: WakeDescriptor.Kind.allCases)
+    func beforeTheBell(_ kind: WakeDescriptor.Kind) async throws {
+        for addsDescriptor in [false, true] {
+            try await onLoop(kind) { loop in
+                let pipe = try TestPipe()
+                let asked = Counter("questions")
+                let result = loop.run(mode: "reply", until: Watchdog.deadline) {
+                    if asked.increment() == 2 {
+                        loop.wakeUp()
+                        if addsDescriptor { loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) {}, to: "reply") }
+                    }
+                    return asked.value < 4
+                }
+                #expect(result == .handledSource)
+            }
+        }
+    }
+
     @Test("S26: a stop during it is kept for the run below it")
     func stop() async throws {
         let trace = Recorder<String>()
