@@ -140,7 +140,7 @@ extension RunLoopState {
     /// How long a run may sleep; the distant past when something is there already.
     func sleepLimit(_ run: LoopRun) -> MonotonicInstant {
         if !modes[run.mode].signalled.isEmpty || hasBlock(for: run.mode) { return .distantPast }
-        if !run.isConditional, stopIsPending || isEmpty(run.mode) { return .distantPast }
+        if !run.isConditional, isStopped || isEmpty(run.mode) { return .distantPast }
         return min(run.deadline, modes[run.mode].timers.wakeDate ?? .distantFuture)
     }
 }
