@@ -29,6 +29,9 @@ struct PacketAssembly: Sendable {
         case violation
     }
 
+    /// Memory that is set aside for a message on its sender's word.
+    private static let trustedLength = 1 << 20
+
     private struct Begun: Sendable {
         var header: PacketHeader
         var message: EncodedMessage
@@ -69,8 +72,13 @@ struct PacketAssembly: Sendable {
         guard begun == nil, header.totalLength <= UInt64(MessageLimits.payload),
             header.componentCount <= UInt32(MessageLimits.components)
         else { return .violation }
+        var contents = payload
+        // Room for what was announced, as far as a lie would not cost much.
+        if header.totalLength > UInt64(payload.count) {
+            contents.reserveCapacity(min(Int(header.totalLength), Self.trustedLength))
+        }
         let message = EncodedMessage(
-            id: header.messageID, componentCount: Int(header.componentCount), payload: payload,
+            id: header.messageID, componentCount: Int(header.componentCount), payload: contents,
             descriptors: descriptors ?? [])
         return finish(Begun(header: header, message: message, lacksDescriptors: descriptors == nil))
     }
