@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import TestSupport
+import Testing
+
+@Suite("MailboxState") struct MailboxStateTests {
+    @Test("a mailbox accepts up to its limit, and says whether it was empty")
+    func limit() {
+        var mailbox = MailboxState(limit: 2)
+        #expect(mailbox.room == 2)
+        #expect(mailbox.add(1) == "accepted, was empty")
+        #expect(mailbox.add(2) == "accepted")
+        #expect(mailbox.room == 0)
+        #expect(mailbox.add(3) == "full")
+        #expect(mailbox.queue.count == 2)
+        #expect(mailbox.take()?.message.id == 1)
+        #expect(mailbox.room == 1)
+        #expect(mailbox.take()?.message.id == 2)
+        #expect(mailbox.take()?.message.id == nil)
+        #expect(mailbox.add(4) == "accepted, was empty")
+    }
+
+    @Test("a reply needs no room")
+    func exceeding() {
+        var mailbox = MailboxState(limit: 1)
+        #expect(mailbox.add(1) == "accepted, was empty")
+        #expect(mailbox.add(2, exceedingLimit: true) == "accepted")
+        #expect(mailbox.room == 0)
+        #expect(mailbox.take()?.message.id == 1)
+        #expect(mailbox.add(3) == "full")
+        #expect(mailbox.take()?.message.id == 2)
+        #expect(mailbox.room == 1)
+    }
+
+    @Test("room goes to the sender that has waited longest, whose message is queued at once")
+    func waiting() throws {
+        var mailbox = MailboxState(limit: 1)
+        _ = mailbox.add(1)
+        let senders = try (Int32(2)...4).map { id in try #require(mailbox.wait(id)) }
+        #expect(mailbox.waitingCount == 3)
+        let taken = try #require(mailbox.take())
+        #expect(taken.message.id == 1)
+        #expect(taken.sender === senders[0])
+        #expect(mailbox.room == 0)
+        #expect(mailbox.add(9) == "full")
+        #expect(!mailbox.stopWaiting(senders[0]))
+        #expect(mailbox.stopWaiting(senders[1]))
+        #expect(!mailbox.stopWaiting(senders[1]))
+        #expect(mailbox.take()?.message.id == 2)
+        #expect(mailbox.take()?.message.id == 4)
+        #expect(mailbox.take()?.message.id == nil)
+        #expect(mailbox.waitingCount == 0)
+    }
+
+    @Test("a reply above the limit does not let a waiting sender in too early")
+    func exceedingAndWaiting() throws {
+        var mailbox = MailboxState(limit: 1)
+        _ = mailbox.add(1)
+        _ = mailbox.add(2, exceedingLimit: true)
+        let sender = try #require(mailbox.wait(3))
+        #expect(mailbox.take()?.sender == nil)
+        #expect(mailbox.take()?.sender === sender)
+        #expect(mailbox.take()?.message.id == 3)
+    }
+
+    @Test("a dead mailbox gives its messages and waiting senders back, once")
+    func death() throws {
+        var mailbox = MailboxState(limit: 1)
+        _ = mailbox.add(1)
+        let sender = try #require(mailbox.wait(2))
+        let end = try #require(mailbox.die())
+        #expect(end.bounced.map(\.id) == [1])
+        #expect(end.senders.map { $0 === sender } == [true])
+        #expect(mailbox.isDead)
+        #expect(mailbox.die() == nil)
+        #expect(mailbox.room == 0)
+        #expect(mailbox.add(3) == "dead")
+        #expect(mailbox.add(3, exceedingLimit: true) == "dead")
+        #expect(mailbox.take()?.message.id == nil)
+        #expect(mailbox.stopWaiting(sender))
+    }
+}
+
+extension MailboxState {
+    fileprivate mutating func add(_ id: Int32, exceedingLimit: Bool = false) -> String {
+        switch admit(MachMessage(id: id), exceedingLimit: exceedingLimit) {
+        case .accepted(let wasEmpty): wasEmpty ? "accepted, was empty" : "accepted"
+        case .wait: "wait"
+        case .full: "full"
+        case .dead: "dead"
+        }
+    }
+
+    fileprivate mutating func wait(_ id: Int32) -> WaitingSender? {
+        guard case .wait(let sender) = admit(MachMessage(id: id), mayWait: true) else { return nil }
+        return sender
+    }
+}
