@@ -29,8 +29,12 @@ package final class RightsTable: Sendable {
 
     /// Forgets an address whose port or last right is gone.
     func prune(_ address: PortAddress) {
-        entries.withLock { entries in
-            if let entry = entries[address], entry.destination == nil { entries[address] = nil }
+        _ = entries.withLock { entries -> (any PortDestination)? in
+            guard let there = entries[address]?.destination else {
+                entries[address] = nil
+                return nil
+            }
+            return there  // if this reference is the last, it must not go under the lock: its end comes here again
         }
     }
 
@@ -42,10 +46,12 @@ package final class RightsTable: Sendable {
     package func right(to address: PortAddress) throws(PortError) -> SendRight? {
         if let known = live(address) { return SendRight(known) }
         guard let remote = try Self.connect(to: address) else { return nil }
-        let winner = entries.withLock { entries -> any PortDestination in
-            if let other = entries[address]?.destination, !other.isDead { return other }
+        let (winner, _) = entries.withLock { entries -> (any PortDestination, (any PortDestination)?) in
+            // The dead one leaves the lock with the result, for its end prunes the table.
+            let other = entries[address]?.destination
+            if let other, !other.isDead { return (other, nil) }
             entries[address] = Entry(destination: remote)
-            return remote
+            return (remote, other)
         }
         return SendRight(winner)
     }
