@@ -8,13 +8,13 @@ import Testing
 @Suite("MailboxState") struct MailboxStateTests {
     @Test("a mailbox accepts up to its limit, and says whether it was empty")
     func limit() {
-        var mailbox = MailboxState(limit: 2)
+        let mailbox = Mailbox(limit: 2)
         #expect(mailbox.room == 2)
         #expect(mailbox.add(1) == "accepted, was empty")
         #expect(mailbox.add(2) == "accepted")
         #expect(mailbox.room == 0)
         #expect(mailbox.add(3) == "full")
-        #expect(mailbox.queue.count == 2)
+        #expect(mailbox.queueCount == 2)
         #expect(mailbox.take()?.message.id == 1)
         #expect(mailbox.room == 1)
         #expect(mailbox.take()?.message.id == 2)
@@ -24,7 +24,7 @@ import Testing
 
     @Test("a reply needs no room")
     func exceeding() {
-        var mailbox = MailboxState(limit: 1)
+        let mailbox = Mailbox(limit: 1)
         #expect(mailbox.add(1) == "accepted, was empty")
         #expect(mailbox.add(2, exceedingLimit: true) == "accepted")
         #expect(mailbox.room == 0)
@@ -36,7 +36,7 @@ import Testing
 
     @Test("room goes to the sender that has waited longest, whose message is queued at once")
     func waiting() throws {
-        var mailbox = MailboxState(limit: 1)
+        let mailbox = Mailbox(limit: 1)
         _ = mailbox.add(1)
         let senders = try (Int32(2)...4).map { id in try #require(mailbox.wait(id)) }
         #expect(mailbox.waitingCount == 3)
@@ -56,7 +56,7 @@ import Testing
 
     @Test("a reply above the limit does not let a waiting sender in too early")
     func exceedingAndWaiting() throws {
-        var mailbox = MailboxState(limit: 1)
+        let mailbox = Mailbox(limit: 1)
         _ = mailbox.add(1)
         _ = mailbox.add(2, exceedingLimit: true)
         let sender = try #require(mailbox.wait(3))
@@ -67,7 +67,7 @@ import Testing
 
     @Test("a dead mailbox gives its messages and waiting senders back, once")
     func death() throws {
-        var mailbox = MailboxState(limit: 1)
+        let mailbox = Mailbox(limit: 1)
         _ = mailbox.add(1)
         let sender = try #require(mailbox.wait(2))
         let end = try #require(mailbox.die())
@@ -83,9 +83,21 @@ import Testing
     }
 }
 
-extension MailboxState {
-    fileprivate mutating func add(_ id: Int32, exceedingLimit: Bool = false) -> String {
-        switch admit(MachMessage(id: id), exceedingLimit: exceedingLimit) {
+/// A mailbox state in a place, so that expectations can change it.
+private final class Mailbox {
+    private var state: MailboxState
+
+    init(limit: Int) {
+        state = MailboxState(limit: limit)
+    }
+
+    var room: Int { state.room }
+    var queueCount: Int { state.queue.count }
+    var waitingCount: Int { state.waitingCount }
+    var isDead: Bool { state.isDead }
+
+    func add(_ id: Int32, exceedingLimit: Bool = false) -> String {
+        switch state.admit(MachMessage(id: id), exceedingLimit: exceedingLimit) {
         case .accepted(let wasEmpty): wasEmpty ? "accepted, was empty" : "accepted"
         case .wait: "wait"
         case .full: "full"
@@ -93,8 +105,12 @@ extension MailboxState {
         }
     }
 
-    fileprivate mutating func wait(_ id: Int32) -> WaitingSender? {
-        guard case .wait(let sender) = admit(MachMessage(id: id), mayWait: true) else { return nil }
+    func wait(_ id: Int32) -> WaitingSender? {
+        guard case .wait(let sender) = state.admit(MachMessage(id: id), mayWait: true) else { return nil }
         return sender
     }
+
+    func take() -> (message: MachMessage, sender: WaitingSender?)? { state.take() }
+    func stopWaiting(_ sender: WaitingSender) -> Bool { state.stopWaiting(sender) }
+    func die() -> (bounced: [MachMessage], senders: [WaitingSender])? { state.die() }
 }

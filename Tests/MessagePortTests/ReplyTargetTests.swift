@@ -103,7 +103,8 @@ final class SilentReceiver: ReplyReceiver {
         let receiver = SilentReceiver()
         let first = receiver.question()
         var second = MachMessage(id: 2)
-        second.setReplyRight(try #require(first.takeReplyRight()))
+        guard let right = first.takeReplyRight() else { throw PortError(.noReplyRight) }
+        second.setReplyRight(right)
         #expect(second.expectsReply)
         try second.reply(MachMessage(id: 7))
         #expect(receiver.ids == [7])
