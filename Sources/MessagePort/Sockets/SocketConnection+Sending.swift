@@ -28,6 +28,7 @@ extension SocketConnection {
             forget(token: asks)
             throw error
         }
+        if asks != 0 { didSend(token: asks) }
     }
 
     /// Says that the message that asked with `token` will not be answered. Never waits.
