@@ -22,13 +22,11 @@ public final class PortNameServer: Sendable {
         public let owner: Int32
     }
 
-    /// A name that this process holds.
+    /// A name that this process holds. Its port keeps it, and frees it at its end.
     private final class Held: Sendable {
-        let port: ObjectIdentifier
         private let file: Mutex<LockedFile?>
 
-        init(_ file: consuming LockedFile, for port: PortCore) {
-            self.port = ObjectIdentifier(port)
+        init(_ file: consuming LockedFile) {
             self.file = Mutex(consume file)
         }
 
@@ -60,7 +58,7 @@ public final class PortNameServer: Sendable {
     }
 
     /// Gives a port a name. A port may have several. The name is free again when the port becomes invalid, or this process
-    /// ends.
+    /// ends; it does not depend on this object's life.
     ///
     /// - Parameters:
     ///   - port: the port; from now on other processes can reach it.
@@ -83,9 +81,12 @@ public final class PortNameServer: Sendable {
                 file.remove()
                 throw error
             }
-            let registration = Held(file, for: port.core)
+            let registration = Held(file)
             held.withLock { $0[portName] = registration }
-            port.core.whenDead { [weak self, port = ObjectIdentifier(port.core)] in self?.release(portName, of: port) }
+            port.core.whenDead { [weak self] in
+                registration.remove()
+                self?.forget(portName, registration)
+            }
             guard port.isValid else { throw PortError(.invalidPort) }
         }
     }
@@ -97,7 +98,9 @@ public final class PortNameServer: Sendable {
     @discardableResult
     public func unregister(_ name: String) -> Bool {
         guard let portName = try? PortName(name) else { return false }
-        return release(portName, of: nil)
+        let registration = held.withLock { $0.removeValue(forKey: portName) }
+        registration?.remove()
+        return registration != nil
     }
 
     /// The right to the port with a name. The same port gives the same right each time.
@@ -153,14 +156,10 @@ public final class PortNameServer: Sendable {
         return record
     }
 
-    /// Frees a name, if the given port has it; any port when nil.
-    @discardableResult
-    private func release(_ name: PortName, of port: ObjectIdentifier?) -> Bool {
-        let registration = held.withLock { held -> Held? in
-            guard let registration = held[name], port == nil || registration.port == port else { return nil }
-            return held.removeValue(forKey: name)
+    /// The name was freed; it may be held anew by now.
+    private func forget(_ name: PortName, _ registration: Held) {
+        held.withLock { held in
+            if held[name] === registration { held[name] = nil }
         }
-        registration?.remove()
-        return registration != nil
     }
 }
