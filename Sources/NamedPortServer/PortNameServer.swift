@@ -135,12 +135,22 @@ public final class PortNameServer: Sendable {
         }
         var registrations: [Registration] = []
         for file in files {
-            guard let name = PortName(fileName: file), try LockedFile.isLocked(file, in: names),
-                let contents = try LockedFile.contents(file, in: names), let record = NameRecord(contents: contents)
-            else { continue }
-            registrations.append(Registration(name: name.string, owner: record.owner))
+            guard let name = PortName(fileName: file), let owner = try Self.owner(of: file, in: names) else { continue }
+            registrations.append(Registration(name: name.string, owner: owner))
         }
         return registrations.sorted { $0.name < $1.name }
+    }
+
+    /// Who holds the name of a file; nil when nobody does, or it is no file of ours.
+    private static func owner(of file: String, in names: TrustedDirectory) throws(PortError) -> Int32? {
+        do throws(PortError) {
+            guard try LockedFile.isLocked(file, in: names), let contents = try LockedFile.contents(file, in: names)
+            else { return nil }
+            return NameRecord(contents: contents)?.owner
+        } catch {
+            if error.code == .directoryUntrusted { return nil }
+            throw error
+        }
     }
 
     private func openDirectory() throws(PortError) -> PortDirectory {
