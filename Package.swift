@@ -12,6 +12,7 @@ let package = Package(
         .library(name: "NamedPortServer", targets: ["NamedPortServer"]),
         .executable(name: "portctl", targets: ["portctl"]),
         .executable(name: "checkin", targets: ["checkin"]),
+        .executable(name: "greeter", targets: ["greeter"]),
     ],
     targets: [
         .target(name: "CPortShims"),
@@ -22,24 +23,33 @@ let package = Package(
         .executableTarget(name: "portctl", dependencies: ["NamedPortServer"]),
         .executableTarget(
             name: "checkin", dependencies: ["NamedPortServer"], path: "Examples/CheckIn", exclude: ["README.md"]),
+        .executableTarget(
+            name: "greeter", dependencies: ["NamedPortServer"], path: "Examples/Greeter", exclude: ["README.md"]),
 
         .target(
             name: "TestSupport", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
             path: "Tests/TestSupport"),
+        .executableTarget(
+            name: "port-test-peer", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
+            path: "Tests/PortTestPeer"),
         .testTarget(name: "PortSystemTests", dependencies: ["PortSystem", "TestSupport"]),
         .testTarget(name: "RunLoopCoreTests", dependencies: ["PortSystem", "RunLoopCore", "TestSupport"]),
         .testTarget(
             name: "MessagePortTests", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "TestSupport"]),
         .testTarget(
             name: "NamedPortServerTests",
-            dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport"]),
+            dependencies: [
+                "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "port-test-peer",
+            ]),
         .testTarget(
             name: "PortContractTests",
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport"]),
         .testTarget(
             name: "CrashTests",
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport"]),
-        .testTarget(name: "ExampleTests", dependencies: ["TestSupport", "checkin", "portctl"]),
+        .testTarget(
+            name: "ExampleTests",
+            dependencies: ["PortSystem", "MessagePort", "TestSupport", "checkin", "greeter", "portctl"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -33,7 +33,13 @@ private final class WorkerProcess: Sendable {
         let text = Mutex<String?>(nil)
     }
 
-    /// - Parameter didDie: called, on another thread, when it ends in another way than with status 0.
+    /// Launches it.
+    ///
+    /// - Parameters:
+    ///   - mainName: the name of the port that it shall send to.
+    ///   - dies: whether it shall be killed at work.
+    ///   - didDie: called, on another thread, when it ends in another way than with status 0.
+    /// - Throws: Foundation's error when this program cannot be launched.
     init(mainName: String, dies: Bool, didDie: @escaping @Sendable (Failure) -> Void) throws {
         let worker = Process()
         worker.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()

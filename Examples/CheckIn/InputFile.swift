@@ -28,7 +28,8 @@ struct InputFile: Sendable {
 
     /// The README of this example, by the shortest path.
     static var readmeBesideThisSource: String {
-        let readme = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("README.md").path
+        let readme = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("README.md")
+            .path
         let here = FileManager.default.currentDirectoryPath + "/"
         return readme.hasPrefix(here) ? String(readme.dropFirst(here.count)) : readme
     }
@@ -43,7 +44,8 @@ struct InputFile: Sendable {
         let underlying = nsError.userInfo[NSUnderlyingErrorKey] as? NSError ?? nsError
         if underlying.domain == NSPOSIXErrorDomain { return String(cString: strerror(Int32(underlying.code))) }
         switch nsError.code {
-        case CocoaError.fileNoSuchFile.rawValue, CocoaError.fileReadNoSuchFile.rawValue: return "No such file or directory"
+        case CocoaError.fileNoSuchFile.rawValue, CocoaError.fileReadNoSuchFile.rawValue:
+            return "No such file or directory"
         case CocoaError.fileReadNoPermission.rawValue: return "Permission denied"
         default: return nsError.localizedDescription
         }

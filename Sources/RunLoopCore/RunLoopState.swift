@@ -56,7 +56,7 @@ struct RunLoopState: Sendable {
     }
 
     /// Takes out the blocks for the mode.
-    mutating func takeBlocks(for mode: Int) -> [BlockQueue.Block] {
+    mutating func takeBlocks(for mode: Int) -> [BlockQueue.Entry] {
         if blocks.isEmpty { return [] }
         return blocks.take(for: modes[mode].name, isCommon: commonModes.contains(modes[mode].name))
     }

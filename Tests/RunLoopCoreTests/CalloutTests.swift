@@ -86,11 +86,13 @@ import Testing
     }
 }
 
-/// The kinds of callouts in a stack, innermost first.
+/// The kinds of callouts in a stack, innermost first. The optimizer may split a function in two frames of the same name.
 private func calloutNames(of symbols: [String]) -> [String] {
     let mark = "RUNLOOP_IS_CALLING_OUT_TO_"
-    return symbols.compactMap { symbol in
+    return symbols.reduce(into: []) { names, symbol in
         let words = symbol.split { !($0.isLetter || $0.isNumber || $0 == "_") }
-        return words.first { $0.hasPrefix(mark) }.map { String($0.dropFirst(mark.count)) }
+        guard let word = words.first(where: { $0.hasPrefix(mark) }) else { return }
+        let name = String(word.dropFirst(mark.count))
+        if names.last != name { names.append(name) }
     }
 }

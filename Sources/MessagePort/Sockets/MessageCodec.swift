@@ -112,7 +112,9 @@ extension EncodedMessage {
                 guard body.isEmpty, let descriptor = unclaimed.popFirst() else { return nil }
                 message.components.append(.descriptor(descriptor))
             case .replyPort:
-                guard message.replyPort == nil, message.components.isEmpty, let address = Self.address(body) else { return nil }
+                guard message.replyPort == nil, message.components.isEmpty, let address = Self.address(body) else {
+                    return nil
+                }
                 message.replyPort = resolve(address)
             }
         }

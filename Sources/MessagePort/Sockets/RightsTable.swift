@@ -15,6 +15,8 @@ package final class RightsTable: Sendable {
         weak var destination: (any PortDestination)?
     }
 
+    // A destination found here may turn out to be held by nobody else. Its end takes this lock (`prune`), so it must come
+    // after the lock is free: what a closure under the lock has looked at, it returns.
     private let entries = Mutex<[PortAddress: Entry]>([:])
 
     /// A port of this process has this address from now on.
@@ -29,13 +31,12 @@ package final class RightsTable: Sendable {
 
     /// Forgets an address whose port or last right is gone.
     func prune(_ address: PortAddress) {
-        _ = entries.withLock { entries -> (any PortDestination)? in
-            guard let there = entries[address]?.destination else {
-                entries[address] = nil
-                return nil
-            }
-            return there  // if this reference is the last, it must not go under the lock: its end comes here again
+        let other = entries.withLock { entries -> (any PortDestination)? in
+            let other = entries[address]?.destination
+            if other == nil { entries[address] = nil }
+            return other
         }
+        withExtendedLifetime(other) {}
     }
 
     /// The right to the port at an address; connects when this process has none yet. Never waits.
@@ -46,13 +47,13 @@ package final class RightsTable: Sendable {
     package func right(to address: PortAddress) throws(PortError) -> SendRight? {
         if let known = live(address) { return SendRight(known) }
         guard let remote = try Self.connect(to: address) else { return nil }
-        let (winner, _) = entries.withLock { entries -> (any PortDestination, (any PortDestination)?) in
-            // The dead one leaves the lock with the result, for its end prunes the table.
+        let (winner, other) = entries.withLock { entries -> (any PortDestination, (any PortDestination)?) in
             let other = entries[address]?.destination
-            if let other, !other.isDead { return (other, nil) }
+            if let other, !other.isDead { return (other, other) }
             entries[address] = Entry(destination: remote)
             return (remote, other)
         }
+        withExtendedLifetime(other) {}
         return SendRight(winner)
     }
 

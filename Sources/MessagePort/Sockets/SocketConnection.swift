@@ -53,6 +53,7 @@ package final class SocketConnection: Sendable {
     /// - Parameters:
     ///   - descriptor: the socket.
     ///   - port: the port that its messages are for; nil at the right's end.
+    /// - Throws: ``PortError`` when the kernel does not tell who is at the other end.
     package init(_ descriptor: SharedDescriptor, port: PortCore?) throws(PortError) {
         self.descriptor = descriptor
         self.port = port.map { WeakPort($0) }
