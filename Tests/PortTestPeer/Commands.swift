@@ -101,7 +101,7 @@ func knock(_ path: String) {
             switch outcome {
             case .packet: return say("heard " + bytes.map { String($0, radix: 16) }.joined(separator: " "))
             case .peerClosed: return say("heard nothing")
-            case .wouldBlock, .reset, .truncated: continue
+            case .wouldBlock, .reset, .truncated, .descriptorsLost: continue
             }
         }
     } catch {
