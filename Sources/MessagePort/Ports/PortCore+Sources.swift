@@ -73,6 +73,7 @@ extension PortCore {
             throw PortError(.invalidPort)
         }
         RightsTable.shared.publish(self, at: address)
+        if self.isDead { RightsTable.shared.forget(address) }
         return address
     }
 }
