@@ -71,4 +71,9 @@ extension PortCore {
         RightsTable.shared.publish(self, at: address)
         return address
     }
+
+    /// How many connections its sockets have now.
+    package var connectionCount: Int {
+        state.withLock { $0.sockets }?.state.withLock { $0.members.count } ?? 0
+    }
 }
