@@ -87,6 +87,7 @@ func checkIn(_ directory: String, _ name: String, by way: String) throws(PortErr
     say("checked in")
     runUntilInputEnds()
     port.invalidate()
+    server.end()
 }
 
 /// Connects to a socket and says what its listener sends: bytes in hexadecimal, or nothing before it hangs up.
