@@ -49,7 +49,10 @@ let package = Package(
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport"]),
         .testTarget(
             name: "ExampleTests",
-            dependencies: ["PortSystem", "MessagePort", "TestSupport", "checkin", "greeter", "portctl"]),
+            dependencies: [
+                "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "checkin", "greeter",
+                "portctl",
+            ]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -11,69 +11,70 @@ func actThree(_ files: [InputFile], workerDies: Bool) throws {
     Transcript.line("act 3: a worker process that was given the name of the main process's port")
     let boss = try NamedBoss(name: "checkin.main.\(getpid())")
     defer { boss.close() }
-    let worker = try WorkerProcess(mainName: boss.name, dies: workerDies) { boss.fail($0) }
+    let worker = try WorkerProcess(mainName: boss.name, dies: workerDies, whenDead: boss.fail)
     let table: Table
     do {
         table = try boss.countAll(files)
     } catch {
         throw worker.explain(error)
     }
-    try worker.waitForCleanExit()
+    if let failure = try worker.waitForEnd() { throw failure }
     Transcript.note("main", "the worker process has ended with status 0")
     table.print()
 }
 
 /// This program, launched again.
 private final class WorkerProcess: Sendable {
-    private let process = Mutex<Process?>(nil)
-    private let hasEnded = DispatchSemaphore(value: 0)
-    private let end = SharedEnd()
+    private let process: Mutex<Process>
+    private let end: End
 
-    private final class SharedEnd: Sendable {
-        let text = Mutex<String?>(nil)
+    /// How it ended, told by the thread that notices it.
+    private final class End: Sendable {
+        let failure = Mutex<Failure?>(nil)
+        let hasCome = DispatchSemaphore(value: 0)
     }
 
-    /// Launches it.
-    ///
-    /// - Parameters:
-    ///   - mainName: the name of the port that it shall send to.
-    ///   - dies: whether it shall be killed at work.
-    ///   - didDie: called, on another thread, when it ends in another way than with status 0.
-    /// - Throws: Foundation's error when this program cannot be launched.
-    init(mainName: String, dies: Bool, didDie: @escaping @Sendable (Failure) -> Void) throws {
+    /// Launches it; `whenDead` is called, on another thread, when it ends in another way than with status 0.
+    init(mainName: String, dies: Bool, whenDead: @escaping @Sendable (Failure) -> Void) throws {
         let worker = Process()
+        let end = End()
         worker.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         worker.arguments = (dies ? ["--worker-dies"] : []) + ["--worker", mainName]
-        worker.terminationHandler = { [end, hasEnded] ended in
-            if let text = Self.describe(ended) {
-                end.text.withLock { $0 = text }
-                didDie(Failure(text))
+        worker.terminationHandler = { ended in
+            if let failure = Self.failure(of: ended) {
+                end.failure.withLock { $0 = failure }
+                whenDead(failure)
             }
-            hasEnded.signal()
+            end.hasCome.signal()
         }
         try worker.run()
-        process.withLock { $0 = worker }
+        process = Mutex(worker)
+        self.end = end
     }
 
-    private static func describe(_ process: Process) -> String? {
+    private static func failure(of process: Process) -> Failure? {
+        let status = process.terminationStatus
         if process.terminationReason == .uncaughtSignal {
-            return "the worker (process \(process.processIdentifier)) died of signal \(process.terminationStatus)"
+            return Failure("the worker (process \(process.processIdentifier)) died of signal \(status)")
         }
-        guard process.terminationStatus != 0 else { return nil }
-        return "the worker (process \(process.processIdentifier)) ended with status \(process.terminationStatus)"
+        if status == 0 { return nil }
+        return Failure("the worker (process \(process.processIdentifier)) ended with status \(status)")
     }
 
-    /// What went wrong: the worker's end, when that is it.
-    func explain(_ error: any Error) -> any Error {
-        guard let code = (error as? PortError)?.code, code == .peerDied || code == .deadName else { return error }
-        guard hasEnded.wait(timeout: .now() + .seconds(30)) == .success else { return error }
-        return end.text.withLock { $0 }.map { Failure($0) } ?? error
-    }
-
-    func waitForCleanExit() throws {
-        guard hasEnded.wait(timeout: .now() + .seconds(30)) == .success else {
+    /// Waits until it has ended. Call it once.
+    ///
+    /// - Returns: nil when it ended with status 0.
+    /// - Throws: when it does not end.
+    func waitForEnd() throws -> Failure? {
+        guard end.hasCome.wait(timeout: .now() + .seconds(30)) == .success else {
             throw Failure("the worker process does not end")
         }
-        if let text = end.text.withLock({ $0 }) { throw Failure(text) }
+        return end.failure.withLock { $0 }
+    }
+
+    /// Why talking to it failed: its death, when that is why.
+    func explain(_ error: any Error) -> any Error {
+        guard let code = (error as? PortError)?.code, code == .peerDied || code == .deadName else { return error }
+        return (try? waitForEnd()) ?? error
     }
 }

@@ -14,7 +14,8 @@ struct InputFile: Sendable {
     static func read(_ names: [String]) throws -> [InputFile] {
         try names.map { name in
             do {
-                let attributes = try FileManager.default.attributesOfItem(atPath: resolved(name))
+                let target = URL(fileURLWithPath: name).resolvingSymlinksInPath().path
+                let attributes = try FileManager.default.attributesOfItem(atPath: target)
                 let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: name))
                 let bytes = try handle.readToEnd() ?? Data()
                 try handle.close()
@@ -28,14 +29,10 @@ struct InputFile: Sendable {
 
     /// The README of this example, by the shortest path.
     static var readmeBesideThisSource: String {
-        let readme = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("README.md")
-            .path
+        let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        let readme = directory.appendingPathComponent("README.md").path
         let here = FileManager.default.currentDirectoryPath + "/"
         return readme.hasPrefix(here) ? String(readme.dropFirst(here.count)) : readme
-    }
-
-    private static func resolved(_ name: String) -> String {
-        URL(fileURLWithPath: name).resolvingSymlinksInPath().path
     }
 
     /// What the system says, in one short phrase.
@@ -45,8 +42,8 @@ struct InputFile: Sendable {
         if underlying.domain == NSPOSIXErrorDomain { return String(cString: strerror(Int32(underlying.code))) }
         switch nsError.code {
         case CocoaError.fileNoSuchFile.rawValue, CocoaError.fileReadNoSuchFile.rawValue:
-            return "No such file or directory"
-        case CocoaError.fileReadNoPermission.rawValue: return "Permission denied"
+            return String(cString: strerror(ENOENT))
+        case CocoaError.fileReadNoPermission.rawValue: return String(cString: strerror(EACCES))
         default: return nsError.localizedDescription
         }
     }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+@testable import MessagePort
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("Documents", .census)
+struct DocumentTests {
+    @Test("every link within the package leads to a file, and to a heading when it names one")
+    func links() throws {
+        for page in try Document.all() {
+            for target in page.linkTargets where !target.contains("://") {
+                let parts = target.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+                let directory = URL(fileURLWithPath: Document.packageDirectory + "/" + page.path)
+                    .deletingLastPathComponent()
+                let file =
+                    parts[0].isEmpty
+                    ? Document.packageDirectory + "/" + page.path
+                    : directory.appendingPathComponent(String(parts[0])).standardizedFileURL.path
+                #expect(FileManager.default.fileExists(atPath: file), "\(page.path) links to \(target)")
+                guard parts.count == 2, file.hasPrefix(Document.packageDirectory + "/") else { continue }
+                let linked = try Document(String(file.dropFirst(Document.packageDirectory.count + 1)))
+                #expect(linked.anchors.contains(String(parts[1])), "\(page.path) links to \(target)")
+            }
+        }
+    }
+
+    @Test("every page of Docs is on the map")
+    func map() throws {
+        let linked = Set(try Document("Docs/README.md").linkTargets)
+        for page in try Document.all() where page.path.hasPrefix("Docs/") && page.path != "Docs/README.md" {
+            #expect(linked.contains(String(page.path.dropFirst("Docs/".count))), "\(page.path)")
+        }
+    }
+
+    @Test("every command that a page shows is there")
+    func commands() throws {
+        var count = 0
+        for page in try Document.all() {
+            for line in page.blocks("sh").joined(separator: "\n").split(separator: "\n") {
+                let words = line.prefix { $0 != "#" }.split(separator: " ")
+                guard let program = words.first else { continue }
+                count += 1
+                switch (program, words.dropFirst().first) {
+                case ("swift", "build"), ("swift", "test"), ("swift", "format"), ("wc", _): break
+                case ("swift", "run"): _ = try builtProduct(String(try #require(words.dropFirst(2).first)))
+                default:
+                    let path = Document.packageDirectory + "/" + program
+                    #expect(FileManager.default.isExecutableFile(atPath: path), "\(page.path): \(line)")
+                }
+            }
+        }
+        #expect(count >= 10)
+    }
+
+    @Test("the README is plain ASCII and gives exactly the two commands")
+    func readme() throws {
+        let readme = try Document("README.md")
+        #expect(readme.text.utf8.allSatisfy { $0 == 10 || (32...126).contains($0) })
+        #expect(readme.blocks("sh").first == "swift run checkin\nswift test")
+        #expect(readme.text.split(separator: "\n").allSatisfy { $0.count <= 120 })
+    }
+
+    @Test("the table of errors has every code, with its number, once")
+    func errors() throws {
+        let rows = try Document("Docs/Errors.md").tableRows.dropFirst().map { [$0[0], $0[1]] }
+        let codes = PortError.Code.all.sorted { $0.rawValue < $1.rawValue }
+        #expect(rows == codes.map { ["\($0.rawValue)", "`\($0)`"] })
+        for code in codes { #expect(!PortError(code).description.contains("The port operation failed"), "\(code)") }
+    }
+
+    @Test("the table of limits has the numbers of the code")
+    func limits() throws {
+        let rows = try Document("Docs/Limits.md").tableRows.filter { $0.count == 4 && $0[1].contains(".") }
+        let shown = Dictionary(uniqueKeysWithValues: rows.map { ($0[1], $0[2]) })
+        let limits = [
+            "`MachPort.defaultQueueLimit`": MachPort.defaultQueueLimit,
+            "`MachPort.maximumQueueLimit`": MachPort.maximumQueueLimit,
+            "`MessageLimits.payload`": MessageLimits.payload,
+            "`MessageLimits.components`": MessageLimits.components,
+            "`MessageLimits.descriptors`": MessageLimits.descriptors,
+            "`PacketHeader.packetLimit`": PacketHeader.packetLimit,
+            "`PortName.limit`": PortName.limit,
+            "`NameRecord.pathLimit`": NameRecord.pathLimit,
+        ]
+        #expect(shown == limits.mapValues { "\($0)" })
+        #expect(SendOnceRight.defaultLimit == .seconds(1))
+    }
+
+    @Test("the table of locks has every lock of the sources, and no other")
+    func locks() throws {
+        let rows = try Document("Docs/LockOrder.md").tableRows.filter { $0.count == 5 && $0[2].hasPrefix("`Sources/") }
+        let shown = try rows.map { row in
+            let property = try #require(row[1].split(separator: ".").last)
+            return "\(row[2].dropFirst().dropLast()) \(property.dropLast())"
+        }
+        let pattern =
+            /\b(?:let|var) ([A-Za-z]+)(?:: Mutex<| = Mutex[<(]| = SendTurn\(|: UnsafeMutablePointer<pthread_mutex| = UnsafeMutablePointer<pthread_mutex)/
+        let sources = Document.packageDirectory + "/Sources"
+        var found: Set<String> = []
+        for file in try FileManager.default.subpathsOfDirectory(atPath: sources) where file.hasSuffix(".swift") {
+            let text = try String(contentsOfFile: sources + "/" + file, encoding: .utf8)
+            for match in text.matches(of: pattern) { found.insert("Sources/\(file) \(match.1)") }
+        }
+        #expect(found.count > 20)
+        #expect(Set(shown).subtracting(found) == [])
+        #expect(found.subtracting(shown) == [])
+    }
+
+    @Test("the glossary has each word once, in alphabetical order")
+    func glossary() throws {
+        let words = try Document("Docs/Glossary.md").tableRows.map { $0[0] }
+        let tables = words.split(separator: "Word")
+        #expect(tables.count == 2)
+        for table in tables {
+            let keys = table.map { $0.lowercased().replacing("-", with: " ") }
+            #expect(keys == keys.sorted())
+            #expect(Set(table).count == table.count)
+        }
+    }
+}

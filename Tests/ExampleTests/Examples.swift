@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import NamedPortServer
+import TestSupport
+import Testing
+
+/// Runs a program of this package in the package's directory, with the names of a scratch directory.
+func run(
+    _ product: String, _ arguments: [String] = [], namesIn scratch: ScratchDirectory,
+    environment: [String: String?] = [:]
+) async throws -> ProcessResult {
+    let variables = environment.merging(["XDG_RUNTIME_DIR": scratch.path]) { own, _ in own }
+    let process = try ChildProcess(
+        builtProduct(product), arguments, environment: variables, in: Document.packageDirectory)
+    return try await process.waitForExit()
+}
+
+extension Trait where Self == Census {
+    /// A census for tests that name ports in this process: what a process keeps once it has done so is made before.
+    static var portCensus: Census {
+        .census(warmingUp: {
+            try withScratchDirectory { scratch in
+                let port = MachPort()
+                try PortNameServer(directory: scratch.path("names")).register(port, name: "warm")
+                port.invalidate()
+            }
+        })
+    }
+}
+
+/// The names that somebody holds in a scratch directory.
+func heldNames(in scratch: ScratchDirectory) throws -> [String] {
+    try PortNameServer(directory: scratch.path("swift-ports")).list().map(\.name)
+}
+
+/// The sockets and names that are left in a scratch directory. The lock file of an ended process is neither: the next
+/// process that makes a socket removes it.
+func portFiles(in scratch: ScratchDirectory) throws -> [String] {
+    try FileManager.default.subpathsOfDirectory(atPath: scratch.path("swift-ports"))
+        .filter { $0 != "names" && $0 != "sockets" && !$0.hasSuffix(".lock") }.sorted()
+}
+
+/// Process and thread numbers replaced by 1, 2, … in the order in which they appear.
+func withoutNumbers(_ transcript: String) -> String {
+    var known: [Substring: Int] = [:]
+    return transcript.replacing(/(process |thread |checkin\.main\.)([0-9]+)/) { match in
+        let number = known[match.2] ?? known.count + 1
+        known[match.2] = number
+        return match.1 + String(number)
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import TestSupport
+import Testing
+
+@Suite("Greeter", .census)
+struct GreeterTests {
+    @Test("the README's program is the greeter, and prints what both READMEs show")
+    func program() async throws {
+        let readme = try Document("README.md")
+        let shown = try #require(readme.blocks("swift").first)
+        let source = try Document("Examples/Greeter/main.swift").text
+        let program = source.split(separator: "\n", omittingEmptySubsequences: false).drop {
+            $0.hasPrefix("//") || $0 == ""
+        }
+        #expect(shown + "\n" == program.joined(separator: "\n"))
+
+        try await withScratchDirectory { scratch in
+            let result = try await run("greeter", namesIn: scratch)
+            #expect(result.end == .exited(0))
+            #expect(result.errors == "")
+            #expect(readme.blocks("output") == [String(result.output.dropLast())])
+            #expect(try Document("Examples/Greeter/README.md").blocks("output") == readme.blocks("output"))
+            #expect(try portFiles(in: scratch) == [])
+        }
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import TestSupport
+import Testing
+
+/// A running `portctl serve`. Its output goes through a FIFO, so that a test can wait for a line.
+final class PortctlServer: Sendable {
+    let process: ChildProcess
+    private let output: FileHandle
+
+    /// Starts it, and waits until it serves.
+    init(_ name: String, in scratch: ScratchDirectory) async throws {
+        let path = scratch.path("output-\(UUID().uuidString)")
+        try #require(mkfifo(path, 0o600) == 0)
+        process = try ChildProcess(
+            "/bin/sh",
+            ["-c", "exec \"$0\" \"$@\" >\"$OUTPUT\"", builtProduct("portctl"), "serve", name]
+                + ["--directory", scratch.path("names")], environment: ["OUTPUT": path])
+        output = try await offThePool { try FileHandle(forReadingFrom: URL(fileURLWithPath: path)) }
+        try #require(try await line() == "process \(process.processID) serves \(name)")
+    }
+
+    /// The next line, when it is there. Nil at the end.
+    func line() async throws -> String? {
+        try await offThePool { [output] in
+            var bytes = Data()
+            while let byte = try output.read(upToCount: 1), let first = byte.first {
+                if first == UInt8(ascii: "\n") { return String(decoding: bytes, as: UTF8.self) }
+                bytes.append(byte)
+            }
+            return nil
+        }
+    }
+
+    /// Waits for its end.
+    func end() async throws -> ProcessResult {
+        let result = try await process.waitForExit()
+        try output.close()
+        return result
+    }
+}
+
+/// Runs portctl with the names of a directory of the scratch directory.
+func portctl(_ arguments: [String], in scratch: ScratchDirectory) async throws -> ProcessResult {
+    let process = try ChildProcess(builtProduct("portctl"), arguments + ["--directory", scratch.path("names")])
+    return try await process.waitForExit()
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import PortSystem
+import TestSupport
+import Testing
+
+// The hexadecimal examples of Docs/WireFormat.md are what this library sends, and it reads them back.
+@Suite("Documents: the wire format", .census)
+struct WireFormatDocumentTests {
+    private static let path = "/run/user/1000/swift-ports/sockets/0123456789abcdef0123456789abcdef.1"
+    private static var right: SendRight { SendRight(DeadDestination(PortAddress(path: path))) }
+
+    /// The examples of the page, by name.
+    private static func examples() throws -> [String: [UInt8]] {
+        let blocks = try Document("Docs/WireFormat.md").fenced.filter { $0.information.hasPrefix("hex ") }
+        let named = blocks.map { block in
+            (
+                String(block.information.dropFirst(4)),
+                block.contents.split { $0.isWhitespace }.map { UInt8($0, radix: 16) }
+            )
+        }
+        return try Dictionary(uniqueKeysWithValues: named).mapValues { bytes in
+            try bytes.map { try #require($0) }
+        }
+    }
+
+    @Test("each packet of the page is what a connection sends")
+    func sentPackets() throws {
+        var sent: [String: [UInt8]] = [:]
+        sent["request"] = try packets { connection in
+            var request = MachMessage(id: 101, text: "hello")
+            request.replyTarget = ReplyTarget(NobodyWaits())
+            try connection.send(request, until: .distantPast)
+        }.first
+        sent["reply"] = try packets { try $0.send(MachMessage(id: 101, text: "5"), answering: 1, until: .distantPast) }
+            .first
+        sent["check-in"] = try packets {
+            try $0.send(MachMessage(id: 100, replyPort: Self.right), until: .distantPast)
+        }.first
+        sent["components"] = try packets { connection in
+            let file = SharedDescriptor(try sysOpen("/dev/null", .reading))
+            let parts: [MachMessage.Component] = [.bytes(Array("log".utf8)), .descriptor(file), .right(Self.right)]
+            try connection.send(MachMessage(id: -1, components: parts), until: .distantPast)
+        }.first
+        let large = MachMessage(bytes: [UInt8](repeating: 7, count: PacketHeader.payloadLimit))
+        let pieces = try packets { try $0.send(large, until: .distantPast) }
+        #expect(pieces.map(\.count) == [PacketHeader.packetLimit, PacketHeader.size + 8])
+        sent["continuation-head"] = pieces.last.map { Array($0.prefix(PacketHeader.size)) }
+        sent["abort"] = PacketHeader(kind: .abort).encoded
+        sent["reply-dropped"] = try packets { $0.dropReply(to: 1) }.first
+        sent["descriptors-lost"] = try packets { $0.dropReply(to: 1, because: .descriptorsLost) }.first
+        sent["refused"] = try packets { SocketConnection.sendRefusal(.peerRefused, to: $0.descriptor) }.first
+        let examples = try Self.examples()
+        for (name, bytes) in sent { #expect(examples[name] == bytes, "\(name)") }
+        #expect(Set(examples.keys) == Set(sent.keys))
+    }
+
+    @Test("each packet of the page is read as the page says")
+    func readPackets() throws {
+        let examples = try Self.examples()
+        for (name, bytes) in examples {
+            let header = try #require(PacketHeader(bytes), "\(name)")
+            #expect(header.encoded == Array(bytes.prefix(PacketHeader.size)), "\(name)")
+        }
+        let components = try message("components", examples)
+        #expect(components.id == -1 && components.bytes == Array("log".utf8))
+        #expect(components.descriptors.count == 1 && components.rights.count == 1)
+        #expect(try components.rights.map { try $0.destination.address().path } == [Self.path])
+        let checkIn = try message("check-in", examples)
+        #expect(checkIn.id == 100 && checkIn.components.isEmpty)
+        #expect(try checkIn.replyPort?.destination.address().path == Self.path)
+        #expect(try message("request", examples).text == "hello")
+        #expect(try message("reply", examples).text == "5")
+    }
+
+    private func message(_ name: String, _ examples: [String: [UInt8]]) throws -> MachMessage {
+        let bytes = try #require(examples[name])
+        let header = try #require(PacketHeader(bytes))
+        let files = try (0..<header.descriptorCount).map { _ in SharedDescriptor(try sysOpen("/dev/null", .reading)) }
+        var assembly = PacketAssembly()
+        let event = assembly.take(header, payload: Array(bytes.dropFirst(PacketHeader.size)), descriptors: files)
+        guard case .message(let encoded, _, _) = event else { throw NotAMessage(name: name) }
+        return try #require(encoded.decoded { SendRight(DeadDestination($0)) })
+    }
+
+    /// What the other end of a connection gets.
+    private func packets(_ send: (SocketConnection) throws -> Void) throws -> [[UInt8]] {
+        let (near, far) = try sysPacketSocketPair()
+        let connection = try SocketConnection(near, port: nil)
+        try send(connection)
+        var packets: [[UInt8]] = []
+        while case (.packet, let bytes) = try sysReceivePacket(far.rawValue, limit: PacketHeader.packetLimit) {
+            packets.append(bytes)
+        }
+        return packets
+    }
+
+    private struct NotAMessage: Error {
+        var name: String
+    }
+
+    private final class NobodyWaits: ReplyReceiver {
+        func deliver(_ message: MachMessage, until deadline: MonotonicInstant) {}
+        func fail(_ error: PortError) {}
+        func expectReply(over connection: SocketConnection) {}
+    }
+}

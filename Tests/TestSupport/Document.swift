@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+
+/// A page of the documentation, in Markdown, for tests that compare it with the code.
+package struct Document: Sendable {
+    /// Its path from the package's directory.
+    package let path: String
+    /// All of it.
+    package let text: String
+
+    /// The package's directory, without a slash at its end.
+    package static let packageDirectory = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().path
+
+    /// Reads a page.
+    ///
+    /// - Parameter path: from the package's directory.
+    /// - Throws: when there is no such page.
+    package init(_ path: String) throws {
+        self.path = path
+        text = try String(contentsOfFile: Self.packageDirectory + "/" + path, encoding: .utf8)
+    }
+
+    /// Every page of the package.
+    package static func all() throws -> [Document] {
+        let top = try FileManager.default.contentsOfDirectory(atPath: packageDirectory)
+        let below = try ["Docs", "Examples"].flatMap { directory in
+            try FileManager.default.subpathsOfDirectory(atPath: packageDirectory + "/" + directory)
+                .map { directory + "/" + $0 }
+        }
+        return try (top + below).filter { $0.hasSuffix(".md") }.sorted().map { try Document($0) }
+    }
+
+    /// The fenced blocks whose first line says this after the fence, each without the fences.
+    package func blocks(_ information: String) -> [String] {
+        fenced.filter { $0.information == information }.map(\.contents)
+    }
+
+    /// Every fenced block.
+    package var fenced: [(information: String, contents: String)] {
+        var blocks: [(information: String, contents: String)] = []
+        var open: (information: String, lines: [Substring])?
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            if let block = open {
+                if line == "```" {
+                    blocks.append((block.information, block.lines.joined(separator: "\n")))
+                    open = nil
+                } else {
+                    open?.lines.append(line)
+                }
+            } else if line.hasPrefix("```") {
+                open = (String(line.dropFirst(3)), [])
+            }
+        }
+        return blocks
+    }
+
+    /// The text without fenced blocks.
+    package var prose: [Substring] {
+        var isInBlock = false
+        return text.split(separator: "\n", omittingEmptySubsequences: false).filter { line in
+            if line.hasPrefix("```") {
+                isInBlock.toggle()
+                return false
+            }
+            return !isInBlock
+        }
+    }
+
+    /// The rows of all tables, cell by cell, without the rules between head and body.
+    package var tableRows: [[String]] {
+        prose.filter { $0.hasPrefix("|") && $0.hasSuffix("|") && !$0.hasPrefix("|---") }.map { line in
+            line.dropFirst().dropLast().split(separator: "|", omittingEmptySubsequences: false)
+                .map { $0.trimmingCharacters(in: .whitespaces) }
+        }
+    }
+
+    /// The headings as they are linked to: in lower case, with hyphens for spaces.
+    package var anchors: Set<String> {
+        Set(
+            prose.filter { $0.hasPrefix("#") }.map { line in
+                line.drop { $0 == "#" }.trimmingCharacters(in: .whitespaces).lowercased()
+                    .filter { $0.isLetter || $0.isNumber || $0 == " " || $0 == "-" }.replacing(" ", with: "-")
+            })
+    }
+
+    /// Where its links lead.
+    package var linkTargets: [String] {
+        prose.joined(separator: "\n").matches(of: /\]\(([^)\s]+)\)/).map { String($0.1) }
+    }
+}
