@@ -13,7 +13,9 @@ import Testing
 @Suite("forced faults", .contract) struct FaultTests {
     typealias Rule = SystemCallFaults.Rule
 
-    @Test("interrupted calls are made again", arguments: [SystemCall.sendmsg, .recvmsg, .accept, .poll, .epoll_wait, .epoll_ctl])
+    @Test(
+        "interrupted calls are made again",
+        arguments: [SystemCall.sendmsg, .recvmsg, .accept, .poll, .epoll_wait, .epoll_ctl])
     func interrupted(_ call: SystemCall) async throws {
         try await onBench(over: .socket) { bench in
             let (result, _) = try SystemCallFaults.with([Rule(call, .fail(EINTR), times: 5)]) {
@@ -50,7 +52,9 @@ import Testing
         }
     }
 
-    @Test("a kernel without memory: the send fails with its number, later ones succeed", arguments: [ENOBUFS, ENOMEM], [0, 1])
+    @Test(
+        "a kernel without memory: the send fails with its number, later ones succeed", arguments: [ENOBUFS, ENOMEM],
+        [0, 1])
     func noMemory(code: CInt, skipping: Int) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -172,7 +176,9 @@ import Testing
             let port = try bench.port { port, _ in port.invalidate() }
             for skipping in 0..<3 {
                 for call in [SystemCall.epoll_create, .epoll_ctl, .eventfd] {
-                    let (error, hits) = SystemCallFaults.with([Rule(call, .fail(EMFILE), skipping: skipping), Rule(.pipe, .fail(EMFILE))]) {
+                    let (error, hits) = SystemCallFaults.with([
+                        Rule(call, .fail(EMFILE), skipping: skipping), Rule(.pipe, .fail(EMFILE)),
+                    ]) {
                         portError { () throws(PortError) in try port.schedule() }
                     }
                     if let error { #expect(error.code == .descriptorLimit) }
@@ -208,7 +214,8 @@ import Testing
         }
     }
 
-    @Test("descriptors that cannot be received are lost with their message; the requester is told, the connection lives")
+    @Test(
+        "descriptors that cannot be received are lost with their message; the requester is told, the connection lives")
     func descriptorsLost() async throws {
         await #expect(processExitsWith: .success) {
             SpareDescriptor.shared.keep()
@@ -222,8 +229,6 @@ import Testing
                     let message = MachMessage(components: [.descriptor(pipe.reading), .descriptor(pipe.writing)])
                     return portError { () throws(PortError) in _ = try right.ask(message) }?.code
                 }
-                // Everything that the reading below needs is open; from now on there is room for nothing.
-                _ = try port.receive(within: .milliseconds(1))
                 while port.core.sockets?.isReadable != true { sched_yield() }
                 try atDescriptorLimit { port.core.receiveFromSockets() }
                 #expect(try requester.join() == .descriptorsLost)

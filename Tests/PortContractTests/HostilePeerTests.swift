@@ -10,7 +10,8 @@ import Testing
 @Suite("hostile peers", .contract) struct HostilePeerTests {
     /// What a hostile client sends, each a breach of the wire format.
     enum Breach: String, CaseIterable, Sendable, CustomTestStringConvertible {
-        case shortPacket, foreignMagic, otherVersion, unknownKind, oversizedPacket, lieAboutDescriptors, hiddenDescriptors
+        case shortPacket, foreignMagic, otherVersion, unknownKind, oversizedPacket, lieAboutDescriptors,
+            hiddenDescriptors
         case lieAboutLength, hugeTotal, tooManyComponents, continuationOfNothing, messageInMessage, emptyContinuation
         case brokenRecords, abortOfNothing, replyPortNoAddress
 
@@ -58,7 +59,9 @@ import Testing
         }
     }
 
-    @Test("a breach of the format is refused with its code, ends that connection alone, and loses no descriptor", arguments: Breach.allCases)
+    @Test(
+        "a breach of the format is refused with its code, ends that connection alone, and loses no descriptor",
+        arguments: Breach.allCases)
     func breach(_ breach: Breach) async throws {
         try await onBench(over: .socket) { bench in
             try bench.serving({ _, message in
@@ -176,7 +179,8 @@ import Testing
             case .oversized: try peer.send(pattern(PacketHeader.packetLimit + 1))
             case .message: try peer.send(MachMessage(id: 1))
             case .wrongRecords:
-                try peer.send(PacketHeader(kind: .message, componentCount: 1, answers: token, totalLength: 3), [1, 2, 3])
+                try peer.send(
+                    PacketHeader(kind: .message, componentCount: 1, answers: token, totalLength: 3), [1, 2, 3])
             case .continuation: try peer.send(PacketHeader(kind: .continuation), [1])
             case .lieAboutDescriptors: try peer.send(PacketHeader(kind: .message, descriptorCount: 1, answers: token))
             }
@@ -220,9 +224,12 @@ import Testing
         }
     }
 
-    @Test("a request to a listener that says why it drops it gives that reason", arguments: [
-        (Int32(0), "replyDropped"), (3, "peerDied"), (9, "descriptorsLost"), (77, "replyDropped"), (-1, "replyDropped"),
-    ])
+    @Test(
+        "a request to a listener that says why it drops it gives that reason",
+        arguments: [
+            (Int32(0), "replyDropped"), (3, "peerDied"), (9, "descriptorsLost"), (77, "replyDropped"),
+            (-1, "replyDropped"),
+        ])
     func dropReasons(reason: Int32, code: String) async throws {
         try await onBench(over: .socket) { bench in
             let listener = try RawListener(bench.directory.path + "/raw")
@@ -247,7 +254,8 @@ import Testing
                 for _ in 0..<150 {
                     let peer = try RawPeer(to: port, on: bench)
                     for _ in 0..<Int.random(in: 1...6, using: &generator) {
-                        _ = try? peer.send(randomPacket(&generator), Bool.random(using: &generator) ? [] : [peer.socket])
+                        _ = try? peer.send(
+                            randomPacket(&generator), Bool.random(using: &generator) ? [] : [peer.socket])
                     }
                 }
                 let reply = try right.ask(MachMessage(id: 8))
@@ -257,7 +265,9 @@ import Testing
     }
 
     private func randomPacket(_ generator: inout SplitMix64) -> [UInt8] {
-        let payload = (0..<Int.random(in: 0..<40, using: &generator)).map { _ in UInt8.random(in: 0...9, using: &generator) }
+        let payload = (0..<Int.random(in: 0..<40, using: &generator)).map { _ in
+            UInt8.random(in: 0...9, using: &generator)
+        }
         var bytes =
             PacketHeader(
                 kind: PacketKind.allCases.randomElement(using: &generator) ?? .message,
