@@ -6,11 +6,13 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Eight senders, one port that ends at a random moment: every message is delivered, bounced or refused, and the messages
-/// of one sender are delivered in order.
+/// Eight senders, one port that ends at a random moment: every message is delivered, bounced or refused, exactly once, and
+/// the messages of one sender are delivered in order. Each message carries a send-once right to a port that keeps the tally:
+/// it hears of each message's end.
 struct Stress: Sendable {
     private static let senders = 8
     private static let messages = 200
+    private static let wasDelivered: Int32 = 1
 
     let bench: Bench
     let round: UInt64
@@ -28,12 +30,16 @@ struct Stress: Sendable {
         let port = try bench.port(queueLimit: limit) { port, message in
             delivered.append(message)
             if delivered.count >= lifetime { port.invalidate() }
+            try? message.reply(MachMessage(id: Self.wasDelivered), within: patience)
         }
-        let worker = Worker()
+        let ends = Recorder<Int32>()
+        let tally = try bench.port { _, message in ends.append(message.id) }
+        let (worker, teller) = (Worker(), Worker("tally"))
+        try tally.schedule(on: teller.loop)
         try port.schedule(on: worker.loop)
         let threads = try (0..<Self.senders).map { sender in
             let right = try bench.right(to: port)
-            return runOnThread { try send(over: right, sender) }
+            return runOnThread { try send(over: right, sender, tally) }
         }
         let sent = try threads.map { try $0.join() }
         if lifetime == .max {
@@ -44,16 +50,27 @@ struct Stress: Sendable {
         port.invalidate()
         try worker.end()
         check(delivered.elements, sent)
+        // delivered + bounced + refused = all; none is told of twice, and none is forgotten.
+        let all = ends.waitUntilCount(Self.senders * Self.messages)
+        #expect(all.count == Self.senders * Self.messages)
+        #expect(all.count { $0 == Self.wasDelivered } == delivered.count)
+        #expect(all.count { $0 == MachMessage.sendOnceNotification } == all.count - delivered.count)
+        #expect(all.count - delivered.count >= Self.senders * Self.messages - sent.reduce(0, +))
+        tally.invalidate()
+        try teller.end()
+        #expect(ends.count == all.count)
     }
 
     /// - Returns: how many messages were accepted.
-    private func send(over right: SendRight, _ sender: Int) throws -> Int {
+    private func send(over right: SendRight, _ sender: Int, _ tally: MachPort) throws -> Int {
         var generator = Seed.generator(stream: round * 100 + UInt64(sender))
         var sent = 0
         for index in 0..<Self.messages {
             let size = Int.random(in: 0..<5, using: &generator) == 0 ? 70_000 : Int.random(in: 0..<300, using: &generator)
-            let message = MachMessage(id: Int32(index), components: [.bytes([UInt8(sender)]), .bytes(pattern(size))])
+            var message = MachMessage(id: Int32(index), components: [.bytes([UInt8(sender)]), .bytes(pattern(size))])
+            message.setReplyRight(tally.makeSendOnceRight())
             let error = portError { () throws(PortError) in try right.send(message) }
+            message = MachMessage()
             if error == nil { sent += 1 }
             if let error { #expect(error.code == .deadName) }
         }
