@@ -47,7 +47,7 @@ final class SilentReceiver: ReplyReceiver {
     }
 }
 
-@Suite("reply rights") struct ReplyTargetTests {
+@Suite("reply rights", .census) struct ReplyTargetTests {
     @Test("a target is taken once, also by many threads")
     func takenOnce() throws {
         for _ in 0..<200 {
