@@ -118,7 +118,9 @@ final class SilentReceiver: ReplyReceiver {
             #expect(slot.isWaiting)
             try slot.deliver(MachMessage(id: 1), until: .distantPast)
             #expect(!slot.isWaiting)
-            #expect(portError { () throws(PortError) in try slot.deliver(MachMessage(id: 2), until: .distantPast) }?.code == .deadName)
+            #expect(
+                portError { () throws(PortError) in try slot.deliver(MachMessage(id: 2), until: .distantPast) }?.code
+                    == .deadName)
             slot.fail(PortError(.peerDied))
             #expect(try slot.take().id == 1)
             #expect(portError { () throws(PortError) in _ = try slot.take() }?.code == .replyTimedOut)
@@ -127,7 +129,9 @@ final class SilentReceiver: ReplyReceiver {
             #expect(portError { () throws(PortError) in _ = try failed.take() }?.code == .replyDropped)
             let late = ReplySlot(wakes: .current)
             #expect(portError { () throws(PortError) in _ = try late.take() }?.code == .replyTimedOut)
-            #expect(portError { () throws(PortError) in try late.deliver(MachMessage(), until: .distantPast) }?.code == .deadName)
+            #expect(
+                portError { () throws(PortError) in try late.deliver(MachMessage(), until: .distantPast) }?.code
+                    == .deadName)
         }
     }
 }

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+#if DEBUG
+
+import Glibc
+@testable import MessagePort
+import PortSystem
+import TestSupport
+import Testing
+
+/// Forced results of system calls: the error has its code, nothing hangs, nothing leaks, and the port works afterwards.
+@Suite("forced faults", .contract) struct FaultTests {
+    typealias Rule = SystemCallFaults.Rule
+
+    @Test(
+        "interrupted calls are made again",
+        arguments: [SystemCall.sendmsg, .recvmsg, .accept, .poll, .epoll_wait, .epoll_ctl])
+    func interrupted(_ call: SystemCall) async throws {
+        try await onBench(over: .socket) { bench in
+            let (result, _) = try SystemCallFaults.with([Rule(call, .fail(EINTR), times: 5)]) {
+                let port = try bench.port()
+                let right = try bench.right(to: port)
+                let sender = runOnThread {
+                    try SystemCallFaults.with([Rule(call, .fail(EINTR), times: 5)]) {
+                        try right.send(MachMessage(id: 4, bytes: pattern(500_000)))
+                    }.hits
+                }
+                let message = try port.next()
+                _ = try sender.join()
+                return message.id
+            }
+            #expect(result == 4)
+        }
+    }
+
+    @Test("a socket that has no room for a moment delays a message, and does not lose it")
+    func noRoom() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let (_, hits) = try SystemCallFaults.with([Rule(.sendmsg, .fail(EAGAIN), times: 3)]) {
+                try right.send(MachMessage(id: 1))
+            }
+            #expect(hits == 3)
+            let (wasSent, _) = try SystemCallFaults.with([Rule(.sendmsg, .fail(EAGAIN))]) {
+                try right.trySend(MachMessage(id: -1))
+            }
+            #expect(!wasSent)
+            #expect(try port.next().id == 1)
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+
+    @Test(
+        "a kernel without memory: the send fails with its number, later ones succeed", arguments: [ENOBUFS, ENOMEM],
+        [0, 1])
+    func noMemory(code: CInt, skipping: Int) async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let message = MachMessage(id: -1, bytes: pattern(100_000))
+            let (error, hits) = SystemCallFaults.with([Rule(.sendmsg, .fail(code), skipping: skipping)]) {
+                portError { () throws(PortError) in try right.send(message) }
+            }
+            #expect(hits == 1)
+            #expect(error?.code == .systemCallFailed)
+            #expect(error?.systemError == SystemError(code))
+            try right.send(MachMessage(id: 2, bytes: message.bytes.suffix(10)))
+            #expect(try port.next().id == 2)
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+
+    @Test("a request whose send fails leaves nobody waiting", arguments: [ENOBUFS, EPIPE])
+    func failedRequest(code: CInt) async throws {
+        try await onBench(over: .socket) { bench in
+            let (mine, port) = (try bench.port(), try bench.port())
+            let right = try bench.right(to: port)
+            let message = carrying(mine.makeSendOnceRight())
+            let (error, _) = SystemCallFaults.with([Rule(.sendmsg, .fail(code))]) {
+                portError { () throws(PortError) in try right.send(message) }
+            }
+            #expect(error?.code == (code == EPIPE ? .deadName : .systemCallFailed))
+            #expect(message.expectsReply)
+            try message.reply(MachMessage(id: 9))
+            #expect(try mine.next().id == 9)
+        }
+    }
+
+    @Test("a reply that the kernel refuses throws, and the requester is told that none comes")
+    func failedReply() async throws {
+        try await onBench(over: .socket) { bench in
+            let errors = Recorder<PortError?>()
+            try bench.serving({ _, message in
+                let (error, _) = SystemCallFaults.with([Rule(.sendmsg, .fail(ENOBUFS))]) {
+                    portError { () throws(PortError) in try message.reply(MachMessage()) }
+                }
+                errors.append(error)
+            }) { right, _, _ in
+                #expect(portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code == .replyDropped)
+                #expect(errors.waitUntilCount(1).map { $0?.code } == [.systemCallFailed])
+            }
+        }
+    }
+
+    @Test("a notice that finds no room is sent later")
+    func overdueNotice() async throws {
+        try await onBench(over: .socket) { bench in
+            try bench.serving({ _, message in
+                _ = SystemCallFaults.with([Rule(.sendmsg, .fail(EAGAIN))]) { message.takeReplyRight()?.drop() }
+            }) { right, _, _ in
+                #expect(portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code == .replyDropped)
+            }
+        }
+    }
+
+    @Test("a client that cannot be accepted for want of a descriptor is refused at once, and the next one is served")
+    func acceptAtLimit() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let refused = try bench.right(to: port)
+            let (message, hits) = try SystemCallFaults.with([Rule(.accept, .fail(EMFILE))]) { try port.tryReceive() }
+            #expect(message?.id == nil)
+            #expect(hits == 1)
+            let error = portError { () throws(PortError) in _ = try refused.ask(MachMessage()) }
+            #expect(error?.code == .peerRefused)
+            let right = try bench.right(to: port)
+            try right.send(MachMessage(id: 3))
+            #expect(try port.next().id == 3)
+        }
+    }
+
+    @Test("a process that has no descriptor left is told so when it connects, and nothing leaks")
+    func connectAtLimit() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            for call in [SystemCall.socket, .getsockopt] {
+                let error = expectNoNewDescriptors {
+                    SystemCallFaults.with([Rule(call, .fail(EMFILE))]) {
+                        portError { () throws(PortError) in _ = try RightsTable.connect(to: port.core.address()) }
+                    }.result
+                }
+                #expect(error?.code == .descriptorLimit)
+            }
+        }
+    }
+
+    @Test("a port that cannot get an address says why, and can get it later", arguments: [0, 1, 2])
+    func addressAtLimit(skipping: Int) async throws {
+        try await onBench(over: .socket) { bench in
+            let seen = Gate("a message by socket")
+            let port = MachPort { _, _ in seen.open() }
+            let worker = Worker()
+            try port.schedule(on: worker.loop)
+            _ = try bench.directory.endpoints()
+            var errors: [PortError.Code] = []
+            for call in [SystemCall.epoll_create, .epoll_ctl, .socket, .bind, .listen, .rename] {
+                let (error, hits) = SystemCallFaults.with([Rule(call, .fail(EMFILE), skipping: skipping)]) {
+                    portError { () throws(PortError) in _ = try port.core.address(in: bench.directory) }
+                }
+                if hits > 0, let error { errors.append(error.code) }
+            }
+            #expect(Set(errors).isSubset(of: [.descriptorLimit]))
+            if skipping == 0 { #expect(errors.count == 6) }
+            try bench.right(to: port).send(MachMessage())
+            seen.wait()
+            port.invalidate()
+            try worker.end()
+        }
+    }
+
+    @Test("a port that cannot be scheduled for want of a descriptor says so, and can be later")
+    func scheduleAtLimit() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port { port, _ in port.invalidate() }
+            for skipping in 0..<3 {
+                for call in [SystemCall.epoll_create, .epoll_ctl, .eventfd] {
+                    let (error, hits) = SystemCallFaults.with([
+                        Rule(call, .fail(EMFILE), skipping: skipping), Rule(.pipe, .fail(EMFILE)),
+                    ]) {
+                        portError { () throws(PortError) in try port.schedule() }
+                    }
+                    if let error { #expect(error.code == .descriptorLimit) }
+                    if hits > 0 { #expect(error != nil || call == .eventfd) }
+                    port.unschedule()
+                }
+            }
+            try port.schedule()
+            try bench.right(to: port).send(MachMessage())
+            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+        }
+    }
+
+    @Test("a request that cannot wait for want of a descriptor was not sent", arguments: [0, 1, 2])
+    func requestAtLimit(skipping: Int) async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let (error, hits) = SystemCallFaults.with([Rule(.epoll_create, .fail(EMFILE), skipping: skipping)]) {
+                portError { () throws(PortError) in _ = try right.request(MachMessage(id: -1), replyLimit: .zero) }
+            }
+            if hits > 0 {
+                #expect(error?.code == .descriptorLimit)
+                #expect(try port.tryReceive()?.id == nil)
+            } else {
+                #expect(error?.code == .replyTimedOut)
+            }
+            // The watcher of the port's end needs the same.
+            let (watching, watchHits) = SystemCallFaults.with([Rule(.epoll_ctl, .fail(EMFILE))]) {
+                portError { () throws(PortError) in try right.notifyWhenDead {} }
+            }
+            if watchHits > 0 { #expect(watching?.code == .descriptorLimit) }
+        }
+    }
+
+    @Test(
+        "descriptors that cannot be received are lost with their message; the requester is told, the connection lives")
+    func descriptorsLost() async throws {
+        await #expect(processExitsWith: .success) {
+            SpareDescriptor.shared.keep()
+            try await onBench(over: .socket) { bench in
+                let port = try bench.port()
+                let right = try bench.right(to: port)
+                try right.send(MachMessage(id: 1))
+                _ = try port.next()
+                let requester = runOnThread {
+                    let pipe = try TestPipe()
+                    let message = MachMessage(components: [.descriptor(pipe.reading), .descriptor(pipe.writing)])
+                    return portError { () throws(PortError) in _ = try right.ask(message) }?.code
+                }
+                while port.core.sockets?.isReadable != true { sched_yield() }
+                try atDescriptorLimit { port.core.receiveFromSockets() }
+                #expect(try requester.join() == .descriptorsLost)
+                #expect(port.queueCount == 0)
+                try right.send(MachMessage(id: 2))
+                #expect(try port.next().id == 2)
+            }
+        }
+    }
+}
+
+/// Runs `body` while the process may open no more descriptors. For exit tests only.
+private func atDescriptorLimit(_ body: () throws -> Void) throws {
+    var old = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old)
+    var lower = old
+    lower.rlim_cur = 0
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &lower)
+    defer { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old) }
+    try body()
+}
+
+extension PortSockets {
+    /// Whether something waits in the sockets.
+    fileprivate var isReadable: Bool {
+        (try? sysPoll(rawValue, .readable, until: .distantPast).isEmpty) == false
+    }
+}
+
+#endif

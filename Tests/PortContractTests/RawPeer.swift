@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import PortSystem
+import TestSupport
+import Testing
+
+/// One end of a connection that says whatever a test wants, with bare packets.
+struct RawPeer: Sendable {
+    let socket: SharedDescriptor
+
+    /// Takes over a connected socket.
+    init(_ socket: SharedDescriptor) {
+        self.socket = socket
+    }
+
+    /// Connects to a port.
+    init(to port: MachPort, on bench: Bench) throws {
+        let made = try sysPacketSocket()
+        let isConnected = try sysConnect(made.raw, path: port.core.address(in: bench.directory).path)
+        #expect(isConnected)
+        socket = SharedDescriptor(made)
+    }
+
+    /// Sends one packet.
+    ///
+    /// - Returns: whether the kernel took it.
+    @discardableResult
+    func send(_ bytes: [UInt8], _ descriptors: [SharedDescriptor] = []) throws -> Bool {
+        // A foreign packet may be of any length, so the head is what there is.
+        try sysSendPacket(socket.rawValue, head: bytes, body: [], descriptors: descriptors) == .sent
+    }
+
+    @discardableResult
+    func send(_ header: PacketHeader, _ payload: [UInt8] = [], _ descriptors: [SharedDescriptor] = []) throws -> Bool {
+        try send(header.encoded + payload, descriptors)
+    }
+
+    /// Sends a whole message of one packet.
+    func send(_ message: MachMessage, asks: UInt64 = 0, answers: UInt64 = 0) throws {
+        let encoded = try EncodedMessage(message)
+        try send(
+            PacketHeader(
+                kind: .message, descriptorCount: UInt16(encoded.descriptors.count), messageID: encoded.id,
+                componentCount: UInt32(encoded.componentCount), asks: asks, answers: answers,
+                totalLength: UInt64(encoded.payload.count)), encoded.payload, encoded.descriptors)
+    }
+
+    /// Waits for the next packet.
+    ///
+    /// - Returns: its head; nil at the end of the connection.
+    func next() throws -> PacketHeader? {
+        while true {
+            let seen = try sysPoll(socket.rawValue, .readable, until: Watchdog.deadline)
+            if seen.isEmpty { throw NothingCame() }
+            let (outcome, bytes) = try sysReceivePacket(socket.rawValue, limit: PacketHeader.packetLimit)
+            switch outcome {
+            case .packet:
+                guard let header = PacketHeader(bytes) else { throw PortError(.malformedPacket) }
+                return header
+            case .peerClosed: return nil
+            case .reset, .wouldBlock: continue
+            case .truncated, .descriptorsLost: throw PortError(.malformedPacket)
+            }
+        }
+    }
+}
+
+/// A socket that listens as a port's does, behind which a test decides what is said.
+struct RawListener: Sendable {
+    let socket: SharedDescriptor
+    let address: PortAddress
+
+    init(_ path: String) throws {
+        let made = try sysPacketSocket()
+        try sysBind(made.raw, path: path)
+        try sysListen(made.raw, backlog: 8)
+        socket = SharedDescriptor(made)
+        address = PortAddress(path: path)
+    }
+
+    func accept() throws -> RawPeer {
+        _ = try sysPoll(socket.rawValue, .readable, until: Watchdog.deadline)
+        guard let accepted = try sysAccept(socket.rawValue) else { throw NothingCame() }
+        return RawPeer(SharedDescriptor(accepted))
+    }
+}
+
+/// The watchdog ended a wait for a peer.
+struct NothingCame: Error {}
