@@ -29,13 +29,18 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
             path: "Tests/TestSupport"),
+        .executableTarget(
+            name: "port-test-peer", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
+            path: "Tests/PortTestPeer"),
         .testTarget(name: "PortSystemTests", dependencies: ["PortSystem", "TestSupport"]),
         .testTarget(name: "RunLoopCoreTests", dependencies: ["PortSystem", "RunLoopCore", "TestSupport"]),
         .testTarget(
             name: "MessagePortTests", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "TestSupport"]),
         .testTarget(
             name: "NamedPortServerTests",
-            dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport"]),
+            dependencies: [
+                "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "port-test-peer",
+            ]),
         .testTarget(
             name: "PortContractTests",
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport"]),

@@ -22,13 +22,11 @@ public final class PortNameServer: Sendable {
         public let owner: Int32
     }
 
-    /// A name that this process holds.
+    /// A name that this process holds. Its port keeps it, and frees it at its end.
     private final class Held: Sendable {
-        let port: ObjectIdentifier
         private let file: Mutex<LockedFile?>
 
-        init(_ file: consuming LockedFile, for port: PortCore) {
-            self.port = ObjectIdentifier(port)
+        init(_ file: consuming LockedFile) {
             self.file = Mutex(consume file)
         }
 
@@ -60,7 +58,7 @@ public final class PortNameServer: Sendable {
     }
 
     /// Gives a port a name. A port may have several. The name is free again when the port becomes invalid, or this process
-    /// ends.
+    /// ends; it does not depend on this object's life.
     ///
     /// - Parameters:
     ///   - port: the port; from now on other processes can reach it.
@@ -83,9 +81,12 @@ public final class PortNameServer: Sendable {
                 file.remove()
                 throw error
             }
-            let registration = Held(file, for: port.core)
+            let registration = Held(file)
             held.withLock { $0[portName] = registration }
-            port.core.whenDead { [weak self, port = ObjectIdentifier(port.core)] in self?.release(portName, of: port) }
+            port.core.whenDead { [weak self] in
+                registration.remove()
+                self?.forget(portName, registration)
+            }
             guard port.isValid else { throw PortError(.invalidPort) }
         }
     }
@@ -97,7 +98,9 @@ public final class PortNameServer: Sendable {
     @discardableResult
     public func unregister(_ name: String) -> Bool {
         guard let portName = try? PortName(name) else { return false }
-        return release(portName, of: nil)
+        let registration = held.withLock { $0.removeValue(forKey: portName) }
+        registration?.remove()
+        return registration != nil
     }
 
     /// The right to the port with a name. The same port gives the same right each time.
@@ -132,12 +135,22 @@ public final class PortNameServer: Sendable {
         }
         var registrations: [Registration] = []
         for file in files {
-            guard let name = PortName(fileName: file), try LockedFile.isLocked(file, in: names),
-                let contents = try LockedFile.contents(file, in: names), let record = NameRecord(contents: contents)
-            else { continue }
-            registrations.append(Registration(name: name.string, owner: record.owner))
+            guard let name = PortName(fileName: file), let owner = try Self.owner(of: file, in: names) else { continue }
+            registrations.append(Registration(name: name.string, owner: owner))
         }
         return registrations.sorted { $0.name < $1.name }
+    }
+
+    /// Who holds the name of a file; nil when nobody does, or it is no file of ours.
+    private static func owner(of file: String, in names: TrustedDirectory) throws(PortError) -> Int32? {
+        do throws(PortError) {
+            guard try LockedFile.isLocked(file, in: names), let contents = try LockedFile.contents(file, in: names)
+            else { return nil }
+            return NameRecord(contents: contents)?.owner
+        } catch {
+            if error.code == .directoryUntrusted { return nil }
+            throw error
+        }
     }
 
     private func openDirectory() throws(PortError) -> PortDirectory {
@@ -153,14 +166,10 @@ public final class PortNameServer: Sendable {
         return record
     }
 
-    /// Frees a name, if the given port has it; any port when nil.
-    @discardableResult
-    private func release(_ name: PortName, of port: ObjectIdentifier?) -> Bool {
-        let registration = held.withLock { held -> Held? in
-            guard let registration = held[name], port == nil || registration.port == port else { return nil }
-            return held.removeValue(forKey: name)
+    /// The name was freed; it may be held anew by now.
+    private func forget(_ name: PortName, _ registration: Held) {
+        held.withLock { held in
+            if held[name] === registration { held[name] = nil }
         }
-        registration?.remove()
-        return registration != nil
     }
 }

@@ -3,11 +3,9 @@
 
 /// The blocks that wait to be performed on a loop, in the order in which they were posted.
 struct BlockQueue: Sendable {
-    typealias Block = @Sendable () -> Void
-
-    private struct Entry {
+    struct Entry: Sendable {
         var modes: Set<RunLoopMode>
-        var block: Block
+        var block: @Sendable () -> Void
     }
 
     private var entries: [Entry] = []
@@ -15,7 +13,7 @@ struct BlockQueue: Sendable {
     var isEmpty: Bool { entries.isEmpty }
 
     /// Puts a block behind all others.
-    mutating func append(_ block: @escaping Block, modes: Set<RunLoopMode>) {
+    mutating func append(_ block: @escaping @Sendable () -> Void, modes: Set<RunLoopMode>) {
         entries.append(Entry(modes: modes, block: block))
     }
 
@@ -25,9 +23,9 @@ struct BlockQueue: Sendable {
     }
 
     /// Takes out the blocks for the mode; the others keep their places.
-    mutating func take(for mode: RunLoopMode, isCommon: Bool) -> [Block] {
+    mutating func take(for mode: RunLoopMode, isCommon: Bool) -> [Entry] {
         if entries.isEmpty { return [] }
-        let taken = entries.filter { Self.matches($0, mode, isCommon) }.map(\.block)
+        let taken = entries.filter { Self.matches($0, mode, isCommon) }
         if !taken.isEmpty { entries.removeAll { Self.matches($0, mode, isCommon) } }
         return taken
     }

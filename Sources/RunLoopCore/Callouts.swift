@@ -24,8 +24,8 @@ extension ThreadRunLoop {
 
     // swift-format-ignore: AlwaysUseLowerCamelCase
     @inline(never)
-    func RUNLOOP_IS_CALLING_OUT_TO_A_BLOCK(_ block: @Sendable () -> Void) {
-        block()
+    func RUNLOOP_IS_CALLING_OUT_TO_A_BLOCK(_ entry: BlockQueue.Entry) {
+        entry.block()
         countCallout()
     }
 
@@ -37,9 +37,12 @@ extension ThreadRunLoop {
     }
 
     // swift-format-ignore: AlwaysUseLowerCamelCase
+    // Returns whether the source may be asked for more. (It must differ from the one above, or the optimizer makes one
+    // function of the two.)
     @inline(never)
-    func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(_ source: RunLoopSource) {
+    func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(_ source: RunLoopSource) -> Bool {
         source.performRoutine()
         countCallout()
+        return source.isValid
     }
 }

@@ -81,7 +81,8 @@ public final class RunLoopSource: Sendable {
         perform: @escaping Perform
     ) {
         self.init(
-            order: order, keepsModeAlive: true, readiness: readiness, schedule: schedule, cancel: cancel, perform: perform)
+            order: order, keepsModeAlive: true, readiness: readiness, schedule: schedule, cancel: cancel,
+            perform: perform)
     }
 
     /// As above, for a source that may leave a run to finish although it is there.

@@ -19,12 +19,13 @@ struct RunLoopState: Sendable {
     private var lastSerial = 0
 
     var blocks = BlockQueue()
-    /// The modes of the runs, innermost last.
-    var runs: [Int] = []
+    /// The runs that are under way, innermost last.
+    var runs: [ActiveRun] = []
     /// The version-1 sources whose perform routines are under way.
     var performing: [ItemID] = []
     /// The observers whose handlers are under way.
     var firingObservers: Set<ItemID> = []
+    /// A stop that came while no run could take it, for the next one.
     var stopIsPending = false
     private(set) var hasEnded = false
 
@@ -45,7 +46,7 @@ struct RunLoopState: Sendable {
 
     /// Whether the innermost run is in the mode.
     func isRunning(in mode: Int) -> Bool {
-        runs.last == mode
+        runs.last?.mode == mode
     }
 
     /// Whether a block waits for the mode.
@@ -55,7 +56,7 @@ struct RunLoopState: Sendable {
     }
 
     /// Takes out the blocks for the mode.
-    mutating func takeBlocks(for mode: Int) -> [BlockQueue.Block] {
+    mutating func takeBlocks(for mode: Int) -> [BlockQueue.Entry] {
         if blocks.isEmpty { return [] }
         return blocks.take(for: modes[mode].name, isCommon: commonModes.contains(modes[mode].name))
     }

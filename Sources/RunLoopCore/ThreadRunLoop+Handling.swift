@@ -16,8 +16,8 @@ extension ThreadRunLoop {
 
     /// Calls the blocks that wait for the mode now; those that they post have to wait for the next time.
     func performBlocks(in mode: Int) {
-        for block in state.withLock({ $0.takeBlocks(for: mode) }) {
-            RUNLOOP_IS_CALLING_OUT_TO_A_BLOCK(block)
+        for entry in state.withLock({ $0.takeBlocks(for: mode) }) {
+            RUNLOOP_IS_CALLING_OUT_TO_A_BLOCK(entry)
         }
     }
 
@@ -42,9 +42,9 @@ extension ThreadRunLoop {
     func performReadySource(_ source: RunLoopSource, in mode: Int) -> Bool {
         guard state.withLock({ $0.beginPerform(source.id, in: mode) }) else { return false }
         source.isRung.store(false, ordering: .sequentiallyConsistent)
-        RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(source)
+        let isValid = RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(source)
         state.withLock { _ = $0.performing.popLast() }
-        if source.isValid, source.readiness?() == true { source.ring() }
+        if isValid, source.readiness?() == true { source.ring() }
         return true
     }
 }

@@ -7,7 +7,7 @@ import Synchronization
 extension ThreadRunLoop {
     /// The mode of the innermost run; nil when the loop does not run.
     public var currentMode: RunLoopMode? {
-        state.withLock { state in state.runs.last.map { state.modes[$0].name } }
+        state.withLock { state in state.runs.last.map { state.modes[$0.mode].name } }
     }
 
     /// Every mode that something was added to, and the default mode.
@@ -56,9 +56,11 @@ extension ThreadRunLoop {
 
     /// Stops the innermost run: it returns ``RunLoopRunResult/stopped`` at the end of the turn that it is in.
     ///
-    /// A stop is never lost: when the loop does not run, it ends the next run at once. Stops do not add up.
+    /// A stop is never lost: when the loop does not run, it ends the next run at once. It is for the run that is the
+    /// innermost now; when that returns for another reason at the same moment, the stop goes to the run below. Stops do not
+    /// add up.
     public func stop() {
-        state.withLock { $0.stopIsPending = true }
+        state.withLock { $0.stop() }
         doorbell.endSleep()
     }
 
@@ -81,7 +83,7 @@ extension ThreadRunLoop {
             if state.hasEnded { return false }
             for mode in modes where mode != .common { _ = state.makeIndex(of: mode) }
             state.blocks.append(block, modes: Set(modes))
-            return state.runs.last.map { state.hasBlock(for: $0) } ?? false
+            return state.runs.last.map { state.hasBlock(for: $0.mode) } ?? false
         }
         if mustWake { doorbell.endSleep() }
     }

@@ -96,12 +96,12 @@ extension ThreadRunLoop {
     private func perform(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult {
         let outer = doorbell.beginNesting()
         notify(.entry, in: run.mode)  // 1
-        var result = stopResult(run)
+        var result = stopResult()
         while result == nil {
             result = turn(&run, while: condition)  // 2 to 9
         }
         notify(.exit, in: run.mode)  // 10
-        state.withLock { _ = $0.runs.popLast() }
+        state.withLock { $0.endRun() }
         doorbell.endNesting(outer)
         return result ?? .finished
     }
@@ -140,51 +140,14 @@ extension ThreadRunLoop {
             if !condition() { return .handledSource }
             return isOver ? .timedOut : nil
         }
-        if let stopped = stopResult(run) { return stopped }
+        if let stopped = stopResult() { return stopped }
         if run.returnsAfterSource && hasHandledSource { return .handledSource }
         if isOver { return .timedOut }
         return state.withLock { $0.isEmpty(run.mode) } ? .finished : nil
     }
 
-    /// Uses a pending stop up, unless the run leaves it to the run below.
-    private func stopResult(_ run: LoopRun) -> RunLoopRunResult? {
-        if run.isConditional { return nil }
-        return state.withLock { $0.takeStop() } ? .stopped : nil
-    }
-}
-
-extension RunLoopState {
-    enum RunStart: Equatable {
-        case runs(Int)
-        case finished, stopped
-    }
-
-    /// Begins a run, unless its mode is unknown or empty. A pending stop ends such a run too.
-    mutating func beginRun(in mode: RunLoopMode) -> RunStart {
-        guard mode != .common, let index = index(of: mode), !isEmpty(index) else {
-            return mode != .common && takeStop() ? .stopped : .finished
-        }
-        begin(index)
-        return .runs(index)
-    }
-
-    /// Begins a run, whatever is in its mode.
-    mutating func beginConditionalRun(in mode: RunLoopMode) -> Int {
-        let index = makeIndex(of: mode)
-        begin(index)
-        return index
-    }
-
-    private mutating func begin(_ mode: Int) {
-        runs.append(mode)
-        // A source that is being performed is asked after it whether more is there; a run inside cannot wait for that.
-        for id in performing {
-            if let source = modes[mode].source(id) { modes[mode].ready.insert(id, order: source.order) }
-        }
-    }
-
-    mutating func takeStop() -> Bool {
-        defer { stopIsPending = false }
-        return stopIsPending
+    /// Uses the run's stop up.
+    private func stopResult() -> RunLoopRunResult? {
+        state.withLock { $0.takeStop() } ? .stopped : nil
     }
 }

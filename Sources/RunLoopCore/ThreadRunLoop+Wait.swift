@@ -89,12 +89,13 @@ extension ThreadRunLoop {
 
     /// Waits in the kernel, or only looks when the deadline is past, and puts reported sources on the ready list.
     ///
-    /// This is the one place in which a loop sleeps.
+    /// This is the one place in which a loop sleeps. Once the doorbell is there, it looks whether somebody rang before it
+    /// was.
     private func look(_ run: inout LoopRun, until deadline: MonotonicInstant) {
         run.eventsSinceLook = 0
         if let set = state.withLock({ $0.modes[run.mode].descriptors }) {
             countWait()
-            let sources = set.wait(until: deadline)
+            let sources = set.wait(until: doorbell.isRung ? .distantPast : deadline)
             let report = turnCount
             state.withLock { state in
                 for source in sources where state.modes[run.mode].members[source.id] != nil {
@@ -109,6 +110,7 @@ extension ThreadRunLoop {
     private func sleepWithoutDescriptors(until deadline: MonotonicInstant) {
         do throws(SystemError) {
             let bell = try doorbell.bell()
+            if doorbell.isRung { return }
             countWait()
             if !(try sysPoll(bell.descriptor.raw, .readable, until: deadline)).isEmpty { bell.descriptor.silence() }
         } catch {
@@ -138,7 +140,7 @@ extension RunLoopState {
     /// How long a run may sleep; the distant past when something is there already.
     func sleepLimit(_ run: LoopRun) -> MonotonicInstant {
         if !modes[run.mode].signalled.isEmpty || hasBlock(for: run.mode) { return .distantPast }
-        if !run.isConditional, stopIsPending || isEmpty(run.mode) { return .distantPast }
+        if !run.isConditional, isStopped || isEmpty(run.mode) { return .distantPast }
         return min(run.deadline, modes[run.mode].timers.wakeDate ?? .distantFuture)
     }
 }

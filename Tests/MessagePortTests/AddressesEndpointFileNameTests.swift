@@ -2,9 +2,10 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import MessagePort
+import TestSupport
 import Testing
 
-@Suite("EndpointFileName") struct AddressesEndpointFileNameTests {
+@Suite("EndpointFileName", .census) struct AddressesEndpointFileNameTests {
     private static let id = "0123456789abcdef0123456789abcdef"
 
     @Test("a lock, a socket and a socket that is being made are told by their names")

@@ -7,7 +7,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("Listener and connect") struct AddressesListenerTests {
+@Suite("Listener and connect", .census) struct AddressesListenerTests {
     let scratch: AddressScratch
     let directory: TrustedDirectory
     let endpoints: ProcessEndpoints
@@ -170,8 +170,9 @@ import Testing
     func faults() async throws {
         let place = scratch.path
         await #expect(processExitsWith: .success) { [place = place as String] in
+            await Pools.start()
             let endpoints = try ProcessEndpoints(in: TrustedDirectory.open(path: place))
-            try expectNoNewFiles {
+            try expectNoNewDescriptors {
                 let kept = try endpoints.makeListener(backlog: 64)
                 let files = try sysList(place).sorted()
                 let faults: [(SystemCall, CInt, PortError.Code)] = [

@@ -7,7 +7,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("LockedFile") struct AddressesLockedFileTests {
+@Suite("LockedFile", .census) struct AddressesLockedFileTests {
     let scratch: AddressScratch
     let directory: TrustedDirectory
 
@@ -159,13 +159,14 @@ import Testing
     func faults() async throws {
         let place = scratch.path
         await #expect(processExitsWith: .success) { [place = place as String] in
+            await Pools.start()
             let directory = try TrustedDirectory.open(path: place)
             let faults: [(SystemCall, CInt, PortError.Code)] = [
                 (.open, EMFILE, .descriptorLimit), (.open, ENFILE, .descriptorLimit),
                 (.open, EACCES, .systemCallFailed),
                 (.fstat, EIO, .systemCallFailed), (.fcntl, ENOLCK, .systemCallFailed),
             ]
-            expectNoNewFiles {
+            expectNoNewDescriptors {
                 for (call, code, expected) in faults {
                     let (error, hits) = SystemCallFaults.with([.init(call, .fail(code))]) {
                         portError { () throws(PortError) in _ = try LockedFile.take("a", in: directory) }

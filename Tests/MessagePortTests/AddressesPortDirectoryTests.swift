@@ -8,7 +8,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("PortDirectory") struct AddressesPortDirectoryTests {
+@Suite("PortDirectory", .census) struct AddressesPortDirectoryTests {
     let scratch: AddressScratch
     var path: String { scratch.path("ports") }
 
@@ -175,8 +175,9 @@ import Testing
     func descriptorLimit() async throws {
         let place = scratch.path
         await #expect(processExitsWith: .success) { [place = place as String] in
+            await Pools.start()
             _ = try PortDirectory.open(path: place + "/ports")
-            expectNoNewFiles {
+            expectNoNewDescriptors {
                 for step in 0..<3 {
                     for code in [EMFILE, ENFILE] {
                         let (error, hits) = SystemCallFaults.with([.init(.open, .fail(code), skipping: step)]) {

@@ -8,7 +8,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("ProcessEndpoints") struct AddressesProcessEndpointsTests {
+@Suite("ProcessEndpoints", .census) struct AddressesProcessEndpointsTests {
     let scratch: AddressScratch
     let directory: TrustedDirectory
 
@@ -120,8 +120,9 @@ import Testing
     func descriptorLimit() async throws {
         let place = scratch.path
         await #expect(processExitsWith: .success) { [place = place as String] in
+            await Pools.start()
             let ports = try PortDirectory.open(path: place + "/ports")
-            expectNoNewFiles {
+            expectNoNewDescriptors {
                 for code in [EMFILE, ENFILE] {
                     let (error, hits) = SystemCallFaults.with([.init(.open, .fail(code), times: 100)]) {
                         portError { () throws(PortError) in _ = try ports.endpoints() }

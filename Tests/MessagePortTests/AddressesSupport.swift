@@ -75,23 +75,3 @@ func portError(_ body: () throws(PortError) -> Void) -> PortError? {
         return error
     }
 }
-
-/// Runs `body` and records an issue when other files or sockets are open after it than before. For exit tests: no other
-/// test runs beside it. Event and timer descriptors do not count, as dispatch makes its own at any time.
-func expectNoNewFiles(_ location: SourceLocation = #_sourceLocation, _ body: () throws -> Void) rethrows {
-    let before = openFiles()
-    try body()
-    let after = openFiles()
-    if after != before {
-        Issue.record("\(after.symmetricDifference(before).sorted())", sourceLocation: location)
-    }
-}
-
-private func openFiles() -> Set<String> {
-    let numbers = (try? sysList("/proc/self/fd")) ?? []
-    let open = numbers.compactMap { number -> String? in
-        let path = "/proc/self/fd/\(number)"
-        return (try? FileManager.default.destinationOfSymbolicLink(atPath: path)).map { "\(number) on \($0)" }
-    }
-    return Set(open.filter { !$0.contains("anon_inode:") })
-}

@@ -3,9 +3,10 @@
 
 import MessagePort
 import NamedPortServer
+import TestSupport
 import Testing
 
-@Suite("PortName") struct PortNameTests {
+@Suite("PortName", .census) struct PortNameTests {
     @Test("a name has 1 to 128 bytes of UTF-8")
     func length() throws {
         #expect(throws: PortError(.nameEmpty)) { try PortName("") }

@@ -43,6 +43,22 @@ import Testing
         }
     }
 
+    @Test("a look at the descriptors waits until dispatch has read the status of its threads")
+    func dispatchMonitor() throws {
+        let before = openDescriptors()
+        var status: SharedDescriptor? = SharedDescriptor(try sysOpen("/proc/\(sysProcessID())/stat", .reading))
+        let looking = Gate("the look")
+        let look = runOnThread {
+            looking.open()
+            return openDescriptors()
+        }
+        looking.wait()
+        for _ in 0..<100 { sched_yield() }
+        #expect(status != nil)
+        status = nil
+        #expect(try look.join() == before)
+    }
+
     @Test("a thread that nobody joined is noticed")
     func threadLeak() async throws {
         let (gate, threads) = (Gate(), Recorder<TestThread<Void>>())

@@ -17,9 +17,9 @@ import Testing
         queue.append({ seen.append(6) }, modes: ["a", "b"])
         #expect(queue.hasBlock(for: "a", isCommon: false))
         #expect(!queue.hasBlock(for: "c", isCommon: true))
-        for block in queue.take(for: "a", isCommon: false) { block() }
+        for entry in queue.take(for: "a", isCommon: false) { entry.block() }
         #expect(seen.takeAll() == [0, 2, 4, 6])
-        for block in queue.take(for: "b", isCommon: false) { block() }
+        for entry in queue.take(for: "b", isCommon: false) { entry.block() }
         #expect(seen.takeAll() == [1, 3, 5])
         #expect(queue.isEmpty)
     }

@@ -121,9 +121,10 @@ import Testing
             let performed = Counter("performs")
             let source = RunLoopSource(readiness: { true }) { performed.increment() }
             loop.add(source)
-            loop.add(RunLoopTimer(fireDate: .distantPast, interval: .nanoseconds(1)) { _ in
-                if fired.increment() == 1000 { loop.stop() }
-            })
+            loop.add(
+                RunLoopTimer(fireDate: .distantPast, interval: .nanoseconds(1)) { _ in
+                    if fired.increment() == 1000 { loop.stop() }
+                })
             #expect(loop.runGuarded() == .stopped)
             #expect(performed.value >= 999)
         }

@@ -66,6 +66,38 @@ import Testing
         #expect(results.elements == [.stopped, .timedOut])
     }
 
+    @Test("S12: a stop is for the run that was stopped, not for one that starts inside of it after that")
+    func outer() async throws {
+        let results = Recorder<RunLoopRunResult>()
+        try await onLoop { loop in
+            loop.add(idleSource())
+            loop.add(idleSource(), to: "inner")
+            loop.perform {
+                loop.stop()
+                results.append(loop.run(mode: "inner", for: .zero))
+                results.append(loop.run(mode: "empty", for: .zero))
+            }
+            results.append(loop.runGuarded())
+        }
+        #expect(results.elements == [.timedOut, .finished, .stopped])
+    }
+
+    @Test("a stop that its run did not use goes to the run below")
+    func handedDown() async throws {
+        let results = Recorder<RunLoopRunResult>()
+        try await onLoop { loop in
+            loop.add(idleSource())
+            loop.add(idleSource(), to: "inner")
+            loop.add(RunLoopObserver(activities: .exit) { _, _ in loop.stop() }, to: "inner")
+            loop.perform { results.append(loop.run(mode: "inner", for: .zero)) }
+            results.append(loop.runGuarded())
+            results.append(loop.run(mode: "inner", for: .zero))
+            results.append(loop.run(for: .zero))
+            results.append(loop.run(for: .zero))
+        }
+        #expect(results.elements == [.timedOut, .stopped, .timedOut, .stopped, .timedOut])
+    }
+
     @Test("S13: a stop from another thread ends a sleep", arguments: WakeDescriptor.Kind.allCases)
     func fromElsewhere(_ kind: WakeDescriptor.Kind) async throws {
         try await onLoop(kind) { loop in

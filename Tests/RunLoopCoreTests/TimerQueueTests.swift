@@ -11,7 +11,8 @@ import Testing
         MonotonicInstant(nanoseconds: Int64(seconds) * 1_000_000_000)
     }
 
-    private func schedule(_ seconds: Int, every interval: Duration? = nil, tolerance: Duration = .zero) -> TimerSchedule {
+    private func schedule(_ seconds: Int, every interval: Duration? = nil, tolerance: Duration = .zero) -> TimerSchedule
+    {
         TimerSchedule(fireDate: at(seconds), interval: interval, tolerance: tolerance)
     }
 
@@ -60,7 +61,8 @@ import Testing
         #expect(long.fireDate == .distantFuture)
         long.advance(past: at(3))
         #expect(long.fireDate == .distantFuture)
-        var tiny = TimerSchedule(fireDate: at(1), interval: Duration(secondsComponent: 0, attosecondsComponent: 1), tolerance: .zero)
+        var tiny = TimerSchedule(
+            fireDate: at(1), interval: Duration(secondsComponent: 0, attosecondsComponent: 1), tolerance: .zero)
         tiny.advance(past: at(1))
         #expect(tiny.fireDate > at(1))
     }

@@ -14,8 +14,9 @@ package import Testing
 package final class ChildProcess: Sendable {
     /// The child's process id.
     package let processID: pid_t  // immutable
-    private let name: String  // immutable
+    let name: String  // immutable
     private let state = Mutex(State())
+    let lines = OutputLines()  // guards itself
     private let output: TestThread<[UInt8]>  // guards itself
     private let errors: TestThread<[UInt8]>  // guards itself
     private let waiter: Mutex<TestThread<Void>?>  // set once, by init
@@ -43,7 +44,7 @@ package final class ChildProcess: Sendable {
         processID = try spawn(
             program, arguments, environment, in: workingDirectory,
             [pipes[0].reading.rawValue, pipes[1].writing.rawValue, pipes[2].writing.rawValue])
-        output = readerThread(name, pipes[1].reading)
+        output = readerThread(name, pipes[1].reading, into: lines)
         errors = readerThread(name, pipes[2].reading)
         waiter = Mutex(nil)
         let input = pipes[0].writing
@@ -159,6 +160,16 @@ private struct Pipe {
     }
 }
 
-private func readerThread(_ name: String, _ descriptor: SharedDescriptor) -> TestThread<[UInt8]> {
-    runOnThread(name: "read-\(name)") { try sysReadAll(descriptor.rawValue) }
+private func readerThread(_ name: String, _ descriptor: SharedDescriptor, into lines: OutputLines? = nil)
+    -> TestThread<[UInt8]>
+{
+    runOnThread(name: "read-\(name)") {
+        defer { lines?.end() }
+        var output: [UInt8] = []
+        while let piece = try sysRead(descriptor.rawValue, capacity: 4096), !piece.isEmpty {
+            output += piece
+            lines?.append(piece)
+        }
+        return output
+    }
 }

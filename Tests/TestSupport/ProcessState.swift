@@ -4,6 +4,7 @@
 // What the census counts. It is read with the C library alone, not with the wrappers that the tests are about.
 
 import Glibc
+import PortSystem
 
 /// What this process holds at one moment: each thing as a line of text.
 package struct ProcessState: Sendable {
@@ -39,16 +40,35 @@ package struct ProcessState: Sendable {
 }
 
 /// The open descriptors and what each is open on, without the one that this function reads with.
+///
+/// Dispatch looks once a second, on its manager's thread, whether its workers run: it opens `/proc/<thread>/stat`, reads
+/// and closes. A look that meets such a descriptor is repeated until that is closed or the watchdog barks, so one that
+/// stays open is still told.
 package func openDescriptors() -> Set<String> {
+    let deadline = Watchdog.deadline
+    while true {
+        let descriptors = listedDescriptors()
+        if !descriptors.contains(where: isStatusOfThread) || .now >= deadline { return descriptors }
+        yieldThread()
+    }
+}
+
+private func isStatusOfThread(_ descriptor: String) -> Bool {
+    let parts = descriptor.drop { $0 != "/" }.split(separator: "/")
+    return parts.count == 3 && parts[0] == "proc" && Int(parts[1]) != nil && parts[2] == "stat"
+}
+
+private func listedDescriptors() -> Set<String> {
     let path = "/proc/self/fd"
     guard let stream = opendir(path) else { preconditionFailure("\(path) cannot be read (errno \(errno)).") }
     let own = String(dirfd(stream))
     let names = names(in: stream).filter { $0 != own }
     defer { closedir(stream) }
     return Set(
-        names.map { name in
+        names.compactMap { name in
             var target = [CChar](repeating: 0, count: 1024)
-            let length = max(0, readlink("\(path)/\(name)", &target, target.count))
+            let length = readlink("\(path)/\(name)", &target, target.count)
+            if length < 0 { return nil }  // closed since it was listed
             let text = String(decoding: target.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
             return "descriptor \(name) open on \(text)"
         })

@@ -116,9 +116,7 @@ extension MachMessage {
     ///   its request on. It moves into the message; when the message is never delivered or never replied to, the right's
     ///   maker is told.
     public mutating func setReplyRight(_ right: consuming SendOnceRight) {
-        let target = right.release()
-        target?.putBack()
-        replyTarget = target
+        replyTarget = right.release()
     }
 
     /// Replies to the requester that waits for this message's answer. Never waits for room in a queue of this process;

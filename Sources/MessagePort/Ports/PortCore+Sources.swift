@@ -55,6 +55,7 @@ extension PortCore {
     /// Gives the port an address, if it has none: a listening socket that nobody can guess.
     package func address() throws(PortError) -> PortAddress {
         if let address = state.withLock({ $0.address }) { return address }
+        if isDead { throw PortError(.invalidPort) }
         return try address(in: .user())
     }
 

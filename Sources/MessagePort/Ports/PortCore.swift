@@ -18,6 +18,8 @@ package final class PortCore: PortDestination {
         /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
         var sources: [RunLoopSource] = []
         var sockets: PortSockets?
+        /// How many messages were taken since the sockets were looked at.
+        var takesSinceLook = 0
         var address: PortAddress?
         var deathWatchers: [DeathWatcher] = []
         /// What else ends with the port, for example its names.
@@ -39,19 +41,17 @@ package final class PortCore: PortDestination {
     // MARK: Sending
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
-        let mayWait = deadline > .distantPast
-        while true {
-            switch admit(message, mayWait: mayWait) {
-            case .accepted: return
-            case .dead: throw PortError(.deadName)
-            case .full: throw PortError(.sendTimedOut)
-            case .wait(let event):
-                if event.wait(until: deadline) { continue }
-                // The room may have come with the deadline; otherwise it is the next sender's.
-                let next = state.withLock { $0.mailbox.stopWaiting(event) }
-                next?.set()
-                throw PortError(.sendTimedOut)
+        switch admit(message, mayWait: deadline > .distantPast) {
+        case .accepted: return
+        case .dead: throw PortError(.deadName)
+        case .full: throw PortError(.sendTimedOut)
+        case .wait(let sender):
+            let isOver = sender.event.wait(until: deadline)
+            let (stillWaited, isDead) = state.withLock { state in
+                (state.mailbox.stopWaiting(sender), state.mailbox.isDead)
             }
+            // When the port ends, those who wait stay in its line: they were not served.
+            if stillWaited { throw PortError(isOver || isDead ? .deadName : .sendTimedOut) }
         }
     }
 
@@ -73,14 +73,23 @@ package final class PortCore: PortDestination {
         state.withLock { !$0.mailbox.queue.isEmpty }
     }
 
-    /// Takes the oldest message of the queue; looks at the sockets when the queue is empty.
+    /// So many messages may be taken before the sockets are looked at again.
+    private static let takesBetweenLooks = 32
+
+    /// Takes the oldest message of the queue; looks at the sockets when the queue is empty, and now and then when it is not.
     func take() -> MachMessage? {
         takeQueued() ?? (receiveFromSockets() ? takeQueued() : nil)
     }
 
     private func takeQueued() -> MachMessage? {
-        guard let (message, sender) = state.withLock({ $0.mailbox.take() }) else { return nil }
-        sender?.set()
+        let (taken, mustLook) = state.withLock { state in
+            state.takesSinceLook += 1
+            let mustLook = state.sockets != nil && state.takesSinceLook >= Self.takesBetweenLooks
+            return (state.mailbox.take(), mustLook)
+        }
+        guard let (message, sender) = taken else { return nil }
+        sender?.event.set()
+        if mustLook { receiveFromSockets() }
         return message
     }
 
@@ -89,6 +98,10 @@ package final class PortCore: PortDestination {
     /// - Returns: whether there are sockets.
     @discardableResult
     func receiveFromSockets() -> Bool {
+        let sockets = state.withLock { state in
+            state.takesSinceLook = 0
+            return state.sockets
+        }
         guard let sockets else { return false }
         sockets.receive(into: self)
         return true
@@ -122,7 +135,7 @@ package final class PortCore: PortDestination {
     ///
     /// - Returns: false when it had ended before.
     func die() -> Bool {
-        let remains = state.withLock { state -> (State, [MachMessage], [ThreadEvent])? in
+        let remains = state.withLock { state -> (State, [MachMessage], [WaitingSender])? in
             guard let (bounced, senders) = state.mailbox.die() else { return nil }
             let old = state
             state.sources = []
@@ -140,7 +153,7 @@ package final class PortCore: PortDestination {
         }
         old.sockets?.close()
         for ending in old.endings { ending() }
-        for sender in senders { sender.set() }
+        for sender in senders { sender.event.set() }
         for message in bounced { message.replyTarget?.fail(PortError(.peerDied)) }
         for watcher in old.deathWatchers { watcher.tell() }
         return true

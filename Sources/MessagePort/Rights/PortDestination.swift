@@ -36,6 +36,9 @@ package struct PortAddress: Hashable, Sendable {
     package init(path: String) {
         self.path = path
     }
+
+    /// Leads nowhere, and never will: what is below a device is no directory.
+    package static let nowhere = PortAddress(path: "/dev/null/dead-name")
 }
 
 /// Somebody who wants to know of a port's end, and on which run loop.

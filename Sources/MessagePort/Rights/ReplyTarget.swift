@@ -3,10 +3,11 @@
 //
 // The object behind a send-once right. Its receiver hears exactly once: a reply, or why none will come.
 //
-//   open ◀──putBack()/take()──▶ taken ──deliver()──▶ used
+//   open ──take()──▶ taken ──deliver() or moved()──▶ used
 //
-// `take` moves the right from the message (whose copies share this object) into the one SendOnceRight. When the last
-// message that holds an open target goes, the target's deinit tells the receiver, so a requester never waits in vain.
+// `take` moves the right from the message (whose copies share this object) into the one SendOnceRight. When the right goes
+// into another message, that gets an object of its own, so the message that it was taken from never has it again. When the
+// last message that holds an open target goes, the target's deinit tells the receiver, so a requester never waits in vain.
 
 package import PortSystem
 import Synchronization
@@ -47,9 +48,10 @@ package final class ReplyTarget: Sendable {
         stage.compareExchange(expected: .open, desired: .taken, ordering: .acquiringAndReleasing).exchanged
     }
 
-    /// Puts the right back into a message.
-    package func putBack() {
-        _ = stage.compareExchange(expected: .taken, desired: .open, ordering: .acquiringAndReleasing)
+    /// Moves the right, which the caller has taken, into a new open target; nil when it was used.
+    package func moved() -> ReplyTarget? {
+        guard stage.exchange(.used, ordering: .acquiringAndReleasing) != .used else { return nil }
+        return ReplyTarget(receiver)
     }
 
     /// Uses the right, once; the caller has taken it.

@@ -40,8 +40,8 @@ public struct SendOnceRight: ~Copyable, Sendable {
     /// Gives the right up without a reply: the requester is told at once.
     public consuming func drop() {}
 
-    /// What the right stands on, for a message that will carry it.
+    /// What a message that will carry the right stands on.
     package consuming func release() -> ReplyTarget? {
-        target.take()
+        target.take()?.moved()
     }
 }

@@ -39,6 +39,12 @@ extension SendRight {
         try destination.send(request, until: .after(sendLimit))
         request.replyTarget = nil  // only the receiver holds the right now: when it lets go, the slot hears of it
         _ = loop.run(mode: mode, until: .after(replyLimit), while: { slot.isWaiting })
-        return try slot.take()
+        do throws(PortError) {
+            return try slot.take()
+        } catch {
+            // Let go because its port went away while it was handled.
+            if error.code == .replyDropped, destination.isDead { throw PortError(.peerDied) }
+            throw error
+        }
     }
 }

@@ -35,18 +35,28 @@ extension EncodedMessage {
         descriptors = []
         payload.reserveCapacity(Self.payloadSize(message))
         if let replyPort = message.replyPort {
-            append(.replyPort, Array(try replyPort.destination.address().path.utf8))
+            append(.replyPort, try Self.address(of: replyPort))
         }
         for component in message.components {
             switch component {
             case .bytes(let bytes): append(.bytes, bytes)
-            case .right(let right): append(.right, Array(try right.destination.address().path.utf8))
+            case .right(let right): append(.right, try Self.address(of: right))
             case .descriptor(let descriptor):
                 append(.descriptor, [])
                 descriptors.append(descriptor)
             }
         }
         try Self.checkSize(payload.count)
+    }
+
+    /// The address of a right's port. One of this process that has ended has none any more: its right travels as a dead name.
+    private static func address(of right: SendRight) throws(PortError) -> [UInt8] {
+        do throws(PortError) {
+            return Array(try right.destination.address().path.utf8)
+        } catch {
+            guard error.code == .invalidPort else { throw error }
+            return Array(PortAddress.nowhere.path.utf8)
+        }
     }
 
     private mutating func append(_ kind: RecordKind, _ bytes: [UInt8]) {
@@ -100,7 +110,9 @@ extension EncodedMessage {
                 guard body.isEmpty, let descriptor = unclaimed.popFirst() else { return nil }
                 message.components.append(.descriptor(descriptor))
             case .replyPort:
-                guard message.replyPort == nil, message.components.isEmpty, let address = Self.address(body) else { return nil }
+                guard message.replyPort == nil, message.components.isEmpty, let address = Self.address(body) else {
+                    return nil
+                }
                 message.replyPort = resolve(address)
             }
         }

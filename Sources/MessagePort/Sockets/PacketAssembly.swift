@@ -29,6 +29,9 @@ struct PacketAssembly: Sendable {
         case violation
     }
 
+    /// Memory that is set aside for a message on its sender's word.
+    private static let trustedLength = 1 << 20
+
     private struct Begun: Sendable {
         var header: PacketHeader
         var message: EncodedMessage
@@ -45,7 +48,8 @@ struct PacketAssembly: Sendable {
     /// - Parameters:
     ///   - header: its head.
     ///   - payload: what follows the head.
-    ///   - descriptors: the descriptors that came with it; they close when they are not used. Nil: they were lost.
+    ///   - received: the descriptors that came with it; they close when they are not used. Nil: they were lost.
+    /// - Returns: what the packet amounts to.
     mutating func take(_ header: PacketHeader, payload: [UInt8], descriptors received: [SharedDescriptor]?) -> Event {
         let descriptors = received ?? []
         guard received == nil || Int(header.descriptorCount) == descriptors.count else { return .violation }
@@ -65,17 +69,25 @@ struct PacketAssembly: Sendable {
         }
     }
 
-    private mutating func begin(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?) -> Event {
+    private mutating func begin(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?) -> Event
+    {
         guard begun == nil, header.totalLength <= UInt64(MessageLimits.payload),
             header.componentCount <= UInt32(MessageLimits.components)
         else { return .violation }
+        var contents = payload
+        // Room for what was announced, as far as a lie would not cost much.
+        if header.totalLength > UInt64(payload.count) {
+            contents.reserveCapacity(min(Int(header.totalLength), Self.trustedLength))
+        }
         let message = EncodedMessage(
-            id: header.messageID, componentCount: Int(header.componentCount), payload: payload,
+            id: header.messageID, componentCount: Int(header.componentCount), payload: contents,
             descriptors: descriptors ?? [])
         return finish(Begun(header: header, message: message, lacksDescriptors: descriptors == nil))
     }
 
-    private mutating func proceed(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]) -> Event {
+    private mutating func proceed(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor])
+        -> Event
+    {
         guard var piece = begun.take(), descriptors.isEmpty, !payload.isEmpty else { return .violation }
         piece.message.payload += payload
         return finish(piece)

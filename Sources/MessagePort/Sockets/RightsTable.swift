@@ -15,6 +15,8 @@ package final class RightsTable: Sendable {
         weak var destination: (any PortDestination)?
     }
 
+    // A destination found here may turn out to be held by nobody else. Its end takes this lock (`prune`), so it must come
+    // after the lock is free: what a closure under the lock has looked at, it returns.
     private let entries = Mutex<[PortAddress: Entry]>([:])
 
     /// A port of this process has this address from now on.
@@ -29,9 +31,12 @@ package final class RightsTable: Sendable {
 
     /// Forgets an address whose port or last right is gone.
     func prune(_ address: PortAddress) {
-        entries.withLock { entries in
-            if let entry = entries[address], entry.destination == nil { entries[address] = nil }
+        let other = entries.withLock { entries -> (any PortDestination)? in
+            let other = entries[address]?.destination
+            if other == nil { entries[address] = nil }
+            return other
         }
+        withExtendedLifetime(other) {}
     }
 
     /// The right to the port at an address; connects when this process has none yet. Never waits.
@@ -42,11 +47,13 @@ package final class RightsTable: Sendable {
     package func right(to address: PortAddress) throws(PortError) -> SendRight? {
         if let known = live(address) { return SendRight(known) }
         guard let remote = try Self.connect(to: address) else { return nil }
-        let winner = entries.withLock { entries -> any PortDestination in
-            if let other = entries[address]?.destination, !other.isDead { return other }
+        let (winner, other) = entries.withLock { entries -> (any PortDestination, (any PortDestination)?) in
+            let other = entries[address]?.destination
+            if let other, !other.isDead { return (other, other) }
             entries[address] = Entry(destination: remote)
-            return remote
+            return (remote, other)
         }
+        withExtendedLifetime(other) {}
         return SendRight(winner)
     }
 

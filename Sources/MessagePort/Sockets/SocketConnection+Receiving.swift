@@ -78,8 +78,8 @@ extension SocketConnection {
             if answers != 0 { takeAwaited(answers)?.fail(PortError(.descriptorsLost)) }
             return true
         case .replyDropped(let token, let reason):
-            let error = reason == 0 ? PortError(.replyDropped) : Self.failure(refusal: reason)
-            takeAwaited(token)?.fail(error)
+            let known: [PortError.Code] = [.peerDied, .descriptorsLost]
+            takeAwaited(token)?.fail(PortError(known.first { Int32($0.rawValue) == reason } ?? .replyDropped))
             return true
         case .refused(let code):
             close(Self.failure(refusal: code))
@@ -98,7 +98,7 @@ extension SocketConnection {
         }
         guard port != nil else { return refuse(.malformedPacket) }
         if let core, case .accepted = core.admit(message, exceedingLimit: true) { return true }
-        message.replyTarget?.fail(PortError(.deadName))
+        message.replyTarget?.fail(PortError(.peerDied))
         return false
     }
 

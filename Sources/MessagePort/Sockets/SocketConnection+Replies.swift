@@ -15,6 +15,7 @@ extension SocketConnection {
             guard state.failure == nil else { return nil }
             state.lastToken += 1
             state.awaited[state.lastToken] = target
+            state.unsent.insert(state.lastToken)
             return state.lastToken
         }
         guard let token else { throw PortError(.deadName) }
@@ -27,9 +28,19 @@ extension SocketConnection {
         return token
     }
 
+    /// The message that asks with the token was sent. When the connection has ended meanwhile, its requester is told.
+    func didSend(token: UInt64) {
+        let (target, failure) = state.withLock { state -> (ReplyTarget?, PortError?) in
+            guard state.unsent.remove(token) != nil, let failure = state.failure else { return (nil, nil) }
+            return (state.awaited.removeValue(forKey: token), failure)
+        }
+        if let failure { target?.fail(failure) }
+    }
+
     /// A reply under the token has come, or will not come.
     func takeAwaited(_ token: UInt64) -> ReplyTarget? {
         let (target, isDone) = state.withLock { state in
+            state.unsent.remove(token)
             let target = state.awaited.removeValue(forKey: token)
             return (target, state.isRetired && state.awaited.isEmpty)
         }
@@ -94,7 +105,9 @@ final class RemoteReplyReceiver: ReplyReceiver {
     }
 
     func fail(_ error: PortError) {
-        connection.dropReply(to: token)
+        let isGone = connection.port.map { $0.core?.isDead ?? true } ?? false
+        let code = error.code == .replyDropped && isGone ? .peerDied : error.code
+        connection.dropReply(to: token, because: code == .replyDropped ? nil : code)
     }
 
     /// The request is handed on to another process: the port that got it also listens for the answer.

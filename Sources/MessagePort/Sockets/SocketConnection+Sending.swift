@@ -15,6 +15,8 @@ extension SocketConnection {
     ///   - message: the message. If it has a reply right, the reply is awaited here.
     ///   - token: the token of the message that it answers; zero for a message to the port.
     ///   - deadline: a past moment still sends when there is room.
+    /// - Throws: ``PortError`` when the message was not sent as a whole: it passes a limit, the deadline came, the kernel
+    ///   failed, or the other end is gone. Then no reply to it is awaited.
     package func send(_ message: MachMessage, answering token: UInt64 = 0, until deadline: MonotonicInstant)
         throws(PortError)
     {
@@ -26,11 +28,14 @@ extension SocketConnection {
             forget(token: asks)
             throw error
         }
+        if asks != 0 { didSend(token: asks) }
     }
 
     /// Says that the message that asked with `token` will not be answered. Never waits.
     ///
-    /// - Parameter reason: why; nil when its receiver let the reply right go.
+    /// - Parameters:
+    ///   - token: the token that came with the message.
+    ///   - reason: why; nil when its receiver let the reply right go.
     func dropReply(to token: UInt64, because reason: PortError.Code? = nil) {
         let code = Int32(reason?.rawValue ?? 0)
         overdue.withLock { $0.headers.append(PacketHeader(kind: .replyDropped, messageID: code, answers: token)) }

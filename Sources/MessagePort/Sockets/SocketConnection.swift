@@ -23,6 +23,9 @@ package final class SocketConnection: Sendable {
         var lastToken: UInt64 = 0
         /// Who waits for a reply, by the token that asked for it.
         var awaited: [UInt64: ReplyTarget] = [:]
+        /// The tokens among them whose messages are still being sent. Until that has succeeded, the reply right is the
+        /// caller's, and the end of the connection does not touch it.
+        var unsent: Set<UInt64> = []
         var deathWatchers: [DeathWatcher] = []
         /// Receives while a loop runs, for requests and death watchers; made when first needed.
         var source: RunLoopSource?
@@ -50,6 +53,7 @@ package final class SocketConnection: Sendable {
     /// - Parameters:
     ///   - descriptor: the socket.
     ///   - port: the port that its messages are for; nil at the right's end.
+    /// - Throws: ``PortError`` when the kernel does not tell who is at the other end.
     package init(_ descriptor: SharedDescriptor, port: PortCore?) throws(PortError) {
         self.descriptor = descriptor
         self.port = port.map { WeakPort($0) }
@@ -79,9 +83,10 @@ package final class SocketConnection: Sendable {
     func close(_ reason: PortError) {
         let old = state.withLock { state -> State? in
             guard state.failure == nil else { return nil }
-            let old = state
+            var old = state
+            old.awaited = state.awaited.filter { !state.unsent.contains($0.key) }
             state.failure = reason
-            state.awaited = [:]
+            state.awaited = state.awaited.filter { state.unsent.contains($0.key) }
             state.deathWatchers = []
             state.source = nil
             return old

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+extension RunLoopState {
+    /// A run that is under way.
+    struct ActiveRun: Sendable {
+        var mode: Int
+        /// Whether a stop is for it, or for the run below.
+        var takesStops: Bool
+        var isStopped = false
+    }
+
+    /// How a run starts.
+    enum RunStart: Equatable {
+        case runs(Int)
+        case finished, stopped
+    }
+
+    /// Begins a run, unless its mode is unknown or empty. A pending stop ends such a run too.
+    mutating func beginRun(in mode: RunLoopMode) -> RunStart {
+        if mode == .common { return .finished }
+        let isStopped = takePendingStop()
+        guard let index = index(of: mode), !isEmpty(index) else { return isStopped ? .stopped : .finished }
+        begin(ActiveRun(mode: index, takesStops: true, isStopped: isStopped))
+        return .runs(index)
+    }
+
+    /// Begins a run that leaves stops to the run below, whatever is in its mode.
+    mutating func beginConditionalRun(in mode: RunLoopMode) -> Int {
+        let index = makeIndex(of: mode)
+        begin(ActiveRun(mode: index, takesStops: false))
+        return index
+    }
+
+    private mutating func begin(_ run: ActiveRun) {
+        runs.append(run)
+        // A source that is being performed is asked after it whether more is there; a run inside cannot wait for that.
+        for id in performing {
+            if let source = modes[run.mode].source(id) { modes[run.mode].ready.insert(id, order: source.order) }
+        }
+    }
+
+    /// Ends the innermost run. A stop that it did not use goes to the run below.
+    mutating func endRun() {
+        if runs.popLast()?.isStopped == true { stop() }
+    }
+
+    /// Stops the innermost run that takes stops, or else the next run.
+    mutating func stop() {
+        if let index = runs.lastIndex(where: \.takesStops) {
+            runs[index].isStopped = true
+        } else {
+            stopIsPending = true
+        }
+    }
+
+    /// Whether the innermost run was stopped.
+    var isStopped: Bool { runs.last?.isStopped ?? false }
+
+    /// Uses up the stop of the innermost run.
+    mutating func takeStop() -> Bool {
+        guard isStopped else { return false }
+        runs[runs.count - 1].isStopped = false
+        return true
+    }
+
+    private mutating func takePendingStop() -> Bool {
+        if runs.contains(where: \.takesStops) { return false }
+        defer { stopIsPending = false }
+        return stopIsPending
+    }
+}

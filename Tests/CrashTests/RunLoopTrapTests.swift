@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+/// Each documented trap, with a part of the sentence that it prints.
+@Suite(.census) struct RunLoopTrapTests {
+    private func said(_ result: ExitTest.Result?, _ sentence: String, sourceLocation: SourceLocation = #_sourceLocation)
+    {
+        let errors = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(errors.contains(sentence), sourceLocation: sourceLocation)
+    }
+
+    @Test("running another thread's loop traps")
+    func otherThread() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let loop = try await onNewThread { ThreadRunLoop.current }
+            loop.run()
+        }
+        said(result, "Running a loop is allowed on the thread of its run loop only.")
+    }
+
+    @Test("reading a loop-bound value on another thread traps")
+    func loopBound() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let box = try await onNewThread { LoopBound(1) }
+            box.value += 1
+        }
+        said(result, "Reading or changing a loop-bound value is allowed")
+    }
+
+    @Test("an interval of zero traps, as does a negative one", arguments: [0, -1])
+    func interval(_ nanoseconds: Int) async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [nanoseconds] in
+            _ = RunLoopTimer(after: .zero, interval: .nanoseconds(nanoseconds)) { _ in }
+        }
+        said(result, "needs an interval greater than zero")
+    }
+
+    @Test("signalling a port-based source traps")
+    func signalPort() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            RunLoopSource(readiness: { true }) {}.signal()
+        }
+        said(result, "Use ring()")
+    }
+
+    @Test("ringing a custom source traps")
+    func ringCustom() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            RunLoopSource {}.ring()
+        }
+        said(result, "Use signal()")
+    }
+
+    @Test("a custom source cannot watch a descriptor")
+    func watchCustom() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            try RunLoopSource {}.watch(0)
+        }
+        said(result, "Make a port-based source for it.")
+    }
+
+    @Test("adding a source whose descriptor cannot be watched traps")
+    func badDescriptor() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            ThreadRunLoop.current.add(RunLoopSource(descriptor: 99_999) {})
+        }
+        said(result, "cannot watch a source's descriptor: Bad file descriptor")
+    }
+
+    @Test("a loop that finds no descriptor left when it has to sleep traps and says what to do")
+    func noDescriptorLeft() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            try await onNewThread {
+                var limit = rlimit()
+                getrlimit(__rlimit_resource_t(7), &limit)  // RLIMIT_NOFILE
+                limit.rlim_cur = 0
+                setrlimit(__rlimit_resource_t(7), &limit)
+                let loop = ThreadRunLoop.current
+                loop.add(RunLoopSource {})
+                loop.run(for: .seconds(1))
+            }
+        }
+        said(result, "raise the process's limit (ulimit -n)")
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import Glibc
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+/// A name that leads to a socket of another program.
+@Suite("Foreign listeners", .census(warmingUp: makeSpareDescriptor)) struct ForeignListenerTests {
+    @Test("a socket of another type is an error")
+    func streamSocket() async throws {
+        try await withPlace(leaving: .anything) { place in
+            for type in [SOCK_STREAM, SOCK_DGRAM] {
+                let socket = SharedDescriptor(owning: Glibc.socket(AF_UNIX, CInt(type.rawValue), 0))
+                let path = place.scratch.path("socket-\(type.rawValue)")
+                try sysBind(socket.rawValue, path: path)
+                if type == SOCK_STREAM { try sysListen(socket.rawValue, backlog: 8) }
+                try point("name", to: path, at: place)
+                #expect(failure { _ = try place.names.lookUp("name") }?.code == .malformedPacket)
+            }
+        }
+    }
+
+    @Test("what is no socket is an unknown name")
+    func noSocket() async throws {
+        try await withPlace(leaving: .anything) { place in
+            for path in [try place.scratch.write("", to: "file"), place.scratch.path, "/dev/null", "/"] {
+                try point("name", to: path, at: place)
+                let code = failure { _ = try place.names.lookUp("name") }?.code
+                #expect(code == .nameUnknown || code == .malformedPacket, "\(path)")
+            }
+        }
+    }
+
+    @Test("a listener that never answers costs the reply limit, and no more")
+    func silent() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let listener = try listen(at: place)
+            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+            let error = failure {
+                _ = try port.request(MachMessage(id: 1), replyLimit: .milliseconds(20))
+            }
+            #expect(error?.code == .replyTimedOut)
+            withExtendedLifetime(listener) {}
+        }
+    }
+
+    @Test("a listener whose backlog is full costs no wait")
+    func busy() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let listener = try listen(at: place, backlog: 0)
+            var waiting: [SharedDescriptor] = []
+            while true {
+                let socket = SharedDescriptor(try sysPacketSocket())
+                guard try sysConnect(socket.rawValue, path: place.scratch.path("foreign")) else { break }
+                waiting.append(socket)
+            }
+            #expect(failure { _ = try place.names.lookUp("name") }?.code == .sendTimedOut)
+            withExtendedLifetime((listener, waiting)) {}
+        }
+    }
+
+    @Test(
+        "an answer of another format is an error",
+        arguments: [
+            Array("220 mail.example.com ready\r\n".utf8), [0], [UInt8](repeating: 0, count: 40),
+            [UInt8](repeating: 0xFF, count: 60_000),
+            // A head that is right, of a version that is not.
+            Array("MPRT".utf8) + [99, 1] + [UInt8](repeating: 0, count: 34),
+            // A message for the port, which comes from the wrong end.
+            Array("MPRT".utf8) + [1, 1] + [UInt8](repeating: 0, count: 34),
+            // A continuation of nothing.
+            Array("MPRT".utf8) + [1, 3] + [UInt8](repeating: 7, count: 34),
+        ])
+    func garbage(answer: [UInt8]) async throws {
+        try await withPlace(leaving: .anything) { place in
+            let listener = try listen(at: place)
+            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+            let foreigner = runOnThread {
+                let connection = try accept(listener)
+                _ = try sysPoll(connection.rawValue, .readable, until: Watchdog.deadline)
+                _ = try sysSendPacket(connection.rawValue, head: answer, body: [], descriptors: [])
+                // Hangs up only when the other side did.
+                _ = try sysPoll(connection.rawValue, .peerClosed, until: Watchdog.deadline)
+            }
+            let error = failure {
+                _ = try port.request(MachMessage(id: 1), sendLimit: patience, replyLimit: patience)
+            }
+            #expect(error?.code == .malformedPacket)
+            #expect(!port.isValid)
+            try foreigner.join()
+        }
+    }
+
+    @Test("a listener that hangs up before it answers is a dead peer")
+    func hangsUp() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let listener = try listen(at: place)
+            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+            let foreigner = runOnThread {
+                let connection = try accept(listener)
+                _ = try sysPoll(connection.rawValue, .readable, until: Watchdog.deadline)
+            }
+            let error = failure {
+                _ = try port.request(MachMessage(id: 1), sendLimit: patience, replyLimit: patience)
+            }
+            #expect(error?.code == .peerDied)
+            try foreigner.join()
+        }
+    }
+
+    /// Writes a record that leads to a socket.
+    private func point(_ name: String, to path: String, at place: Place) throws {
+        let record = try #require(NameRecord(owner: sysProcessID(), since: 0, socketPath: path))
+        try Data(record.contents).write(to: URL(fileURLWithPath: place.file(name)))
+    }
+
+    /// A listening socket to which "name" leads.
+    private func listen(at place: Place, backlog: CInt = 8) throws -> SharedDescriptor {
+        let listener = SharedDescriptor(try sysPacketSocket())
+        try sysBind(listener.rawValue, path: place.scratch.path("foreign"))
+        try sysListen(listener.rawValue, backlog: backlog)
+        try point("name", to: place.scratch.path("foreign"), at: place)
+        return listener
+    }
+
+    /// The connection that waits at a listener.
+    private func accept(_ listener: SharedDescriptor) throws -> SharedDescriptor {
+        guard let accepted = try sysAccept(listener.rawValue) else { throw SystemError(EAGAIN) }
+        return SharedDescriptor(accepted)
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import Glibc
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("Directories of names", .census(warmingUp: makeSpareDescriptor)) struct NameDirectoryTests {
+    @Test("a directory that others may enter, a link, a file and a relative path are not trusted")
+    func untrusted() async throws {
+        try await withPlace { place in
+            let directory = place.scratch.path("directory")
+            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+            func code(_ path: String) -> PortError.Code? {
+                failure { _ = try PortNameServer(directory: path) }?.code
+            }
+            for mode: mode_t in [0o755, 0o770, 0o701, 0o777] {
+                chmod(directory, mode)
+                #expect(code(directory) == .directoryUntrusted, "mode \(String(mode, radix: 8))")
+            }
+            chmod(directory, 0o700)
+            #expect(code(directory) == nil)
+            let link = place.scratch.path("link")
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: directory)
+            #expect(code(link) == .directoryUntrusted)
+            #expect(code(link + "/") == .directoryUntrusted)
+            #expect(code(try place.scratch.write("", to: "file")) == .directoryUntrusted)
+            #expect(code("relative") == .directoryUntrusted)
+            #expect(code(place.scratch.path("missing/directory")) == .systemCallFailed)
+        }
+    }
+
+    @Test("a directory of another user is not trusted", .enabled(if: sysUserID() == 0, "needs root"))
+    func anothers() async throws {
+        try await withPlace { place in
+            let directory = place.scratch.path("directory")
+            try FileManager.default.createDirectory(
+                atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            #expect(chown(directory, 65534, 65534) == 0)
+            let error = failure { _ = try PortNameServer(directory: directory) }
+            #expect(error?.code == .directoryUntrusted)
+        }
+    }
+
+    @Test("a directory that is removed while in use is an error for names, and nothing to the ports")
+    func removed() async throws {
+        try await withPlace { place in
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            try FileManager.default.removeItem(atPath: place.directory)
+            expectNoDirectory(place.names)
+            try port.makeSendRight().send(MachMessage(id: 3), within: .zero)
+            #expect(try port.tryReceive()?.id == 3)
+            port.invalidate()
+            #expect(!place.names.unregister("name"))
+        }
+    }
+
+    private func expectNoDirectory(_ names: PortNameServer) {
+        #expect(failure { _ = try names.lookUp("name") }?.code == .nameUnknown)
+        let registered = failure { try names.register(MachPort(), name: "other") }
+        #expect(registered?.code == .systemCallFailed)
+        #expect(registered?.systemError?.code == ENOENT)
+        #expect(failure { _ = try names.list() }?.code == .systemCallFailed)
+    }
+
+    @Test("a name file of foreign content is no name, and the name can be had")
+    func foreignContents() async throws {
+        try await withPlace { place in
+            let record = try #require(NameRecord(owner: 1, since: 2, socketPath: "/nowhere/at/all")).contents
+            let contents = [
+                [], Array("hello".utf8), record, record.dropLast(), Array(record.prefix(20)), record + record,
+                [UInt8](repeating: 0xFF, count: 20_000), [UInt8](repeating: 0, count: 100),
+            ]
+            for bytes in contents {
+                try Data(bytes).write(to: URL(fileURLWithPath: place.file("name")))
+                #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
+                #expect(try place.names.list() == [])
+                let port = MachPort()
+                try place.names.register(port, name: "name")
+                #expect(try place.names.lookUp("name") == port.makeSendRight())
+                port.invalidate()
+            }
+        }
+    }
+
+    @Test("a held name whose file is torn is taken, unknown and not listed")
+    func tornWhileHeld() async throws {
+        try await withPlace { place in
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            let file = try place.file("name")
+            let whole = try Data(contentsOf: URL(fileURLWithPath: file))
+            for length in [0, 1, whole.count / 2, whole.count - 1] {
+                #expect(truncate(file, length) == 0)
+                #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
+                #expect(try place.names.list() == [])
+                let error = failure { try place.names.register(MachPort(), name: "name") }
+                #expect(error?.code == .nameTaken)
+                #expect(error?.owner == nil)
+                let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
+                try handle.write(contentsOf: whole)
+                try handle.close()
+                #expect(try place.names.lookUp("name") == port.makeSendRight())
+            }
+            port.invalidate()
+        }
+    }
+
+    @Test("what is no regular file is not trusted as a name, and does not hide the others from the list")
+    func foreignFiles() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            let directory = try place.file("directory")
+            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+            try FileManager.default.createSymbolicLink(
+                atPath: place.file("link"), withDestinationPath: place.file("name"))
+            #expect(mkfifo(try place.file("pipe"), 0o600) == 0)
+            for name in ["directory", "link", "pipe"] {
+                let found = failure { _ = try place.names.lookUp(name) }
+                #expect(found?.code == .directoryUntrusted, "\(name)")
+                let taken = failure { try place.names.register(MachPort(), name: name) }
+                #expect(taken?.code == .directoryUntrusted, "\(name)")
+            }
+            #expect(try place.names.list().map(\.name) == ["name"])
+            port.invalidate()
+        }
+    }
+
+    @Test("files whose names stand for nothing are left alone")
+    func foreignNames() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let names = [".hidden", "%", "%zz", "%%", "a b", "\u{FF}", "%41"]
+            for name in names { try place.scratch.write("x", to: "swift-ports/names/\(name)") }
+            #expect(try place.names.list() == [])
+            let port = MachPort()
+            try place.names.register(port, name: "A")
+            port.invalidate()
+            #expect(Set(try sysList(place.scratch.path("swift-ports/names"))) == Set(names))
+        }
+    }
+}

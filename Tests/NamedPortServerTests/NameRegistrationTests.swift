@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+/// A name that no port can have, and why.
+struct BadName: Sendable, CustomTestStringConvertible {
+    let name: String
+    let code: PortError.Code
+
+    init(_ name: String, _ code: PortError.Code) {
+        self.name = name
+        self.code = code
+    }
+
+    var testDescription: String { "\(code), \(name.utf8.count) bytes" }
+}
+
+@Suite("Names within a process", .census(warmingUp: makeSpareDescriptor)) struct NameRegistrationTests {
+    @Test("a name gives the port's own right each time, reached in memory")
+    func sameRight() async throws {
+        try await withPlace { place in
+            let port = MachPort()
+            try place.names.register(port, name: "port")
+            let right = try place.names.lookUp("port")
+            #expect(right == port.makeSendRight())
+            #expect(try place.names.lookUp("port") == right)
+            try right.send(MachMessage(id: 7), within: .zero)
+            #expect(port.queueCount == 1)
+            port.invalidate()
+        }
+    }
+
+    @Test("a port may have several names, and loses all of them with its life")
+    func severalNames() async throws {
+        try await withPlace { place in
+            let port = MachPort()
+            for name in ["one", "two", "three"] { try place.names.register(port, name: name) }
+            for name in ["one", "two", "three"] { #expect(try place.names.lookUp(name) == port.makeSendRight()) }
+            #expect(place.names.unregister("two"))
+            #expect(failure { _ = try place.names.lookUp("two") }?.code == .nameUnknown)
+            #expect(try place.names.lookUp("three") == port.makeSendRight())
+            port.invalidate()
+            #expect(try place.names.list() == [])
+        }
+    }
+
+    @Test("a taken name is refused, for the same port too, with this process as its owner")
+    func taken() async throws {
+        try await withPlace { place in
+            let (first, second) = (MachPort(), MachPort())
+            try place.names.register(first, name: "name")
+            let others = try PortNameServer(directory: place.directory)
+            for names in [place.names, others] {
+                for port in [first, second] {
+                    let error = failure { try names.register(port, name: "name") }
+                    #expect(error?.code == .nameTaken)
+                    #expect(error?.owner == sysProcessID())
+                }
+            }
+            #expect(try place.names.lookUp("name") == first.makeSendRight())
+            first.invalidate()
+        }
+    }
+
+    @Test(
+        "a bad name has a code of its own, for registering and looking up",
+        arguments: [
+            BadName("", .nameEmpty), BadName(String(repeating: "n", count: 129), .nameTooLong),
+            BadName(String(repeating: "é", count: 65), .nameTooLong), BadName("a\0b", .nameHasNUL),
+            BadName("\0", .nameHasNUL),
+        ])
+    func badNames(bad: BadName) async throws {
+        let (name, code) = (bad.name, bad.code)
+        try await withPlace { place in
+            let port = MachPort()
+            #expect(failure { try place.names.register(port, name: name) }?.code == code)
+            #expect(failure { _ = try place.names.lookUp(name) }?.code == code)
+            #expect(!place.names.unregister(name))
+            #expect(port.isValid)
+        }
+    }
+
+    @Test("an unknown name is an error, and so is looking for it again")
+    func unknown() async throws {
+        try await withPlace { place in
+            for _ in 0..<2 {
+                #expect(failure { _ = try place.names.lookUp("nobody") }?.code == .nameUnknown)
+            }
+            #expect(!place.names.unregister("nobody"))
+        }
+    }
+
+    @Test("any bytes but NUL make a name, and names that look alike are different ones")
+    func oddNames() async throws {
+        let names = [
+            String(repeating: "n", count: 128), String(repeating: "é", count: 64), "a/b/../c", "/", ".", "..",
+            ".hidden",
+            "line\nfeed\t", "🚢🏴‍☠️", "%2F", "%%", " ", "com.example.port", "\u{E9}", "e\u{301}", "NAME", "name",
+            "\u{7F}\u{1}",
+        ]
+        try await withPlace { place in
+            let ports = try names.map { name in
+                let port = MachPort()
+                try place.names.register(port, name: name)
+                return port
+            }
+            for (name, port) in zip(names, ports) {
+                #expect(try place.names.lookUp(name) == port.makeSendRight(), "\(name.debugDescription)")
+            }
+            let listed = Set(try place.names.list().map { Array($0.name.utf8) })
+            #expect(listed == Set(names.map { Array($0.utf8) }))
+            for port in ports { port.invalidate() }
+        }
+    }
+
+    @Test("unregistering frees the name at once, and the port goes on")
+    func unregister() async throws {
+        try await withPlace { place in
+            let (first, second) = (MachPort(), MachPort())
+            try place.names.register(first, name: "name")
+            let right = try place.names.lookUp("name")
+            #expect(place.names.unregister("name"))
+            #expect(!place.names.unregister("name"))
+            #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
+            try place.names.register(second, name: "name")
+            #expect(try place.names.lookUp("name") == second.makeSendRight())
+            try right.send(MachMessage(id: 5), within: .zero)
+            #expect(try first.tryReceive()?.id == 5)
+            first.invalidate()
+            #expect(try place.names.lookUp("name") == second.makeSendRight())
+            second.invalidate()
+        }
+    }
+
+    @Test("only the object that registered a name unregisters it")
+    func unregisterAnothers() async throws {
+        try await withPlace { place in
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            #expect(try !PortNameServer(directory: place.directory).unregister("name"))
+            #expect(try place.names.lookUp("name") == port.makeSendRight())
+            port.invalidate()
+        }
+    }
+
+    @Test("invalidating frees the name before it returns, 50 times in a row")
+    func reuse() async throws {
+        try await withPlace { place in
+            for number in 0..<50 {
+                let port = MachPort()
+                try place.names.register(port, name: "name")
+                #expect(try place.names.lookUp("name") == port.makeSendRight(), "round \(number)")
+                port.invalidate()
+            }
+        }
+    }
+
+    @Test("a port that is let go frees its name")
+    func dropped() async throws {
+        try await withPlace { place in
+            var port: MachPort? = MachPort()
+            try port.map { port throws(PortError) in try place.names.register(port, name: "name") }
+            #expect(try place.names.list().map(\.name) == ["name"])
+            port = nil
+            #expect(try place.names.list() == [])
+            #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
+        }
+    }
+
+    @Test("a name lives as long as its port, not as the object that registered it")
+    func nameOutlivesServer() async throws {
+        try await withPlace { place in
+            let port = MachPort()
+            try PortNameServer(directory: place.directory).register(port, name: "name")
+            #expect(try place.names.list().map(\.name) == ["name"])
+            let error = failure { try place.names.register(MachPort(), name: "name") }
+            #expect(error?.code == .nameTaken)
+            port.invalidate()
+            try place.names.register(MachPort(), name: "name")
+        }
+    }
+
+    @Test("an invalid port gets no name")
+    func invalidPort() async throws {
+        try await withPlace { place in
+            let port = MachPort()
+            port.invalidate()
+            let error = failure { try place.names.register(port, name: "name") }
+            let list = try place.names.list()
+            #expect(error?.code == .invalidPort)
+            #expect(list == [])
+        }
+    }
+
+    @Test("the list tells names in alphabetical order with their owner")
+    func list() async throws {
+        try await withPlace { place in
+            let ports = [MachPort(), MachPort(), MachPort()]
+            for (port, name) in zip(ports, ["pear", "apple", "fig"]) { try place.names.register(port, name: name) }
+            ports[2].invalidate()
+            let list = try place.names.list()
+            #expect(list.map(\.name) == ["apple", "pear"])
+            #expect(list.allSatisfy { $0.owner == sysProcessID() })
+            ports[0].invalidate()
+            ports[1].invalidate()
+        }
+    }
+
+    @Test("private directories are separate")
+    func separate() async throws {
+        try await withPlace { place in
+            let others = try PortNameServer(directory: place.scratch.path("others"))
+            let (port, other) = (MachPort(), MachPort())
+            try place.names.register(port, name: "name")
+            #expect(failure { _ = try others.lookUp("name") }?.code == .nameUnknown)
+            try others.register(other, name: "name")
+            #expect(try others.lookUp("name") == other.makeSendRight())
+            #expect(try place.names.lookUp("name") == port.makeSendRight())
+            port.invalidate()
+            other.invalidate()
+        }
+    }
+
+    @Test("of two threads that want a name at once, exactly one gets it", arguments: [true, false])
+    func race(throughOneObject: Bool) async throws {
+        try await withPlace { place in
+            let others = throughOneObject ? place.names : try PortNameServer(directory: place.directory)
+            for _ in 0..<100 {
+                let start = Gate("the start")
+                let threads = [place.names, others].map { names in
+                    runOnThread {
+                        let port = MachPort()
+                        start.wait()
+                        return (port, failure { try names.register(port, name: "name") })
+                    }
+                }
+                start.open()
+                let results = try threads.map { try $0.join() }
+                #expect(results.count { $0.1 == nil } == 1)
+                #expect(results.compactMap { $0.1?.code } == [.nameTaken])
+                for (port, _) in results { port.invalidate() }
+            }
+        }
+    }
+
+    @Test("a port that ends while it is registered leaves the name free")
+    func endsMeanwhile() async throws {
+        try await withPlace { place in
+            for _ in 0..<100 {
+                let port = MachPort()
+                let start = Gate("the start")
+                let ender = runOnThread {
+                    start.wait()
+                    port.invalidate()
+                }
+                start.open()
+                let error = failure { try place.names.register(port, name: "name") }
+                try ender.join()
+                #expect(error == nil || error?.code == .invalidPort)
+                #expect(try place.names.list() == [])
+            }
+        }
+    }
+}

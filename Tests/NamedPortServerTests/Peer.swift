@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import NamedPortServer
+import TestSupport
+import Testing
+
+/// What `port-test-peer serve` does with a message of this id; see its Server.swift.
+enum Act {
+    static let reverse: Int32 = 1
+    static let process: Int32 = 2
+    static let silence: Int32 = 3
+    static let note: Int32 = 4
+    static let die: Int32 = 5
+    static let leave: Int32 = 6
+    static let drop: Int32 = 7
+    static let keep: Int32 = 8
+    static let answer: Int32 = 9
+    static let callBack: Int32 = 10
+    static let write: Int32 = 11
+    static let askOther: Int32 = 12
+    static let make: Int32 = 13
+    static let handOn: Int32 = 14
+}
+
+/// Runs `body` beside a `port-test-peer`, ends that by ending its input, and reaps it.
+func withPeer<Result>(
+    _ arguments: [String], at place: Place, endsAs end: ProcessEnd = .exited(0),
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
+) throws -> Result {
+    let peer = try ChildProcess(
+        builtProduct("port-test-peer"), arguments, environment: ["XDG_RUNTIME_DIR": place.scratch.path])
+    let result = Swift.Result { try body(peer) }
+    if case .failure = result { peer.kill() }
+    let outcome = try peer.waitForExit(sourceLocation: sourceLocation)
+    if case .success = result {
+        #expect(outcome.end == end, "\(arguments): \(outcome.errors)", sourceLocation: sourceLocation)
+    }
+    return try result.get()
+}
+
+/// Runs `body` beside a server process that has the name.
+func withServer<Result>(
+    _ name: String = "server", at place: Place, endsAs end: ProcessEnd = .exited(0),
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
+) throws -> Result {
+    try withPeer(["serve", place.directory, name], at: place, endsAs: end, sourceLocation: sourceLocation) { peer in
+        try peer.expect("ready", sourceLocation: sourceLocation)
+        return try body(peer)
+    }
+}
+
+extension ChildProcess {
+    /// Waits for the next line and expects it to be this one.
+    func expect(_ line: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let next = try nextLine(sourceLocation: sourceLocation)
+        try #require(next == line, sourceLocation: sourceLocation)
+    }
+
+    /// Kills the child and waits for its end.
+    func killAndReap() throws {
+        kill()
+        try waitForExit()
+    }
+
+    /// Stops the child and waits until it stands still.
+    func pause() {
+        kill(SIGSTOP)
+        var information = siginfo_t()
+        while waitid(P_PID, id_t(processID), &information, WSTOPPED | WNOWAIT) == -1 && errno == EINTR {}
+    }
+
+    /// Lets a stopped child go on.
+    func resume() {
+        kill(SIGCONT)
+    }
+}
+
+extension RemoteMessagePort {
+    /// Asks with a text and gives the reply's; waits long.
+    func ask(_ act: Int32, _ text: String = "", mode: RunLoopMode = .portReply) throws(PortError) -> String {
+        try request(MachMessage(id: act, text: text), sendLimit: patience, replyLimit: patience, mode: mode).text
+    }
+}

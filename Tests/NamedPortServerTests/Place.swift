@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+/// Longer than any wait takes; the end of a request that would hang.
+let patience = Duration.seconds(60)
+
+/// A directory of names of one test.
+struct Place: Sendable {
+    /// The directory's own directory.
+    let scratch: ScratchDirectory
+    /// The directory of names and sockets; also what `PortNameServer.shared` is in a child process.
+    let directory: String
+    let names: PortNameServer
+
+    init(_ scratch: ScratchDirectory) throws {
+        self.scratch = scratch
+        directory = scratch.path("swift-ports")
+        names = try PortNameServer(directory: directory)
+    }
+
+    /// The path of a name's file.
+    func file(_ name: String) throws -> String { "\(directory)/names/\(try PortName(name).fileName)" }
+
+    /// The path of the socket behind a name.
+    func socket(_ name: String) throws -> String {
+        let contents = Array(try Data(contentsOf: URL(fileURLWithPath: file(name))))
+        return try #require(NameRecord(contents: contents)).socketPath
+    }
+}
+
+/// What a test may leave in its directory.
+enum Remains {
+    /// No name and no socket: all ports ended in order.
+    case nothing
+    /// What killed processes leave.
+    case anything
+}
+
+/// Runs a test on a thread of its own, with a directory of names.
+func withPlace(
+    leaving remains: Remains = .nothing, sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: @escaping @Sendable (Place) throws -> Void
+) async throws {
+    try await onNewThread(sourceLocation: sourceLocation) {
+        try withScratchDirectory(leaving: .anything, sourceLocation: sourceLocation) { scratch in
+            try body(Place(scratch))
+            guard case .nothing = remains else { return }
+            let found = ["names", "sockets"].flatMap { part in
+                (try? sysList(scratch.path("swift-ports/\(part)")).map { "\(part)/\($0)" }) ?? []
+            }
+            #expect(found == [], sourceLocation: sourceLocation)
+        }
+    }
+}
+
+/// Makes what a process keeps once it has had a port with an address: the spare descriptor.
+@Sendable func makeSpareDescriptor() throws {
+    try withScratchDirectory(leaving: .anything) { scratch in
+        let port = MachPort()
+        try Place(scratch).names.register(port, name: "warm")
+        port.invalidate()
+    }
+}
+
+/// The port error that `body` throws; nil when it throws none, or another.
+///
+/// Not a closure of typed throws: swiftc 6.3.1 sometimes gives the error of the call before, or crashes, for such closures.
+func failure(_ body: () throws -> Void) -> PortError? {
+    do {
+        try body()
+        return nil
+    } catch {
+        return error as? PortError
+    }
+}
+
+/// Runs `body` beside a thread whose run loop runs meanwhile.
+func withLoopThread<Result>(_ body: (ThreadRunLoop) throws -> Result) throws -> Result {
+    let loops = Recorder<ThreadRunLoop>("a loop")
+    let thread = runOnThread(name: "loop") {
+        let loop = ThreadRunLoop.current
+        loop.add(RunLoopSource {})
+        loops.append(loop)
+        loop.run()
+    }
+    let loop = try #require(loops.waitUntilCount(1).first)
+    let result = Swift.Result { try body(loop) }
+    loop.stop()
+    try thread.join()
+    return try result.get()
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("the end of a port", .contract) struct DeathContract {
+    @Test("a watcher is told once, on its loop", arguments: TestTransport.allCases)
+    func watcher(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let (worker, told) = (Worker(), Recorder<Bool>())
+            let loop = worker.loop
+            try right.notifyWhenDead(on: loop) { told.append(loop.isCurrent) }
+            try right.send(MachMessage())
+            try worker.perform {}
+            #expect(told.count == 0)
+            port.invalidate()
+            #expect(told.waitUntilCount(1) == [true])
+            try worker.perform {}
+            port.invalidate()
+            #expect(right.isDead)
+            try worker.perform {}
+            #expect(told.elements == [true])
+            try worker.end()
+        }
+    }
+
+    @Test("a watcher of a dead port is told soon, once", arguments: TestTransport.allCases)
+    func deadAlready(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            port.invalidate()
+            let (worker, told) = (Worker(), Recorder<Int>())
+            try right.notifyWhenDead(on: worker.loop) { told.append(1) }
+            _ = portError { () throws(PortError) in try right.send(MachMessage()) }
+            try right.notifyWhenDead(on: worker.loop) { told.append(2) }
+            #expect(told.waitUntilCount(2).sorted() == [1, 2])
+            try worker.perform {}
+            #expect(told.count == 2)
+            try worker.end()
+        }
+    }
+
+    @Test("a dead right that arrived in a message tells its watcher too", arguments: TestTransport.allCases)
+    func deadRight(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (port, dead) = (try bench.port(), try bench.port())
+            let right = try bench.right(to: port)
+            let deadRight = try bench.right(to: dead)
+            dead.invalidate()
+            try right.send(MachMessage(components: [.right(deadRight)]))
+            let received = try #require(try port.next().rights.first)
+            let (worker, told) = (Worker(), Counter("a death notice"))
+            try received.notifyWhenDead(on: worker.loop) { told.increment() }
+            told.waitUntilCount(1)
+            try worker.end()
+        }
+    }
+
+    @Test("watchers do not matter for what is sent and asked meanwhile", arguments: TestTransport.allCases)
+    func watchedUse(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let worker = Worker("watcher")
+            try bench.serving({ _, message in try? message.reply(message) }) { right, port, _ in
+                let told = Counter("death notices")
+                for _ in 0..<3 { try right.notifyWhenDead(on: worker.loop) { told.increment() } }
+                try right.notifyWhenDead { told.increment() }
+                for id in Int32(0)..<100 {
+                    let reply = try right.ask(MachMessage(id: id), mode: id % 2 == 0 ? .portReply : .default)
+                    #expect(reply.id == id)
+                }
+                #expect(told.value == 0)
+                port.invalidate()
+                told.waitUntilCount(3)
+                let idle = RunLoopSource {}
+                ThreadRunLoop.current.add(idle)
+                while told.value < 4 { ThreadRunLoop.current.run(for: .milliseconds(1)) }
+                idle.invalidate()
+            }
+            try worker.end()
+        }
+    }
+
+    @Test("a watcher does not keep its loop from finishing", arguments: TestTransport.allCases)
+    func finishes(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            try right.notifyWhenDead {}
+            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+        }
+    }
+
+    @Test("the invalidation handler is called once, on the invalidating thread", arguments: TestTransport.allCases)
+    func invalidationHandler(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let calls = Recorder<pthread_t>()
+            port.setInvalidationHandler {
+                #expect(!port.isValid)
+                calls.append(pthread_self())
+            }
+            port.invalidate()
+            port.invalidate()
+            #expect(calls.elements == [pthread_self()])
+            port.setInvalidationHandler { calls.append(pthread_self()) }
+            #expect(calls.count == 2)
+        }
+    }
+
+    @Test("of many threads that invalidate a port one calls its handler", arguments: TestTransport.allCases)
+    func racingInvalidations(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let idle = RunLoopSource {}
+            ThreadRunLoop.current.add(idle)
+            for _ in 0..<50 {
+                let (port, calls, told) = (try bench.port(), Counter(), Counter())
+                port.setInvalidationHandler { calls.increment() }
+                try port.makeSendRight().notifyWhenDead { told.increment() }
+                let start = Gate()
+                let threads = (0..<3).map { _ in
+                    runOnThread {
+                        start.wait()
+                        port.invalidate()
+                    }
+                }
+                start.open()
+                for thread in threads { try thread.join() }
+                #expect(calls.value == 1)
+                while told.value == 0 { ThreadRunLoop.current.run(for: .milliseconds(1)) }
+                ThreadRunLoop.current.run(for: .zero)
+                #expect(told.value == 1)
+            }
+            idle.invalidate()
+        }
+    }
+
+    @Test("a port that goes with its last reference calls its invalidation handler", arguments: TestTransport.allCases)
+    func released(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let calls = Counter()
+            var port: MachPort? = try bench.port()
+            port?.setInvalidationHandler { calls.increment() }
+            port = nil
+            #expect(calls.value == 1)
+        }
+    }
+
+    @Test("an object that a handler holds may use the port while it goes")
+    func handlerRelease() async throws {
+        try await onBench(over: .memory) { bench in
+            let port = try bench.port()
+            for _ in 0..<2 {
+                do {
+                    let last = Last { [weak port] in
+                        port?.setHandler(nil)
+                        port?.setInvalidationHandler(nil)
+                    }
+                    port.setHandler { _, _ in withExtendedLifetime(last) {} }
+                    port.setInvalidationHandler { withExtendedLifetime(last) {} }
+                }
+                port.setHandler(nil)
+                port.setInvalidationHandler(nil)
+            }
+        }
+    }
+}
+
+/// Calls a closure when it goes.
+private final class Last: Sendable {
+    private let body: @Sendable () -> Void
+
+    init(_ body: @escaping @Sendable () -> Void) {
+        self.body = body
+    }
+
+    deinit {
+        body()
+    }
+}

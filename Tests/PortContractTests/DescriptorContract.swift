@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("descriptors in messages", .contract) struct DescriptorContract {
+    @Test("each descriptor arrives open on the same file, in order", arguments: TestTransport.allCases, [0, 1, 64, 253])
+    func usable(over transport: TestTransport, count: Int) async throws {
+        try await onBench(over: transport) { bench in
+            try raisingDescriptorLimit {
+                let port = try bench.port()
+                let right = try bench.right(to: port)
+                let pipes = try (0..<count).map { _ in try TestPipe() }
+                try right.send(MachMessage(components: pipes.map { .descriptor($0.writing) }))
+                let received = try port.next().descriptors
+                #expect(received.count == count)
+                for (index, descriptor) in received.enumerated() {
+                    try sysWriteAll(descriptor.rawValue, [UInt8(truncatingIfNeeded: index), 7])
+                }
+                for (index, pipe) in pipes.enumerated() {
+                    #expect(try sysRead(pipe.reading.rawValue, capacity: 9) == [UInt8(truncatingIfNeeded: index), 7])
+                }
+            }
+        }
+    }
+
+    @Test("descriptors, bytes and rights keep their order among each other", arguments: TestTransport.allCases)
+    func mixed(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let pipe = try TestPipe()
+            let large = pattern(200_000)
+            let (right, own) = (try bench.right(to: port), port.makeSendRight())
+            let sender = runOnThread {
+                try right.send(
+                    MachMessage(components: [
+                        .descriptor(pipe.writing), .bytes(large), .right(own), .descriptor(pipe.reading), .bytes([]),
+                    ]))
+            }
+            let message = try port.next()
+            try sender.join()
+            let kinds = message.components.map { component in
+                switch component {
+                case .bytes: "bytes"
+                case .right: "right"
+                case .descriptor: "descriptor"
+                }
+            }
+            #expect(kinds == ["descriptor", "bytes", "right", "descriptor", "bytes"])
+            #expect(message.bytes == large)
+            try sysWriteAll(message.descriptors[0].rawValue, [42])
+            #expect(try sysRead(message.descriptors[1].rawValue, capacity: 9) == [42])
+        }
+    }
+
+    @Test("254 descriptors are too many: the error says so, the message is intact, nothing is sent")
+    func tooMany() async throws {
+        try await onBench(over: .socket) { bench in
+            try raisingDescriptorLimit {
+                let port = try bench.port()
+                let right = try bench.right(to: port)
+                let pipe = try TestPipe()
+                let message = MachMessage(components: Array(repeating: .descriptor(pipe.writing), count: 254))
+                let error = portError { () throws(PortError) in try right.send(message) }
+                #expect(error?.code == .tooManyDescriptors)
+                #expect(error?.subject == .size(254, limit: 253))
+                #expect(MessageLimits.descriptors == 253)
+                #expect(message.descriptors.count == 254)
+                try sysWriteAll(message.descriptors[253].rawValue, [1])
+                #expect(try sysRead(pipe.reading.rawValue, capacity: 9) == [1])
+                try right.send(MachMessage(id: 3))
+                #expect(try port.next().id == 3)
+            }
+        }
+    }
+
+    @Test("a delivered descriptor is closed once, when the last copy of its message goes", arguments: TestTransport.allCases)
+    func delivered(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            // Connected and accepted, so that the count below is of the message alone.
+            try right.send(MachMessage())
+            _ = try port.next()
+            try expectNoNewDescriptors {
+                let pipe = try TestPipe()
+                try right.send(MachMessage(components: [.descriptor(pipe.writing)]))
+                let first = try port.next()
+                let copy = first
+                try sysWriteAll(copy.descriptors[0].rawValue, [1])
+            }
+        }
+    }
+
+    @Test("the end of a message that nobody receives closes its descriptors", arguments: TestTransport.allCases, Loss.allCases)
+    func lost(over transport: TestTransport, loss: Loss) async throws {
+        try await onBench(over: transport) { bench in
+            let reading = try {
+                let pipe = try TestPipe()
+                try loss.lose(MachMessage(components: [.descriptor(pipe.writing)]), on: bench)
+                return pipe.reading
+            }()
+            // The pipe's other end is at its end: nobody holds the writing end any more.
+            let seen = try sysPoll(reading.rawValue, .readable, until: Watchdog.deadline)
+            #expect(seen == .hangUp)
+        }
+    }
+
+    @Test(
+        "sending and losing messages leaves exactly the descriptors that were there before", arguments: TestTransport.allCases)
+    func exactCounts(over transport: TestTransport) async throws {
+        let socket = transport == .socket
+        await #expect(processExitsWith: .success) { [socket = socket as Bool] in
+            SpareDescriptor.shared.keep()
+            try await expectNoNewDescriptors {
+                try await onBench(over: socket ? .socket : .memory) { bench in
+                    for loss in Loss.allCases {
+                        let pipe = try TestPipe()
+                        try loss.lose(
+                            MachMessage(components: [.descriptor(pipe.writing), .descriptor(pipe.reading)]), on: bench)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The ways in which a message is lost.
+enum Loss: String, CaseIterable, Sendable, CustomTestStringConvertible {
+    case droppedByHandler, noHandler, bounced, portGone, refusedByFullQueue, refusedByDeadPort, replyToNobody
+
+    var testDescription: String { rawValue }
+
+    func lose(_ message: MachMessage, on bench: Bench) throws {
+        switch self {
+        case .droppedByHandler: try serve(message, on: bench, { _, _ in })
+        case .noHandler: try serve(message, on: bench, nil)
+        case .bounced:
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            try right.send(message)
+            try right.send(message)
+            port.invalidate()
+        case .portGone:
+            let right = try bench.right(to: bench.port())
+            #expect(portError { () throws(PortError) in try right.send(message) }?.code == .deadName)
+        case .refusedByFullQueue:
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            _ = try right.fill(bytes: 1000)
+            #expect(try !right.trySend(message))
+        case .refusedByDeadPort:
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            port.invalidate()
+            #expect(portError { () throws(PortError) in _ = try right.ask(message) }?.code == .deadName)
+        case .replyToNobody:
+            let port = try bench.port()
+            let asked = try bench.right(to: port)
+            _ = portError { () throws(PortError) in _ = try asked.request(MachMessage(), replyLimit: .zero) }
+            let late = try port.next()
+            // In memory the replier is told that nobody waits; over a socket the reply is dropped at the other end.
+            _ = portError { () throws(PortError) in try late.reply(message) }
+            _ = portError { () throws(PortError) in _ = try asked.request(MachMessage(), replyLimit: .zero) }
+        }
+    }
+
+    private func serve(_ message: MachMessage, on bench: Bench, _ handler: MachPort.Handler?) throws {
+        let port = try bench.port(handler)
+        let worker = Worker()
+        try port.schedule(on: worker.loop)
+        let right = try bench.right(to: port)
+        // Asked, so that the test hears of the loss.
+        #expect(portError { () throws(PortError) in _ = try right.ask(message) }?.code == .replyDropped)
+        port.invalidate()
+        try worker.end()
+    }
+}
+
+/// Raises the soft limit of descriptors as far as a test of many needs it.
+func raisingDescriptorLimit(_ body: () throws -> Void) throws {
+    var old = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old)
+    var new = old
+    new.rlim_cur = max(old.rlim_cur, min(2048, old.rlim_max))
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &new)
+    defer { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old) }
+    try body()
+}
+
+/// Both ends of a pipe.
+struct TestPipe: Sendable {
+    let reading: SharedDescriptor
+    let writing: SharedDescriptor
+
+    init() throws {
+        var ends: [CInt] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw SystemError(errno) }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        reading = SharedDescriptor(owning: ends[0])
+        writing = SharedDescriptor(owning: ends[1])
+    }
+}

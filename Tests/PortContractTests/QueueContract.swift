@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("a full queue", .contract) struct QueueContract {
+    @Test("trySend says full, the rest arrives once and in order", arguments: TestTransport.allCases, [1, 3, 64])
+    func full(over transport: TestTransport, limit: Int) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: limit)
+            #expect(port.queueLimit == limit)
+            let right = try bench.right(to: port)
+            let count = try right.fill(bytes: 3000)
+            if transport == .memory { #expect(count == limit) }
+            #expect(try !right.trySend(MachMessage(id: -1)))
+            #expect(portError { () throws(PortError) in try right.send(MachMessage(id: -1), within: .zero) }?.code == .sendTimedOut)
+            #expect(portError { () throws(PortError) in try right.send(MachMessage(id: -1), within: .seconds(-1)) }?.code == .sendTimedOut)
+            #expect(portError { () throws(PortError) in try right.send(MachMessage(id: -1), within: .milliseconds(1)) }?.code == .sendTimedOut)
+            for id in 0..<count { #expect(try port.next().id == id) }
+            #expect(try port.tryReceive()?.id == nil)
+            #expect(try right.trySend(MachMessage(id: 1)))
+            #expect(try port.next().id == 1)
+        }
+    }
+
+    @Test("the queue limit bounds what a port takes from its sockets")
+    func bounded() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port(queueLimit: 4)
+            let right = try bench.right(to: port)
+            _ = try right.fill()
+            _ = try port.next()
+            for _ in 0..<10 { port.core.receiveFromSockets() }
+            #expect(port.queueCount <= 4)
+        }
+    }
+
+    @Test("a deadline that has passed still sends when there is room", arguments: TestTransport.allCases)
+    func pastDeadline(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            try right.send(MachMessage(id: 1), within: .zero)
+            try right.send(MachMessage(id: 2), within: .seconds(-100))
+            #expect(try right.trySend(MachMessage(id: 3)))
+            #expect(try (0..<3).map { _ in try port.next().id } == [1, 2, 3])
+        }
+    }
+
+    @Test("a blocked sender wakes when room comes", arguments: TestTransport.allCases)
+    func roomComes(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            let count = try right.fill(bytes: 3000)
+            let sender = runOnThread { try right.send(MachMessage(id: -7)) }
+            #expect(!sender.hasEnded)
+            for id in 0..<count { #expect(try port.next().id == id) }
+            #expect(try port.next().id == -7)
+            try sender.join()
+        }
+    }
+
+    @Test("blocked senders wake with deadName when the port ends", arguments: TestTransport.allCases)
+    func portEnds(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            _ = try right.fill(bytes: 3000)
+            let senders = (0..<3).map { _ in
+                runOnThread { portError { () throws(PortError) in try right.send(MachMessage()) }?.code }
+            }
+            if transport == .memory { port.core.waitForSenders(3) }
+            port.invalidate()
+            for sender in senders { #expect(try sender.join() == .deadName) }
+        }
+    }
+
+    @Test("blocked senders are served in the order in which they came, also when a newcomer is quicker")
+    func inOrder() async throws {
+        try await onBench(over: .memory) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            _ = try right.fill()
+            let senders = (Int32(1)...5).map { id in
+                defer { port.core.waitForSenders(Int(id)) }
+                return runOnThread { try right.send(MachMessage(id: id)) }
+            }
+            #expect(try port.next().id == 0)
+            // Room has come, but it is the first one's who waits.
+            #expect(try !right.trySend(MachMessage(id: 99)))
+            #expect(try (0..<5).map { _ in try port.next().id } == [1, 2, 3, 4, 5])
+            for sender in senders { try sender.join() }
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+
+    @Test("a sender that gives up leaves the line, and the next one is served", arguments: [1, 2])
+    func givesUp(limit: Int) async throws {
+        try await onBench(over: .memory) { bench in
+            let port = try bench.port(queueLimit: limit)
+            let right = try bench.right(to: port)
+            let count = try right.fill()
+            let impatient = runOnThread {
+                portError { () throws(PortError) in try right.send(MachMessage(id: 50), within: .milliseconds(1)) }?.code
+            }
+            #expect(try impatient.join() == .sendTimedOut)
+            let patient = runOnThread { try right.send(MachMessage(id: 51)) }
+            port.core.waitForSenders(1)
+            for id in 0..<count { #expect(try port.next().id == id) }
+            #expect(try port.next().id == 51)
+            try patient.join()
+        }
+    }
+
+    @Test("messages in pieces that were begun and given up leave no trace")
+    func aborted() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            for id in Int32(0)..<3 {
+                let large = MachMessage(id: -1, bytes: pattern(4 << 20))
+                #expect(portError { () throws(PortError) in try right.send(large, within: .zero) }?.code == .sendTimedOut)
+                let sender = runOnThread { try right.send(MachMessage(id: id, bytes: pattern(100_000))) }
+                let message = try port.next()
+                #expect(message.id == id)
+                #expect(message.bytes == pattern(100_000))
+                try sender.join()
+            }
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+
+    @Test("a port that sends to itself without end still hears others", arguments: TestTransport.allCases)
+    func busyPort(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port { port, message in
+                if message.id == 2 { return port.invalidate() }
+                _ = try? port.makeSendRight().trySend(MachMessage(id: 1))
+            }
+            try port.makeSendRight().send(MachMessage(id: 1))
+            let worker = Worker()
+            try port.schedule(on: worker.loop)
+            let right = try bench.right(to: port)
+            try right.send(MachMessage(id: 2))
+            let ended = Gate("the end of the port")
+            port.setInvalidationHandler { ended.open() }
+            ended.wait()
+            port.invalidate()
+            try worker.end()
+        }
+    }
+}
+
+extension PortCore {
+    /// Waits until so many senders wait for room.
+    func waitForSenders(_ count: Int) {
+        let deadline = Watchdog.deadline
+        while state.withLock({ $0.mailbox.waitingCount }) != count {
+            if .now > deadline { return Watchdog.expired("\(count) senders that wait") }
+            sched_yield()
+        }
+    }
+}

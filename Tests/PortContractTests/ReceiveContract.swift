@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import TestSupport
+import Testing
+
+@Suite("receiving", .contract) struct ReceiveContract {
+    @Test("receive and tryReceive give nil when nothing is there", arguments: TestTransport.allCases)
+    func nothing(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            #expect(try port.tryReceive()?.id == nil)
+            #expect(try port.receive(within: .zero)?.id == nil)
+            #expect(try port.receive(within: .seconds(-1))?.id == nil)
+            #expect(try port.receive(within: .milliseconds(1))?.id == nil)
+            try right.send(MachMessage(id: 1))
+            #expect(try port.receive(within: .zero)?.id == 1)
+        }
+    }
+
+    @Test("a blocked receiver wakes when a message comes", arguments: TestTransport.allCases)
+    func wakes(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let waits = Gate("the receiver waits")
+            let receiver = runOnThread {
+                waitsNow(in: .portReceive, waits)
+                return try port.next().id
+            }
+            waits.wait()
+            try right.send(MachMessage(id: 3))
+            #expect(try receiver.join() == 3)
+        }
+    }
+
+    @Test("several blocked receivers share the messages, each of which comes once", arguments: TestTransport.allCases)
+    func several(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let ids = Recorder<Int32>()
+            let receivers = (0..<3).map { _ in
+                runOnThread {
+                    while true {
+                        let message = try port.next()
+                        if message.id < 0 { return }
+                        ids.append(message.id)
+                    }
+                }
+            }
+            for id in Int32(0)..<600 { try right.send(MachMessage(id: id)) }
+            ids.waitUntilCount(600)
+            for _ in receivers { try right.send(MachMessage(id: -1)) }
+            for receiver in receivers { try receiver.join() }
+            #expect(ids.elements.sorted() == Array(0..<600))
+        }
+    }
+
+    @Test("the end of a port wakes its blocked receivers with invalidPort", arguments: TestTransport.allCases)
+    func portEnds(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let receivers = (0..<2).map { _ in
+                let waits = Gate("a receiver waits")
+                let thread = runOnThread {
+                    waitsNow(in: .portReceive, waits)
+                    return portError { () throws(PortError) in _ = try port.receive(within: patience) }?.code
+                }
+                waits.wait()
+                return thread
+            }
+            port.invalidate()
+            for receiver in receivers { #expect(try receiver.join() == .invalidPort) }
+        }
+    }
+
+    @Test("an invalid port receives nothing, is not scheduled, and says so", arguments: TestTransport.allCases)
+    func invalid(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            try bench.right(to: port).send(MachMessage())
+            port.invalidate()
+            port.invalidate()
+            #expect(!port.isValid)
+            #expect(port.queueCount == 0)
+            #expect(portError { () throws(PortError) in _ = try port.tryReceive() }?.code == .invalidPort)
+            #expect(portError { () throws(PortError) in _ = try port.receive(within: patience) }?.code == .invalidPort)
+            #expect(portError { () throws(PortError) in try port.schedule() }?.code == .invalidPort)
+        }
+    }
+
+    @Test("a receiver's wait lets nothing else of its loop run", arguments: TestTransport.allCases)
+    func privateMode(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (port, other) = (try bench.port(), try bench.port { _, _ in Issue.record("a handler ran") })
+            try other.schedule(in: .common)
+            try bench.right(to: other).send(MachMessage())
+            let right = try bench.right(to: port)
+            let sender = runOnThread { try right.send(MachMessage(id: 4)) }
+            #expect(try port.next().id == 4)
+            try sender.join()
+            other.invalidate()
+        }
+    }
+
+    @Test("rights and receivers on many threads: nothing is lost, sent = received + refused", .seeded, arguments: TestTransport.allCases)
+    func stress(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            for round in UInt64(0)..<8 { try Stress(bench, round).run() }
+        }
+    }
+}
+
+/// Opens a gate when the calling thread's loop is about to wait in a mode.
+func waitsNow(in mode: RunLoopMode, _ gate: Gate) {
+    let observer = RunLoopObserver(activities: .beforeWaiting, repeats: false) { _, _ in gate.open() }
+    ThreadRunLoop.current.add(observer, to: mode)
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import MessagePort
+import TestSupport
+import Testing
+
+@Suite("send-once rights", .contract) struct ReplyRightContract {
+    @Test("a send-once right delivers its one message to its port", arguments: TestTransport.allCases)
+    func delivers(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (mine, port) = (try bench.port(), try bench.port())
+            let right = try bench.right(to: port)
+            var message = MachMessage(id: 1)
+            message.setReplyRight(mine.makeSendOnceRight())
+            try right.send(message)
+            message = MachMessage()
+            try port.next().reply(MachMessage(id: 2, bytes: [1, 2, 3]))
+            let reply = try mine.next()
+            #expect(reply.id == 2)
+            #expect(reply.bytes == [1, 2, 3])
+            #expect(try mine.tryReceive()?.id == nil)
+        }
+    }
+
+    @Test("a send-once right that is dropped unused notifies its port", arguments: TestTransport.allCases)
+    func dropped(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (mine, port) = (try bench.port(), try bench.port())
+            let right = try bench.right(to: port)
+            try right.send(carrying(mine.makeSendOnceRight()))
+            _ = try port.next()
+            #expect(try mine.next().id == MachMessage.sendOnceNotification)
+            mine.makeSendOnceRight().drop()
+            #expect(try mine.next().id == MachMessage.sendOnceNotification)
+            #expect(try mine.tryReceive()?.id == nil)
+        }
+    }
+
+    @Test("a send-once right whose holder ends notifies its port", arguments: TestTransport.allCases)
+    func holderEnds(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (mine, port) = (try bench.port(), try bench.port())
+            let right = try bench.right(to: port)
+            try right.send(carrying(mine.makeSendOnceRight()))
+            port.invalidate()
+            #expect(try mine.next().id == MachMessage.sendOnceNotification)
+            #expect(try mine.tryReceive()?.id == nil)
+        }
+    }
+
+    @Test("a send-once right whose message could not be sent is still the caller's", arguments: TestTransport.allCases)
+    func failedSend(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (mine, port, dead) = (try bench.port(), try bench.port(), try bench.port())
+            let (right, deadRight) = (try bench.right(to: port), try bench.right(to: dead))
+            dead.invalidate()
+            let message = carrying(mine.makeSendOnceRight())
+            #expect(portError { () throws(PortError) in try deadRight.send(message) }?.code == .deadName)
+            #expect(message.expectsReply)
+            #expect(try mine.tryReceive()?.id == nil)
+            try right.send(message)
+            try port.next().reply(MachMessage(id: 4))
+            #expect(try mine.next().id == 4)
+        }
+    }
+
+    @Test("a send-once right may exceed a full queue", arguments: TestTransport.allCases)
+    func exceedsQueue(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (mine, port) = (try bench.port(queueLimit: 1), try bench.port())
+            let right = try bench.right(to: port)
+            for _ in 0..<3 { try right.send(carrying(mine.makeSendOnceRight())) }
+            try mine.makeSendRight().send(MachMessage(id: 1))
+            #expect(try !mine.makeSendRight().trySend(MachMessage()))
+            for id in Int32(2)..<5 { try port.next().reply(MachMessage(id: id)) }
+            #expect(try (0..<4).map { _ in try mine.next().id } == [1, 2, 3, 4])
+        }
+    }
+
+    @Test("a request can be handed on: another port replies to its requester", arguments: TestTransport.allCases)
+    func handedOn(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving({ _, message in try? message.reply(MachMessage(id: message.id * 10)) }) { behind, _, _ in
+                try bench.serving({ _, message in
+                    guard let right = message.takeReplyRight() else { return }
+                    var onward = MachMessage(id: message.id + 1)
+                    onward.setReplyRight(right)
+                    try? behind.send(onward)
+                }) { front, _, _ in
+                    for id in Int32(1)...20 {
+                        let reply = try front.ask(MachMessage(id: id))
+                        #expect(reply.id == (id + 1) * 10)
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("a request that was handed on and is let go there tells its requester", arguments: TestTransport.allCases)
+    func handedOnAndDropped(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving({ _, _ in }) { behind, _, _ in
+                try bench.serving({ _, message in
+                    guard let right = message.takeReplyRight() else { return }
+                    var onward = MachMessage(id: message.id + 1)
+                    onward.setReplyRight(right)
+                    try? behind.send(onward)
+                }) { front, _, _ in
+                    #expect(portError { () throws(PortError) in _ = try front.ask(MachMessage()) }?.code == .replyDropped)
+                }
+            }
+        }
+    }
+
+    @Test("a reply may ask for a reply of its own: a conversation", arguments: TestTransport.allCases)
+    func conversation(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let answers = try bench.port()
+            try bench.serving({ _, message in
+                var question = MachMessage(id: message.id + 1)
+                question.setReplyRight(answers.makeSendOnceRight())
+                try? message.reply(question)
+            }) { right, _, _ in
+                let question = try right.ask(MachMessage(id: 1))
+                #expect(question.id == 2)
+                #expect(question.expectsReply)
+                try question.reply(MachMessage(id: 3))
+                #expect(try answers.next().id == 3)
+                // And one that is not answered.
+                _ = try right.ask(MachMessage(id: 1))
+                #expect(try answers.next().id == MachMessage.sendOnceNotification)
+            }
+        }
+    }
+
+    @Test("a right put into a message in place of another tells the maker of the other", arguments: TestTransport.allCases)
+    func replaced(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (one, other) = (try bench.port(), try bench.port())
+            var message = carrying(one.makeSendOnceRight())
+            message.setReplyRight(other.makeSendOnceRight())
+            #expect(try one.next().id == MachMessage.sendOnceNotification)
+            #expect(try other.tryReceive()?.id == nil)
+            try message.reply(MachMessage(id: 6))
+            #expect(try other.next().id == 6)
+        }
+    }
+
+    @Test("a reply to a requester that has gone is lost without harm", arguments: TestTransport.allCases)
+    func requesterGone(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            for large in [false, true] {
+                let right = try bench.right(to: port)
+                _ = try? right.request(MachMessage(), sendLimit: patience, replyLimit: .zero)
+                let message = try port.next()
+                withExtendedLifetime(right) {}
+                _ = portError { () throws(PortError) in
+                    try message.reply(MachMessage(bytes: pattern(large ? 1 << 20 : 1)), within: .zero)
+                }
+            }
+            let right = try bench.right(to: port)
+            try right.send(MachMessage(id: 2))
+            #expect(try port.next().id == 2)
+        }
+    }
+}
+
+/// A message with a reply right.
+func carrying(_ right: consuming SendOnceRight) -> MachMessage {
+    var message = MachMessage()
+    message.setReplyRight(right)
+    return message
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("requests", .contract) struct RequestContract {
+    @Test("a request is answered with its reply", arguments: TestTransport.allCases)
+    func reply(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving({ _, message in
+                #expect(message.expectsReply)
+                try? message.reply(MachMessage(id: message.id + 1, bytes: message.bytes.reversed()))
+                #expect(!message.expectsReply)
+            }) { right, _, _ in
+                for id in Int32(0)..<50 {
+                    let reply = try right.ask(MachMessage(id: id, bytes: [1, 2, UInt8(id)]))
+                    #expect(reply.id == id + 1)
+                    #expect(reply.bytes == [UInt8(id), 2, 1])
+                    #expect(!reply.expectsReply)
+                }
+            }
+        }
+    }
+
+    @Test("in the private mode a waiting request lets nothing else run (S26)", arguments: TestTransport.allCases)
+    func privateMode(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving({ _, message in try? message.reply(MachMessage(id: 1)) }) { right, _, _ in
+                let calls = Counter("callouts of this thread's loop")
+                let mine = try bench.port { _, _ in calls.increment() }
+                try mine.schedule(in: .common)
+                try bench.right(to: mine).send(MachMessage())
+                let timer = RunLoopTimer(fireDate: .distantPast) { _ in calls.increment() }
+                ThreadRunLoop.current.add(timer, to: .common)
+                let source = RunLoopSource { calls.increment() }
+                ThreadRunLoop.current.add(source, to: .common)
+                source.signal()
+                ThreadRunLoop.current.perform(in: [.common]) { calls.increment() }
+                #expect(try right.ask(MachMessage()).id == 1)
+                #expect(calls.value == 0)
+                // They were not lost, only put off.
+                while calls.value < 4 { ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true) }
+                #expect(calls.value == 4)
+                source.invalidate()
+                mine.invalidate()
+            }
+        }
+    }
+
+    @Test("in the default mode a waiting request serves other sources, re-entrantly", arguments: TestTransport.allCases)
+    func defaultMode(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            // The server asks the client back before it answers: only a client that serves its own port can help it.
+            try bench.serving({ _, message in
+                let back = try? message.replyPort?.ask(MachMessage(id: 7))
+                try? message.reply(MachMessage(id: back?.id ?? -1))
+            }) { right, _, _ in
+                let mine = try bench.port { _, message in try? message.reply(MachMessage(id: message.id * 6)) }
+                try mine.schedule()
+                let reply = try right.ask(MachMessage(replyPort: bench.right(to: mine)), mode: .default)
+                #expect(reply.id == 42)
+                mine.invalidate()
+            }
+        }
+    }
+
+    @Test("a request to a port of the same loop is served by the nested run", arguments: TestTransport.allCases)
+    func sameLoop(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let depth = Counter("handlers on the stack")
+            let rights = Box<SendRight>()
+            let port = try bench.port { _, message in
+                depth.increment()
+                if message.id < 5, let right = rights.value.withLock({ $0 }) {
+                    let inner = try? right.ask(MachMessage(id: message.id + 1), mode: .default)
+                    try? message.reply(MachMessage(id: inner?.id ?? -1))
+                } else {
+                    try? message.reply(MachMessage(id: Int32(depth.value)))
+                }
+            }
+            try port.schedule()
+            let right = try bench.right(to: port)
+            rights.value.withLock { $0 = right }
+            #expect(try right.ask(MachMessage(id: 1), mode: .default).id == 5)
+            port.invalidate()
+        }
+    }
+
+    @Test("a stop during a request does not end it, but the run below", arguments: TestTransport.allCases)
+    func stopDuringRequest(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let client = ThreadRunLoop.current
+            try bench.serving({ _, message in
+                client.stop()
+                try? message.reply(MachMessage(id: 8))
+            }) { right, _, _ in
+                let idle = RunLoopSource {}
+                client.add(idle)
+                let reply = try right.ask(MachMessage(), mode: .default)
+                #expect(reply.id == 8)
+                #expect(client.run(for: patience) == .stopped)
+                idle.invalidate()
+            }
+        }
+    }
+
+    @Test("a late reply is dropped, and never given to the next request", arguments: TestTransport.allCases)
+    func lateReply(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let keeper = Keeper()
+            try bench.serving({ _, message in
+                guard message.id == 2 else { return keeper.keep(message.takeReplyRight()) }
+                keeper.reply(MachMessage(id: 1))
+                try? message.reply(MachMessage(id: 2))
+            }) { right, _, _ in
+                for _ in 0..<10 {
+                    let error = portError { () throws(PortError) in
+                        _ = try right.request(MachMessage(id: 1), sendLimit: patience, replyLimit: .milliseconds(1))
+                    }
+                    #expect(error?.code == .replyTimedOut)
+                    let reply = try right.ask(MachMessage(id: 2))
+                    #expect(reply.id == 2)
+                }
+            }
+        }
+    }
+
+    @Test("who lets a request go without a reply tells the requester at once", arguments: TestTransport.allCases)
+    func dropped(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving({ _, message in
+                switch message.id {
+                case 0: break
+                case 1: message.takeReplyRight()?.drop()
+                default: _ = message.takeReplyRight()
+                }
+            }) { right, _, _ in
+                for id in Int32(0)..<3 {
+                    #expect(portError { () throws(PortError) in _ = try right.ask(MachMessage(id: id)) }?.code == .replyDropped)
+                }
+            }
+        }
+    }
+
+    @Test("a port without a handler drops requests, and the requester hears of it", arguments: TestTransport.allCases)
+    func noHandler(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (port, worker) = (try bench.port(), Worker())
+            try port.schedule(on: worker.loop)
+            let right = try bench.right(to: port)
+            #expect(portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code == .replyDropped)
+            port.invalidate()
+            try worker.end()
+        }
+    }
+
+    @Test("a port that ends while a request is in its queue tells the requester peerDied", arguments: TestTransport.allCases)
+    func diedWhileQueued(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let requester = runOnThread {
+                portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code
+            }
+            while port.queueCount == 0 {
+                // What a scheduled port does when its sockets are readable.
+                port.core.receiveFromSockets()
+                sched_yield()
+            }
+            port.invalidate()
+            #expect(try requester.join() == .peerDied)
+        }
+    }
+
+    @Test("a port that ends before it reads a request from its socket tells the requester peerDied")
+    func diedBeforeReading() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let sent = Gate("the request was sent")
+            let requester = runOnThread {
+                let observer = RunLoopObserver(activities: .beforeWaiting) { _, _ in sent.open() }
+                ThreadRunLoop.current.add(observer, to: .portReply)
+                defer { observer.invalidate() }
+                return portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code
+            }
+            sent.wait()
+            port.invalidate()
+            #expect(try requester.join() == .peerDied)
+        }
+    }
+
+    @Test("a port that ends while a request is handled, and is not replied to, tells the requester peerDied", arguments: TestTransport.allCases)
+    func diedWhileHandled(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving({ port, _ in port.invalidate() }) { right, _, _ in
+                #expect(portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code == .peerDied)
+            }
+        }
+    }
+
+    @Test("a handler that invalidates its own port and stops its loop can still reply", arguments: TestTransport.allCases)
+    func lastReply(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let requester = Box<TestThread<Int32>>()
+            let port = try bench.port { port, message in
+                port.invalidate()
+                ThreadRunLoop.current.stop()
+                try? message.reply(MachMessage(id: 77))
+            }
+            let right = try bench.right(to: port)
+            try port.schedule()
+            requester.value.withLock { $0 = runOnThread { try right.ask(MachMessage()).id } }
+            let result = ThreadRunLoop.current.run(for: patience)
+            #expect(result == .stopped || result == .finished)
+            #expect(try requester.value.withLock { $0 }?.join() == 77)
+            #expect(right.isDead)
+        }
+    }
+
+    @Test("a reply may come later, from another thread", arguments: TestTransport.allCases)
+    func deferred(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let keeper = Keeper()
+            let taken = Gate("the right was taken")
+            try bench.serving({ _, message in
+                keeper.keep(message.takeReplyRight())
+                #expect(!message.expectsReply)
+                #expect(portError { () throws(PortError) in try message.reply(MachMessage()) }?.code == .noReplyRight)
+                taken.open()
+            }) { right, _, _ in
+                let replier = runOnThread {
+                    taken.wait()
+                    keeper.reply(MachMessage(id: 5))
+                }
+                #expect(try right.ask(MachMessage()).id == 5)
+                try replier.join()
+            }
+        }
+    }
+
+    @Test("a second reply, and a reply to a message that asks for none, throw noReplyRight", arguments: TestTransport.allCases)
+    func replyTwice(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let errors = Recorder<PortError.Code?>()
+            try bench.serving({ _, message in
+                let copy = message
+                errors.append(portError { () throws(PortError) in try message.reply(MachMessage(id: 1)) }?.code)
+                errors.append(portError { () throws(PortError) in try copy.reply(MachMessage(id: 2)) }?.code)
+            }) { right, _, _ in
+                #expect(try right.ask(MachMessage()).id == 1)
+                try right.send(MachMessage())
+                #expect(errors.waitUntilCount(4) == [nil, .noReplyRight, .noReplyRight, .noReplyRight])
+            }
+        }
+    }
+
+    @Test("threads that share a right each get their own replies", arguments: TestTransport.allCases)
+    func sharedRight(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving({ _, message in try? message.reply(message) }) { right, _, _ in
+                let threads = (0..<4).map { thread in
+                    runOnThread {
+                        var wrong = 0
+                        for index in 0..<500 {
+                            let id = Int32(thread * 1000 + index)
+                            if try right.ask(MachMessage(id: id)).id != id { wrong += 1 }
+                        }
+                        return wrong
+                    }
+                }
+                for thread in threads {
+                    let wrong = try thread.join()
+                    #expect(wrong == 0)
+                }
+            }
+        }
+    }
+
+    @Test("a request that finds no room throws sendTimedOut, and was not sent", arguments: TestTransport.allCases)
+    func noRoom(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 2)
+            let right = try bench.right(to: port)
+            let count = try right.fill(bytes: 1000)
+            let error = portError { () throws(PortError) in
+                _ = try right.request(MachMessage(id: -1), sendLimit: .zero, replyLimit: patience)
+            }
+            #expect(error?.code == .sendTimedOut)
+            for id in 0..<count { #expect(try port.next().id == id) }
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+}
+
+/// Keeps a reply right for later.
+final class Keeper: Sendable {
+    private let right = Mutex<SendOnceRight?>(nil)
+
+    func keep(_ new: consuming SendOnceRight?) {
+        var new = new
+        right.withLock { $0 = new.take() }
+    }
+
+    /// Replies with the right that is kept.
+    func reply(_ message: MachMessage) {
+        guard let right = right.withLock({ $0.take() }) else { return }
+        _ = try? right.send(message)
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import MessagePort
+import Synchronization
+import TestSupport
+import Testing
+
+/// Eight senders, one port that ends at a random moment: every message is delivered, bounced or refused, and the messages
+/// of one sender are delivered in order.
+struct Stress: Sendable {
+    private static let senders = 8
+    private static let messages = 200
+
+    let bench: Bench
+    let round: UInt64
+
+    init(_ bench: Bench, _ round: UInt64) {
+        self.bench = bench
+        self.round = round
+    }
+
+    func run() throws {
+        var generator = Seed.generator(stream: round)
+        let lifetime = round == 0 ? Int.max : Int.random(in: 0..<Self.senders * Self.messages, using: &generator)
+        let limit = Int.random(in: 1...20, using: &generator)
+        let delivered = Recorder<MachMessage>()
+        let port = try bench.port(queueLimit: limit) { port, message in
+            delivered.append(message)
+            if delivered.count >= lifetime { port.invalidate() }
+        }
+        let worker = Worker()
+        try port.schedule(on: worker.loop)
+        let threads = try (0..<Self.senders).map { sender in
+            let right = try bench.right(to: port)
+            return runOnThread { try send(over: right, sender) }
+        }
+        let sent = try threads.map { try $0.join() }
+        if lifetime == .max {
+            let total = sent.reduce(0, +)
+            #expect(total == Self.senders * Self.messages)
+            delivered.waitUntilCount(total)
+        }
+        port.invalidate()
+        try worker.end()
+        check(delivered.elements, sent)
+    }
+
+    /// - Returns: how many messages were accepted.
+    private func send(over right: SendRight, _ sender: Int) throws -> Int {
+        var generator = Seed.generator(stream: round * 100 + UInt64(sender))
+        var sent = 0
+        for index in 0..<Self.messages {
+            let size = Int.random(in: 0..<5, using: &generator) == 0 ? 70_000 : Int.random(in: 0..<300, using: &generator)
+            let message = MachMessage(id: Int32(index), components: [.bytes([UInt8(sender)]), .bytes(pattern(size))])
+            let error = portError { () throws(PortError) in try right.send(message) }
+            if error == nil { sent += 1 }
+            if let error { #expect(error.code == .deadName) }
+        }
+        return sent
+    }
+
+    private func check(_ delivered: [MachMessage], _ sent: [Int]) {
+        for sender in 0..<Self.senders {
+            let ids = delivered.filter { $0.bytes == [UInt8(sender)] }.map(\.id)
+            // In order, without gaps and none twice; no more than were accepted.
+            #expect(ids == Array(0..<Int32(ids.count)))
+            #expect(ids.count <= sent[sender])
+            if bench.transport == .memory && delivered.count == sent.reduce(0, +) { #expect(ids.count == sent[sender]) }
+        }
+        for message in delivered { #expect(message.byteParts.last.map { $0 == pattern($0.count) } == true) }
+    }
+}

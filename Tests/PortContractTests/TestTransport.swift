@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// One contract, two transports: each test runs over both, in one process. In memory a right is the port's own; over a
+// socket it is a connection of its own, made as another process would make it.
+
+@testable import MessagePort
+import PortSystem
+import TestSupport
+import Testing
+
+/// How a right reaches its port.
+enum TestTransport: String, CaseIterable, Sendable, CustomTestStringConvertible {
+    case memory, socket
+
+    var testDescription: String { rawValue }
+}
+
+/// What a test of the contract works with: the transport, and a directory for the sockets.
+struct Bench: Sendable {
+    let transport: TestTransport
+    let directory: PortDirectory
+
+    /// A port. Over sockets it has an address from the start, so that rights to it can travel.
+    func port(queueLimit: Int = MachPort.defaultQueueLimit, _ handler: MachPort.Handler? = nil) throws -> MachPort {
+        let port = MachPort(queueLimit: queueLimit, handler: handler)
+        if transport == .socket { _ = try port.core.address(in: directory) }
+        return port
+    }
+
+    /// A right to the port. Over sockets each call makes a connection.
+    func right(to port: MachPort) throws -> SendRight {
+        switch transport {
+        case .memory: port.makeSendRight()
+        case .socket: SendRight(try #require(try RightsTable.connect(to: port.core.address(in: directory))))
+        }
+    }
+
+    /// Calls `body` with a right to a port that is served on a thread of its own.
+    func serving(
+        queueLimit: Int = MachPort.defaultQueueLimit, _ handler: @escaping MachPort.Handler,
+        _ body: (SendRight, MachPort, Worker) throws -> Void
+    ) throws {
+        let port = try port(queueLimit: queueLimit, handler)
+        let worker = Worker()
+        defer { port.invalidate() }
+        let result = Result {
+            try port.schedule(on: worker.loop)
+            try body(try right(to: port), port, worker)
+        }
+        try worker.end()
+        try result.get()
+    }
+}
+
+/// Runs a test of the contract on a thread of its own, which has a fresh run loop.
+func onBench(
+    over transport: TestTransport, sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: @escaping @Sendable (Bench) throws -> Void
+) async throws {
+    try await withScratchDirectory(sourceLocation: sourceLocation) { scratch in
+        try await onNewThread(sourceLocation: sourceLocation) {
+            try body(Bench(transport: transport, directory: .open(path: scratch.path("ports"))))
+        }
+    }
+}
+
+/// How long a call of the library may wait: as long as the watchdog.
+let patience: Duration = Watchdog.limit ?? .seconds(86_400)
+
+/// The error that `body` throws; nil when it throws none.
+func portError(_ body: () throws(PortError) -> Void) -> PortError? {
+    do throws(PortError) {
+        try body()
+        return nil
+    } catch {
+        return error
+    }
+}
+
+extension SendRight {
+    /// Sends, with the watchdog's patience.
+    func send(_ message: MachMessage) throws(PortError) {
+        try send(message, within: patience)
+    }
+
+    /// Asks, with the watchdog's patience.
+    func ask(_ message: MachMessage, mode: RunLoopMode = .portReply) throws(PortError) -> MachMessage {
+        try request(message, sendLimit: patience, replyLimit: patience, mode: mode)
+    }
+
+    /// Sends messages until the queue, and the buffers on the way, are full.
+    ///
+    /// - Returns: how many were sent; their ids are 0, 1, 2 and so on.
+    func fill(bytes: Int = 0) throws -> Int32 {
+        // The limit of a queue and a socket's buffer are both far smaller.
+        for id in Int32(0)..<1_000_000 {
+            if try !trySend(MachMessage(id: id, bytes: [UInt8](repeating: 7, count: bytes))) { return id }
+        }
+        Issue.record("the queue never became full")
+        return 0
+    }
+}
+
+extension MachPort {
+    /// The next message, with the watchdog's patience.
+    func next(sourceLocation: SourceLocation = #_sourceLocation) throws -> MachMessage {
+        try #require(try receive(within: patience), sourceLocation: sourceLocation)
+    }
+}
+
+extension Trait where Self == Census {
+    /// The census, for tests that open sockets: the library keeps one spare descriptor for ever.
+    static var contract: Self {
+        .census(warmingUp: { SpareDescriptor.shared.keep() })
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import NamedPortServer
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+/// Takes, frees and finds names as its input says: "taken", "freed", "found", or the error.
+func hold(_ directory: String) throws(PortError) {
+    let names = try PortNameServer(directory: directory)
+    var ports: [String: MachPort] = [:]
+    say("ready")
+    while let line = readLine() {
+        let words = line.split(separator: " ", maxSplits: 1).map(String.init)
+        guard words.count == 2 else { giveUp("not understood: \(line)") }
+        let name = words[1]
+        do throws(PortError) {
+            switch words[0] {
+            case "take":
+                let port = MachPort()
+                try names.register(port, name: name)
+                ports[name] = port
+                say("taken")
+            case "free":
+                ports.removeValue(forKey: name)?.invalidate()
+                say("freed")
+            case "find":
+                _ = try names.lookUp(name)
+                say("found")
+            default: giveUp("not understood: \(line)")
+            }
+        } catch {
+            say(sentence(error))
+        }
+    }
+    for port in ports.values { port.invalidate() }
+}
+
+/// Sends one request and waits for the reply.
+func ask(_ directory: String, _ name: String, id: Int32, text: String) throws(PortError) {
+    let port = try RemoteMessagePort(name: name, nameServer: PortNameServer(directory: directory))
+    let reply = try port.request(
+        MachMessage(id: id, text: text), sendLimit: .seconds(60), replyLimit: .seconds(60))
+    say("reply \(reply.text)")
+}
+
+/// Sends numbered notes and exits at once.
+func send(_ directory: String, _ name: String, count: Int) throws(PortError) {
+    let port = try RemoteMessagePort(name: name, nameServer: PortNameServer(directory: directory))
+    for number in 0..<count {
+        try port.send(MachMessage(id: 4, text: String(number)), sendLimit: .seconds(60))
+    }
+    _exit(0)
+}
+
+/// Many connections to one port, all open before the first request.
+func crowd(_ directory: String, _ name: String, count: Int) throws(PortError) {
+    let names = try PortNameServer(directory: directory)
+    guard let address = try? names.lookUp(name).destination.address() else { giveUp("no address") }
+    var rights: [SendRight] = []
+    for _ in 0..<count {
+        guard let remote = try RightsTable.connect(to: address) else { throw PortError(.deadName) }
+        rights.append(SendRight(remote))
+    }
+    var replies = 0
+    for (number, right) in rights.enumerated() {
+        let reply = try right.request(MachMessage(id: 1, text: "\(number)x"))
+        if reply.text == "x" + String(String(number).reversed()) { replies += 1 }
+    }
+    say("replies \(replies)")
+}
+
+/// Tells a port how to reach this process: by a right in the message, or by a name in its text.
+func checkIn(_ directory: String, _ name: String, by way: String) throws(PortError) {
+    let names = try PortNameServer(directory: directory)
+    let server = Server()
+    let ownName = "worker.\(sysProcessID())"
+    let port = try LocalMessagePort(name: ownName, nameServer: names, handler: { server.answer($0, $1) })
+    try port.schedule()
+    let main = try names.lookUp(name)
+    let message =
+        way == "name"
+        ? MachMessage(id: 100, text: ownName) : MachMessage(id: 100, replyPort: port.port.makeSendRight())
+    try main.send(message, within: .seconds(60))
+    say("checked in")
+    runUntilInputEnds()
+    port.invalidate()
+}
+
+/// Connects to a socket and says what its listener sends: bytes in hexadecimal, or nothing before it hangs up.
+func knock(_ path: String) {
+    do throws(SystemError) {
+        let socket = try sysPacketSocket()
+        guard try sysConnect(socket.raw, path: path) else { return say("busy") }
+        say("connected")
+        while true {
+            _ = try sysPoll(socket.raw, .readable, until: .distantFuture)
+            let (outcome, bytes) = try sysReceivePacket(socket.raw, limit: 65_536)
+            switch outcome {
+            case .packet: return say("heard " + bytes.map { String($0, radix: 16) }.joined(separator: " "))
+            case .peerClosed: return say("heard nothing")
+            case .wouldBlock, .reset, .truncated: continue
+            }
+        }
+    } catch {
+        say("error \(error)")
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// The other process of the tests of named ports. Each line that it writes is a state that a test waits for.
+//
+//   serve DIRECTORY NAME [QUEUE-LIMIT]    answers messages (Server.swift); "ready"; until its input ends
+//   hold DIRECTORY                        obeys its input's lines "take NAME", "free NAME", "find NAME"
+//   ask DIRECTORY NAME ID TEXT            sends a request; "reply TEXT"
+//   send DIRECTORY NAME COUNT             sends COUNT numbered notes, one way, and exits
+//   crowd DIRECTORY NAME COUNT            COUNT connections at once, one request over each; "replies COUNT"
+//   check-in DIRECTORY NAME right|name    tells the port NAME its own port, and serves that until its input ends
+//   knock PATH                            connects to a socket's path as a stranger would; "heard" what comes back
+//   as USER COMMAND …                     the command as another user; for root only
+//
+// A port error is the line "error CODE", and ", owner PROCESS" if it tells one. The status is 0 whenever the command was
+// carried out, whatever came of it, and 2 when it was not understood.
+
+import NamedPortServer
+import PortSystem
+
+var arguments = Array(CommandLine.arguments.dropFirst())
+if arguments.first == "as", arguments.count > 2, let user = UInt32(arguments[1]) {
+    become(user)
+    arguments.removeFirst(2)
+}
+do throws(PortError) {
+    let command = arguments.first ?? ""
+    let rest = Array(arguments.dropFirst())
+    switch (command, rest.count) {
+    case ("serve", 2): try serve(rest[0], rest[1], queueLimit: MachPort.defaultQueueLimit)
+    case ("serve", 3): try serve(rest[0], rest[1], queueLimit: Int(rest[2]) ?? 0)
+    case ("hold", 1): try hold(rest[0])
+    case ("ask", 4): try ask(rest[0], rest[1], id: Int32(rest[2]) ?? 0, text: rest[3])
+    case ("send", 3): try send(rest[0], rest[1], count: Int(rest[2]) ?? 0)
+    case ("crowd", 3): try crowd(rest[0], rest[1], count: Int(rest[2]) ?? 0)
+    case ("check-in", 3): try checkIn(rest[0], rest[1], by: rest[2])
+    case ("knock", 1): knock(rest[0])
+    default: giveUp("not understood: \(arguments)")
+    }
+} catch {
+    say(sentence(error))
+}

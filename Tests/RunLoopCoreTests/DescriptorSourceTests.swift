@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+@Suite(.census) struct DescriptorSourceTests {
+    @Test(
+        "S5: a descriptor wakes the loop, and its source is performed as long as it is readable",
+        arguments: TestDescriptor.Kind.allCases)
+    func levels(_ kind: TestDescriptor.Kind) async throws {
+        try await onLoop { loop in
+            let descriptor = try TestDescriptor(kind)
+            let performed = Counter("performs")
+            let source = RunLoopSource(descriptor: descriptor.raw) {
+                if performed.increment() < 3 { return }  // leaves it there
+                try? descriptor.take()
+                loop.stop()
+            }
+            loop.add(source)
+            let asleep = Gate("the sleep")
+            loop.add(RunLoopObserver(activities: .beforeWaiting) { _, _ in asleep.open() })
+            let writer = runOnThread {
+                asleep.wait()
+                try descriptor.put()
+            }
+            #expect(loop.runGuarded() == .stopped)
+            #expect(loop.run(for: .milliseconds(1)) == .timedOut)
+            #expect(performed.value == 3)
+            try writer.join()
+            source.invalidate()
+        }
+    }
+
+    @Test("the loop reads nothing from a descriptor")
+    func unread() async throws {
+        try await onLoop { loop in
+            let pipe = try TestPipe()
+            loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) {})
+            try pipe.put(Array(1...20))
+            #expect(loop.runGuarded(returnAfterSourceHandled: true) == .handledSource)
+            let bytes = try pipe.take(64)
+            #expect(bytes == Array(1...20))
+        }
+    }
+
+    @Test("a descriptor at its end counts as ready")
+    func hangUp() async throws {
+        try await onLoop { loop in
+            var ends: [CInt] = [-1, -1]
+            #expect(pipe(&ends) == 0)
+            let reading = SharedDescriptor(owning: ends[0])
+            loop.add(RunLoopSource(descriptor: reading.rawValue) { loop.stop() })
+            sysClose(ends[1])
+            #expect(loop.runGuarded() == .stopped)
+        }
+    }
+
+    @Test("two sources may watch one descriptor, in one mode and in several")
+    func shared() async throws {
+        let trace = Recorder<String>()
+        try await onLoop { loop in
+            let pipe = try TestPipe()
+            let sources = ["one", "two"].map { name in
+                RunLoopSource(descriptor: pipe.reading.rawValue) { trace.append(name) }
+            }
+            for source in sources {
+                loop.add(source)
+                loop.add(source, to: "other")
+            }
+            try pipe.put()
+            for _ in sources { loop.runGuarded(returnAfterSourceHandled: true) }
+            #expect(trace.takeAll() == ["one", "two"])
+            sources[0].invalidate()
+            loop.runGuarded(returnAfterSourceHandled: true)
+            loop.runGuarded(mode: "other", returnAfterSourceHandled: true)
+            #expect(trace.elements == ["two", "two"])
+        }
+    }
+
+    @Test("a report is checked again when another handler ran since: a drained descriptor is not performed")
+    func drained() async throws {
+        try await onLoop { loop in
+            let pipes = [try TestPipe(), try TestPipe()]
+            let performed = Counter("performs")
+            for pipe in pipes {
+                loop.add(
+                    RunLoopSource(descriptor: pipe.reading.rawValue) {
+                        performed.increment()
+                        for pipe in pipes { _ = try? pipe.take() }
+                    })
+                try pipe.put()
+            }
+            #expect(loop.run(for: .milliseconds(5)) == .timedOut)
+            #expect(performed.value == 1)
+        }
+    }
+
+    @Test("more ready descriptors than one wait reports are all served")
+    func many() async throws {
+        try await onLoop { loop in
+            let pipes = try (0..<100).map { _ in try TestPipe() }
+            let served = Recorder<Int>()
+            for (number, pipe) in pipes.enumerated() {
+                loop.add(
+                    RunLoopSource(descriptor: pipe.reading.rawValue) {
+                        _ = try? pipe.take()
+                        served.append(number)
+                        if served.count == 100 { loop.stop() }
+                    })
+                try pipe.put()
+            }
+            #expect(loop.runGuarded() == .stopped)
+            #expect(Set(served.elements).count == 100)
+        }
+    }
+
+    @Test("a source whose descriptor was closed is silent, and does not keep the loop busy")
+    func closed() async throws {
+        try await onLoop { loop in
+            var ends: [CInt] = [-1, -1]
+            #expect(pipe(&ends) == 0)
+            let source = RunLoopSource(descriptor: ends[0]) { Issue.record("performed") }
+            loop.add(source)
+            sysClose(ends[0])
+            #expect(loop.run(for: .milliseconds(5)) == .timedOut)
+            #expect(loop.turnCount == 1)
+            source.invalidate()
+            sysClose(ends[1])
+        }
+    }
+
+    @Test("a file that was closed before its source was removed, but lives on, does not keep the loop busy")
+    func zombie() async throws {
+        try await onLoop { loop in
+            var ends: [CInt] = [-1, -1]
+            #expect(pipe(&ends) == 0)
+            let duplicate = try sysDuplicate(ends[0])
+            let writing = SharedDescriptor(owning: ends[1])
+            let source = RunLoopSource(descriptor: ends[0]) { Issue.record("performed") }
+            loop.add(source)
+            loop.add(idleSource())
+            sysClose(ends[0])
+            loop.remove(source)
+            _ = try sysWrite(writing.rawValue, [1])
+            #expect(loop.run(for: .milliseconds(20)) == .timedOut)
+            #expect(loop.kernelWaitCount < 10)
+            let other = RunLoopSource(descriptor: duplicate.raw) { loop.stop() }
+            loop.add(other)
+            #expect(loop.runGuarded() == .stopped)
+            other.invalidate()
+        }
+    }
+
+    @Test("a loop that sleeps without descriptors hears one that is added meanwhile")
+    func addedDuringSleep() async throws {
+        try await onLoop { loop in
+            let pipe = try TestPipe()
+            loop.add(idleSource())
+            try pipe.put()
+            let asleep = Gate("the sleep")
+            loop.add(RunLoopObserver(activities: .beforeWaiting) { _, _ in asleep.open() })
+            let adder = runOnThread {
+                asleep.wait()
+                loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) { loop.stop() })
+            }
+            #expect(loop.runGuarded() == .stopped)
+            try adder.join()
+        }
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+@Suite(.census) struct LoopThreadTests {
+    @Test("S1: a thread has one loop, the same each time, and another thread has another")
+    func identity() async throws {
+        let loops = Recorder<ThreadRunLoop>()
+        for _ in 0..<2 {
+            try await onLoop { loop in
+                #expect(loop == .current)
+                #expect(loop.isCurrent)
+                #expect(loop != .main)
+                #expect(!ThreadRunLoop.main.isCurrent)
+                #expect(!loop.hasEnded && !loop.isWaiting)
+                #expect(loop.currentMode == nil)
+                #expect(loop.allModes == [.default])
+                loops.append(loop)
+            }
+        }
+        #expect(loops.elements[0] != loops.elements[1])
+        #expect(loops.elements.map(\.hasEnded) == [true, true])
+        #expect(!loops.elements[0].isCurrent)
+    }
+
+    private final class Probe: Sendable {
+        let ended: Counter
+        init(_ ended: Counter) { self.ended = ended }
+        deinit { ended.increment() }
+    }
+
+    @Test("S1: at the end of its thread a loop cancels its sources, drops the rest, and releases everything")
+    func threadExit() async throws {
+        let trace = Recorder<String>()
+        let released = Counter("released objects")
+        let loop = try await onLoop { loop in
+            let probes = (0..<6).map { _ in Probe(released) }
+            for source in [
+                RunLoopSource(cancel: { ended, mode in
+                    trace.append("custom \(mode) \(ended.hasEnded) \(ended == .current)")
+                }) { _ = probes[0] },
+                RunLoopSource(readiness: { false }, cancel: { _, mode in trace.append("port \(mode)") }) {
+                    _ = probes[1]
+                },
+            ] {
+                loop.add(source)
+                loop.add(source, to: "other")
+            }
+            loop.add(RunLoopTimer(fireDate: .distantFuture) { _ in _ = probes[2] })
+            loop.add(RunLoopTimer(fireDate: .distantFuture) { _ in _ = probes[3] }, to: .common)
+            loop.add(RunLoopObserver(activities: .all) { _, _ in _ = probes[4] })
+            loop.perform {
+                _ = probes[5]
+                Issue.record("the block ran")
+            }
+            return loop
+        }
+        #expect(
+            trace.elements == ["custom default true true", "port default", "custom other true true", "port other"])
+        #expect(released.value == 6)
+        #expect(loop.hasEnded)
+    }
+
+    @Test("a loop whose thread is gone takes nothing in")
+    func afterTheEnd() async throws {
+        let released = Counter("released objects")
+        let loop = try await onLoop { $0 }
+        let mailbox = Mailbox { _ in }
+        loop.add(mailbox.source)
+        loop.add(idleSource(), to: .common)
+        loop.add(RunLoopTimer(fireDate: .now) { _ in })
+        loop.add(RunLoopObserver(activities: .all) { _, _ in }, to: "new")
+        do {
+            let probe = Probe(released)
+            loop.perform { _ = probe }
+        }
+        #expect(released.value == 1)
+        #expect(!loop.contains(mailbox.source))
+        #expect(loop.allModes == [.default])
+        loop.addCommonMode("other")
+        loop.stop()
+        loop.wakeUp()
+        mailbox.put(1)
+        mailbox.source.invalidate()
+    }
+
+    @Test("removal and invalidation let go of the source: no cycle keeps it alive")
+    func noCycle() async throws {
+        let released = Counter("released objects")
+        try await onLoop { loop in
+            for number in 0..<3 {
+                let probe = Probe(released)
+                let source = RunLoopSource(readiness: { false }) { _ = probe }
+                loop.add(source, to: .common)
+                loop.add(source, to: "other")
+                if number == 0 { source.invalidate() }
+                if number == 1 {
+                    loop.remove(source, from: .common)
+                    loop.remove(source, from: "other")
+                }
+            }
+            #expect(released.value == 2)
+        }
+        #expect(released.value == 3)
+    }
+
+    @Test("a loop that never slept holds no descriptor, one that slept holds a doorbell")
+    func descriptors() async throws {
+        try await onLoop { loop in
+            let before = try sysList("/proc/self/fd").count
+            loop.add(RunLoopSource(readiness: { true }) {})
+            loop.add(RunLoopTimer(fireDate: .distantPast) { _ in })
+            for _ in 0..<10 { loop.run(for: .zero) }
+            var now = try sysList("/proc/self/fd").count
+            #expect(now == before)
+            loop.run(mode: .default, for: .milliseconds(1))
+            loop.add(idleSource(), to: "other")
+            loop.run(mode: "other", for: .milliseconds(1))
+            now = try sysList("/proc/self/fd").count
+            #expect(now == before + 1)
+        }
+    }
+
+    @Test("isWaiting is true while the loop sleeps, and false in a handler")
+    func waiting() async throws {
+        try await onLoop { loop in
+            loop.add(idleSource())
+            let watcher = runOnThread {
+                while !loop.isWaiting { sched_yield() }
+                loop.perform {
+                    #expect(!loop.isWaiting)
+                    loop.stop()
+                }
+            }
+            #expect(loop.runGuarded() == .stopped)
+            try watcher.join()
+        }
+    }
+}

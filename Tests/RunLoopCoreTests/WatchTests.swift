@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+@Suite(.census) struct WatchTests {
+    @Test("a descriptor can be set, replaced and cleared while the source is in modes")
+    func replace() async throws {
+        let seen = Recorder<String>()
+        try await onLoop { loop in
+            let (one, two) = (try TestPipe(), try TestPipe())
+            let source = RunLoopSource(readiness: { false }) {
+                for (name, pipe) in [("one", one), ("two", two)] where (try? pipe.take()) ?? nil != nil {
+                    seen.append(name)
+                }
+            }
+            loop.add(source)
+            loop.add(source, to: "other")
+            try source.watch(one.reading.rawValue)
+            try source.watch(one.reading.rawValue)
+            try one.put()
+            #expect(loop.runGuarded(returnAfterSourceHandled: true) == .handledSource)
+            try source.watch(two.reading.rawValue)
+            try one.put()
+            #expect(loop.run(for: .zero, returnAfterSourceHandled: true) == .timedOut)
+            try two.put()
+            #expect(loop.runGuarded(mode: "other", returnAfterSourceHandled: true) == .handledSource)
+            try source.watch(nil)
+            try two.put()
+            #expect(loop.run(for: .zero, returnAfterSourceHandled: true) == .timedOut)
+            source.invalidate()
+            try source.watch(two.reading.rawValue)
+        }
+        #expect(seen.elements == ["one", "one", "two"])
+    }
+
+    @Test("what the kernel refuses is told, and everything stays as it was")
+    func errors() async throws {
+        try await onLoop { loop in
+            let pipe = try TestPipe()
+            let file = try sysOpen(#filePath, .reading)
+            let source = RunLoopSource(readiness: { false }) { loop.stop() }
+            #expect(throws: SystemError(EBADF)) { try source.watch(99_999) }
+            #expect(throws: SystemError(EPERM)) { try source.watch(file.raw) }
+            loop.add(source)
+            loop.add(source, to: "other")
+            try source.watch(pipe.reading.rawValue)
+            #expect(throws: SystemError(EBADF)) { try source.watch(99_999) }
+            #expect(throws: SystemError(EPERM)) { try source.watch(file.raw) }
+            try pipe.put()
+            #expect(loop.runGuarded() == .stopped)
+            #expect(loop.runGuarded(mode: "other") == .stopped)
+        }
+    }
+
+    #if DEBUG
+    @Test("no descriptor left for the mode's set is an error of watch, and changes nothing")
+    func exhausted() async throws {
+        try await onLoop { loop in
+            let pipe = try TestPipe()
+            let source = RunLoopSource(readiness: { false }) { loop.stop() }
+            loop.add(source)
+            for call in [SystemCall.eventfd, .epoll_create] {
+                _ = SystemCallFaults.with([.init(call, .fail(EMFILE))]) {
+                    #expect(throws: SystemError(EMFILE)) { try source.watch(pipe.reading.rawValue) }
+                }
+            }
+            try pipe.put()
+            #expect(loop.run(for: .zero) == .timedOut)
+            loop.add(source, to: "other")
+            try source.watch(pipe.reading.rawValue)
+            _ = SystemCallFaults.with([.init(.epoll_ctl, .fail(ENOSPC), skipping: 1)]) {
+                #expect(throws: SystemError(ENOSPC)) { try source.watch(pipe.writing.rawValue) }
+            }
+            #expect(loop.runGuarded() == .stopped)
+            #expect(loop.runGuarded(mode: "other") == .stopped)
+        }
+    }
+    #endif
+
+    @Test("a descriptor goes with the source into modes that are made common")
+    func common() async throws {
+        try await onLoop { loop in
+            let pipe = try TestPipe()
+            loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) { loop.stop() }, to: .common)
+            loop.addCommonMode("later")
+            try pipe.put()
+            #expect(loop.runGuarded(mode: "later") == .stopped)
+        }
+    }
+
+    @Test("S14: watch, add and remove from several threads while the loop runs")
+    func storm() async throws {
+        try await onLoop { loop in
+            let (one, two) = (try TestPipe(), try TestPipe())
+            let source = RunLoopSource(readiness: { false }) {
+                _ = try? one.take(100)
+                _ = try? two.take(100)
+            }
+            loop.add(idleSource())
+            let ended = Counter("threads")
+            let threads = (0..<4).map { number in
+                runOnThread {
+                    for round in 0..<300 {
+                        switch (number + round) % 4 {
+                        case 0: try source.watch(round % 8 == 0 ? one.reading.rawValue : two.reading.rawValue)
+                        case 1: loop.add(source, to: round % 3 == 0 ? .common : .default)
+                        case 2: loop.remove(source, from: round % 3 == 0 ? .common : .default)
+                        default: try (round % 2 == 0 ? one : two).put()
+                        }
+                    }
+                    if ended.increment() == 4 { loop.stop() }
+                }
+            }
+            #expect(loop.runGuarded() == .stopped)
+            for thread in threads { try thread.join() }
+            source.invalidate()
+        }
+    }
+}
