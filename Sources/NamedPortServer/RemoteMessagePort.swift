@@ -47,7 +47,7 @@ public final class RemoteMessagePort: Sendable {
     ///   - message: the request. It stays the caller's.
     ///   - sendLimit: how long to wait for room in the port's queue.
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
-    ///   - mode: the mode to run; in the private one nothing else runs.
+    ///   - mode: the mode to run; in the private one nothing else runs. ``RunLoopMode/common`` traps.
     /// - Returns: the reply; empty when the port's handler returned nothing.
     /// - Throws: ``PortError/Code/invalidPort`` after ``invalidate()``; otherwise as
     ///   ``SendRight/request(_:sendLimit:replyLimit:mode:)``.

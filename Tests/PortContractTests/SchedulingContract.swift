@@ -90,7 +90,7 @@ import Testing
             try bench.right(to: port).send(MachMessage(id: 1))
             #expect(ThreadRunLoop.current.run(for: .milliseconds(1)) == .timedOut)
             #expect(seen.count == 0)
-            ThreadRunLoop.current.run(mode: special, for: patience, returnAfterSourceHandled: true)
+            while seen.count == 0 { ThreadRunLoop.current.run(mode: special, for: patience, returnAfterSourceHandled: true) }
             #expect(seen.elements == [1])
             port.invalidate()
             idle.invalidate()

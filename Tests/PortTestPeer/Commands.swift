@@ -87,6 +87,7 @@ func checkIn(_ directory: String, _ name: String, by way: String) throws(PortErr
     say("checked in")
     runUntilInputEnds()
     port.invalidate()
+    server.end()
 }
 
 /// Connects to a socket and says what its listener sends: bytes in hexadecimal, or nothing before it hangs up.
@@ -101,7 +102,7 @@ func knock(_ path: String) {
             switch outcome {
             case .packet: return say("heard " + bytes.map { String($0, radix: 16) }.joined(separator: " "))
             case .peerClosed: return say("heard nothing")
-            case .wouldBlock, .reset, .truncated: continue
+            case .wouldBlock, .reset, .truncated, .descriptorsLost: continue
             }
         }
     } catch {

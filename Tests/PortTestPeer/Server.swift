@@ -55,6 +55,15 @@ final class Server: Sendable {
         }
     }
 
+    /// Ends the ports that it made.
+    func end() {
+        let ports = made.withLock { made in
+            defer { made = [] }
+            return made
+        }
+        for port in ports { port.invalidate() }
+    }
+
     private func leave(_ port: MachPort) -> [UInt8] {
         port.invalidate()
         ThreadRunLoop.current.stop()
@@ -146,4 +155,5 @@ func serve(_ directory: String, _ name: String, queueLimit: Int) throws(PortErro
     say("ready")
     runUntilInputEnds()
     port.invalidate()
+    server.end()
 }

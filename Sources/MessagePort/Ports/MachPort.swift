@@ -54,7 +54,12 @@ public final class MachPort: Sendable {
     ///
     /// - Parameter handler: the handler; nil drops messages.
     public func setHandler(_ handler: Handler?) {
-        state.withLock { $0.handler = handler }
+        // The old one leaves the lock with the result: what it holds may use the port while it goes.
+        _ = state.withLock { state in
+            let old = state.handler
+            state.handler = handler
+            return old
+        }
     }
 
     /// A right to send to this port; all of them are equal. `MACH_MSG_TYPE_MAKE_SEND`.
@@ -89,7 +94,11 @@ public final class MachPort: Sendable {
     ///
     /// - Parameter handler: called at once when the port is invalid already; nil for nothing.
     public func setInvalidationHandler(_ handler: (@Sendable () -> Void)?) {
-        state.withLock { $0.invalidationHandler = handler }
+        _ = state.withLock { state in
+            let old = state.invalidationHandler
+            state.invalidationHandler = handler
+            return old
+        }
         if !isValid { tellInvalidation() }
     }
 

@@ -73,6 +73,12 @@ extension PortCore {
             throw PortError(.invalidPort)
         }
         RightsTable.shared.publish(self, at: address)
+        if self.isDead { RightsTable.shared.forget(address) }
         return address
+    }
+
+    /// How many connections its sockets have now.
+    package var connectionCount: Int {
+        state.withLock { $0.sockets }?.state.withLock { $0.members.count } ?? 0
     }
 }

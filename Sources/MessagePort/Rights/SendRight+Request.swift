@@ -21,7 +21,7 @@ extension SendRight {
     ///   - message: the request. It stays the caller's. Its reply right is made by this call.
     ///   - sendLimit: how long to wait for room in the port's queue.
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
-    ///   - mode: the mode to run the current loop in.
+    ///   - mode: the mode to run the current loop in; ``RunLoopMode/common`` is no mode to run in and traps.
     /// - Returns: the reply.
     /// - Throws: what ``send(_:within:)`` throws, when nothing was sent; then ``PortError/Code/replyTimedOut`` when no reply
     ///   came in time, ``PortError/Code/replyDropped`` when the receiver let the reply right go unused,

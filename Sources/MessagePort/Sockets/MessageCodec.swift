@@ -100,7 +100,9 @@ extension EncodedMessage {
         var unclaimed = descriptors[...]
         var position = 0
         while position < payload.count {
-            guard let (kind, body) = record(at: &position) else { return nil }
+            guard let (kind, body) = record(at: &position),
+                kind == .replyPort || message.components.count < componentCount
+            else { return nil }
             switch kind {
             case .bytes: message.components.append(.bytes(Array(body)))
             case .right:

@@ -14,6 +14,9 @@ final class SendTurn: Sendable {
 
     private let state = Mutex(State())
 
+    /// How many senders wait for the turn.
+    var waitingCount: Int { state.withLock { $0.waiting.count } }
+
     /// Takes the turn.
     ///
     /// - Returns: false when it did not come before the deadline.

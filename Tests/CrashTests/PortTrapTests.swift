@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import MessagePort
+import RunLoopCore
+import TestSupport
+import Testing
+
+@Suite("Traps of MessagePort", .census) struct PortTrapTests {
+    @Test("a queue limit that is not possible traps, and says what is", arguments: [0, -1, 65_535, Int.max, Int.min])
+    func queueLimit(limit: Int) async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            [limit = limit as Int] in
+            _ = MachPort(queueLimit: limit)
+        }
+        expectSentence("A queue limit of \(limit) is not possible; choose 1 to 65534 messages.", in: result)
+    }
+
+    @Test("the smallest and the largest queue limit do not trap")
+    func possibleLimits() {
+        for limit in [1, MachPort.maximumQueueLimit] { #expect(MachPort(queueLimit: limit).queueLimit == limit) }
+    }
+
+    @Test("a request that waits in the common modes traps, and says why")
+    func requestInCommonModes() async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let port = MachPort()
+            _ = try port.makeSendRight().request(MachMessage(id: 1), mode: .common)
+            port.invalidate()
+        }
+        expectSentence("A request waits in one mode: the common modes stand for several.", in: result)
+    }
+
+    private func expectSentence(_ sentence: String, in result: ExitTest.Result) {
+        let text = String(decoding: result.standardErrorContent, as: UTF8.self)
+        #if DEBUG
+        #expect(text.contains(sentence))
+        #else
+        _ = text  // release builds trap without a sentence
+        #endif
+    }
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("MessageCodec", .census) struct MessageCodecTests {
+    /// A message with every kind of record; its rights lead nowhere.
+    private static func sample() throws -> MachMessage {
+        let right = SendRight(DeadDestination(PortAddress(path: "/tmp/somewhere/x")))
+        var ends: [CInt] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw SystemError(errno) }
+        let (reading, writing) = (SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))
+        return MachMessage(
+            id: 7,
+            components: [.bytes([1, 2, 3]), .right(right), .descriptor(reading), .bytes([]), .descriptor(writing)],
+            replyPort: SendRight(DeadDestination(PortAddress(path: "/r"))))
+    }
+
+    @Test("what is encoded is decoded again, part by part")
+    func roundTrip() throws {
+        let message = try Self.sample()
+        let encoded = try EncodedMessage(message)
+        #expect(encoded.id == 7)
+        #expect(encoded.componentCount == 5)
+        #expect(encoded.descriptors.map(\.rawValue) == message.descriptors.map(\.rawValue))
+        let decoded = try #require(encoded.decodedToNowhere())
+        #expect(decoded.parts == message.parts)
+        #expect(decoded.id == 7)
+        let empty = try #require(try EncodedMessage(MachMessage(id: -1)).decodedToNowhere())
+        #expect(empty.components.isEmpty)
+        #expect(empty.id == -1)
+    }
+
+    @Test("the records have the layout of the wire format")
+    func layout() throws {
+        let right = SendRight(DeadDestination(PortAddress(path: "/a")))
+        let message = MachMessage(components: [.bytes([9, 8]), .right(right)], replyPort: right)
+        let address = Array("/a".utf8)
+        let expected: [UInt8] =
+            [4, 0, 0, 0, 2, 0, 0, 0] + address + [1, 0, 0, 0, 2, 0, 0, 0, 9, 8] + [2, 0, 0, 0, 2, 0, 0, 0] + address
+        #expect(try EncodedMessage(message).payload == expected)
+    }
+
+    @Test("a payload that ends too early is refused, or is a message of its own")
+    func truncations() throws {
+        let encoded = try EncodedMessage(Self.sample())
+        for count in 0..<encoded.payload.count {
+            var short = encoded
+            short.payload = Array(encoded.payload.prefix(count))
+            #expect(short.decodedToNowhere()?.id == nil, "\(count) bytes")
+        }
+    }
+
+    @Test("no corrupted byte traps: the payload is refused, or is a valid message with as many components")
+    func corruptions() throws {
+        let encoded = try EncodedMessage(Self.sample())
+        var accepted = 0
+        for index in encoded.payload.indices {
+            for value in UInt8.min ... .max where value != encoded.payload[index] {
+                var corrupted = encoded
+                corrupted.payload[index] = value
+                guard let message = corrupted.decodedToNowhere() else { continue }
+                accepted += 1
+                #expect(message.components.count == encoded.componentCount)
+                #expect(message.descriptors.count == encoded.descriptors.count)
+            }
+        }
+        // Bytes of bytes and of addresses may change; heads may not.
+        #expect(accepted > 0)
+        #expect(accepted < encoded.payload.count * 255)
+    }
+
+    @Test("random payloads do not trap", .seeded)
+    func random() {
+        var generator = Seed.generator()
+        for _ in 0..<5000 {
+            let count = Int.random(in: 0..<64, using: &generator)
+            let payload = (0..<count).map { _ in UInt8.random(in: 0...4, using: &generator) }
+            let encoded = EncodedMessage(
+                id: 0, componentCount: Int.random(in: 0..<4, using: &generator), payload: payload, descriptors: [])
+            if let message = encoded.decodedToNowhere() { #expect(message.components.count == encoded.componentCount) }
+        }
+    }
+
+    @Test("a count of components or descriptors that is a lie is refused", arguments: [-1, 1, 1000])
+    func lies(difference: Int) throws {
+        let encoded = try EncodedMessage(Self.sample())
+        var lie = encoded
+        lie.componentCount += difference
+        #expect(lie.decodedToNowhere()?.id == nil)
+        lie = encoded
+        lie.descriptors = difference < 0 ? [lie.descriptors[0]] : lie.descriptors + [lie.descriptors[0]]
+        #expect(lie.decodedToNowhere()?.id == nil)
+    }
+
+    @Test(
+        "an address is absolute, has no NUL and is shorter than a path may be",
+        arguments: ["", "a", "/\0", "/a\0b", "/" + String(repeating: "x", count: 4095)])
+    func addresses(path: String) {
+        for kind in [UInt8(2), 4] {
+            var payload: [UInt8] = [kind, 0, 0, 0]
+            payload.append(littleEndian: UInt32(path.utf8.count))
+            payload += Array(path.utf8)
+            let encoded = EncodedMessage(id: 0, componentCount: kind == 2 ? 1 : 0, payload: payload, descriptors: [])
+            #expect(encoded.decodedToNowhere()?.id == nil)
+        }
+    }
+
+    @Test("two reply ports, and a reply port behind a component, are refused")
+    func replyPorts() {
+        let port: [UInt8] = [4, 0, 0, 0, 2, 0, 0, 0, 0x2F, 0x61]
+        let bytes: [UInt8] = [1, 0, 0, 0, 0, 0, 0, 0]
+        func decode(_ payload: [UInt8], _ count: Int) -> MachMessage? {
+            EncodedMessage(id: 0, componentCount: count, payload: payload, descriptors: []).decodedToNowhere()
+        }
+        #expect(decode(port, 0)?.replyPort != nil)
+        #expect(decode(port + bytes, 1)?.replyPort != nil)
+        #expect(decode(port + port, 0)?.id == nil)
+        #expect(decode(bytes + port, 1)?.id == nil)
+    }
+
+    @Test("the first record above the count ends the decoding")
+    func tooManyRecords() {
+        var resolved = 0
+        let right: [UInt8] = [2, 0, 0, 0, 2, 0, 0, 0, 0x2F, 0x61]
+        let payload = Array(repeatElement(right, count: 1000).joined())
+        let encoded = EncodedMessage(id: 0, componentCount: 3, payload: payload, descriptors: [])
+        let message = encoded.decoded { address in
+            resolved += 1
+            return SendRight(DeadDestination(address))
+        }
+        #expect(message?.id == nil)
+        #expect(resolved == 3)
+    }
+
+    @Test("limits are told with the size and the limit")
+    func limits() throws {
+        let large = MachMessage(bytes: [UInt8](repeating: 0, count: MessageLimits.payload - 7))
+        var error = portError { () throws(PortError) in _ = try EncodedMessage(large) }
+        #expect(error?.code == .messageTooLarge)
+        #expect(error?.subject == .size(MessageLimits.payload + 1, limit: MessageLimits.payload))
+        let many = MachMessage(components: Array(repeating: .bytes([]), count: MessageLimits.components + 1))
+        error = portError { () throws(PortError) in _ = try EncodedMessage(many) }
+        #expect(error?.code == .messageTooLarge)
+        #expect(error?.subject == .size(MessageLimits.components + 1, limit: MessageLimits.components))
+        let sample = try Self.sample()
+        let descriptors = MachMessage(components: Array(repeating: sample.components[2], count: MessageLimits.descriptors + 1))
+        error = portError { () throws(PortError) in _ = try EncodedMessage(descriptors) }
+        #expect(error?.code == .tooManyDescriptors)
+        #expect(error?.subject == .size(254, limit: 253))
+        // Small enough without its rights' addresses, too large with them.
+        let edge = MachMessage(
+            components: [.bytes([UInt8](repeating: 0, count: MessageLimits.payload - 16)), sample.components[1]])
+        error = portError { () throws(PortError) in _ = try EncodedMessage(edge) }
+        #expect(error?.code == .messageTooLarge)
+    }
+}
+
+extension EncodedMessage {
+    /// Decodes with rights that lead nowhere.
+    fileprivate func decodedToNowhere() -> MachMessage? {
+        decoded { SendRight(DeadDestination($0)) }
+    }
+}
+
+extension MachMessage {
+    /// What is in it, as text.
+    fileprivate var parts: [String] {
+        ([replyPort].compactMap { $0 }.map { "reply \($0.path)" })
+            + components.map { component in
+                switch component {
+                case .bytes(let bytes): "bytes \(bytes)"
+                case .right(let right): "right \(right.path)"
+                case .descriptor(let descriptor): "descriptor \(descriptor.rawValue)"
+                }
+            }
+    }
+}
+
+extension SendRight {
+    fileprivate var path: String {
+        (try? destination.address().path) ?? "none"
+    }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import TestSupport
+import Testing
+
+@Suite("MessageQueue") struct MessageQueueTests {
+    @Test("messages come out in the order in which they went in, across growth and wrap-around", .seeded)
+    func order() {
+        var queue = MessageQueue()
+        var model: [Int32] = []
+        var generator = Seed.generator()
+        var next: Int32 = 0
+        for _ in 0..<5000 {
+            if Int.random(in: 0..<100, using: &generator) < 55 {
+                queue.append(MachMessage(id: next))
+                model.append(next)
+                next += 1
+            } else {
+                let expected = model.isEmpty ? nil : model.removeFirst()
+                let taken = queue.popFirst()?.id
+                #expect(taken == expected)
+            }
+            #expect(queue.count == model.count)
+            #expect(queue.isEmpty == model.isEmpty)
+        }
+        let rest = queue.removeAll().map(\.id)
+        #expect(rest == model)
+        #expect(queue.isEmpty)
+        queue.append(MachMessage(id: -1))
+        let last = [queue.popFirst()?.id, queue.popFirst()?.id]
+        #expect(last == [-1, nil])
+    }
+
+    @Test("a message that was taken out is no longer held")
+    func released() {
+        var queue = MessageQueue()
+        let receiver = SilentReceiver()
+        queue.append(receiver.question())
+        queue.append(receiver.question())
+        _ = queue.popFirst()
+        #expect(receiver.failures == [.replyDropped])
+        _ = queue.removeAll()
+        #expect(receiver.failures == [.replyDropped, .replyDropped])
+    }
+}

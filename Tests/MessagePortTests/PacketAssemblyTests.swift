@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("PacketAssembly", .census) struct PacketAssemblyTests {
+    private static func message(_ total: UInt64, descriptors: UInt16 = 0) -> PacketHeader {
+        PacketHeader(
+            kind: .message, descriptorCount: descriptors, messageID: 5, componentCount: 1, asks: 11, answers: 22,
+            totalLength: total)
+    }
+
+    @Test("a message of one packet is whole at once")
+    func single() {
+        let assembly = Assembler()
+        #expect(assembly.take(Self.message(3), payload: [1, 2, 3], descriptors: []).text == "message 5 [1, 2, 3] asks 11 answers 22")
+        #expect(!assembly.isBegun)
+        #expect(assembly.take(Self.message(0), payload: [], descriptors: []).text == "message 5 [] asks 11 answers 22")
+    }
+
+    @Test("a message of several packets is whole with the last, with the tokens of the first")
+    func several() {
+        let assembly = Assembler()
+        #expect(assembly.take(Self.message(5), payload: [1, 2], descriptors: []).text == "incomplete")
+        #expect(assembly.isBegun)
+        #expect(assembly.take(PacketHeader(kind: .continuation), payload: [3, 4], descriptors: []).text == "incomplete")
+        #expect(
+            assembly.take(PacketHeader(kind: .continuation, messageID: 9, asks: 1), payload: [5], descriptors: []).text
+                == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
+        #expect(!assembly.isBegun)
+    }
+
+    @Test("an abort forgets what was begun, and its descriptors close")
+    func abort() throws {
+        let assembly = Assembler()
+        try expectNoNewDescriptors {
+            let descriptor = SharedDescriptor(try sysPacketSocket())
+            #expect(assembly.take(Self.message(5, descriptors: 1), payload: [1], descriptors: [descriptor]).text == "incomplete")
+            #expect(assembly.take(PacketHeader(kind: .abort), payload: [], descriptors: []).text == "incomplete")
+        }
+        #expect(!assembly.isBegun)
+        #expect(assembly.take(Self.message(1), payload: [7], descriptors: []).text == "message 5 [7] asks 11 answers 22")
+    }
+
+    @Test("each kind of packet in each state does what the table says", arguments: PacketKind.allCases, [false, true])
+    func table(kind: PacketKind, isBegun: Bool) {
+        let assembly = Assembler()
+        if isBegun { _ = assembly.take(Self.message(4), payload: [1, 2], descriptors: []) }
+        let header = PacketHeader(kind: kind, messageID: 17, componentCount: 1, answers: 6, totalLength: 2)
+        let event = assembly.take(header, payload: kind.hasPayload ? [3, 4] : [], descriptors: []).text
+        let expected =
+            switch (kind, isBegun) {
+            case (.message, false): "message 17 [3, 4] asks 0 answers 6"
+            case (.message, true): "violation"
+            case (.continuation, false): "violation"
+            case (.continuation, true): "message 5 [1, 2, 3, 4] asks 11 answers 22"
+            case (.abort, false): "violation"
+            case (.abort, true): "incomplete"
+            case (.replyDropped, false): "reply 6 dropped because 17"
+            case (.replyDropped, true): "violation"
+            case (.refused, _): "refused 17"
+            }
+        #expect(event == expected)
+    }
+
+    @Test("a payload or descriptors where none belong are a violation", arguments: PacketKind.allCases)
+    func unwanted(kind: PacketKind) throws {
+        let descriptor = SharedDescriptor(try sysPacketSocket())
+        for isBegun in [false, true] {
+            for (payload, descriptors) in [([1], []), ([], [descriptor])] as [([UInt8], [SharedDescriptor])] {
+                if kind == .message || kind == .continuation && descriptors.isEmpty { continue }
+                let assembly = Assembler()
+                if isBegun { _ = assembly.take(Self.message(4), payload: [1, 2], descriptors: []) }
+                let header = PacketHeader(kind: kind, descriptorCount: UInt16(descriptors.count))
+                #expect(assembly.take(header, payload: payload, descriptors: descriptors).text == "violation")
+            }
+        }
+    }
+
+    @Test("lies about lengths, counts and descriptors are violations")
+    func lies() throws {
+        let descriptor = SharedDescriptor(try sysPacketSocket())
+        func violates(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor] = []) -> Bool {
+            let assembly = Assembler()
+            return assembly.take(header, payload: payload, descriptors: descriptors).text == "violation"
+        }
+        #expect(violates(Self.message(2), [1, 2, 3]))
+        #expect(violates(Self.message(0), [1]))
+        #expect(violates(Self.message(1, descriptors: 1), [1]))
+        #expect(violates(Self.message(1), [1], [descriptor]))
+        #expect(violates(Self.message(1, descriptors: 2), [1], [descriptor]))
+        #expect(violates(Self.message(UInt64(MessageLimits.payload) + 1), [1]))
+        #expect(violates(Self.message(.max), [1]))
+        var many = Self.message(1)
+        many.componentCount = UInt32(MessageLimits.components) + 1
+        #expect(violates(many, [1]))
+        many.componentCount = .max
+        #expect(violates(many, [1]))
+        var assembly = Assembler()
+        _ = assembly.take(Self.message(3), payload: [1], descriptors: [])
+        #expect(assembly.take(PacketHeader(kind: .continuation), payload: [2, 3, 4], descriptors: []).text == "violation")
+        assembly = Assembler()
+        _ = assembly.take(Self.message(3), payload: [1], descriptors: [])
+        #expect(assembly.take(PacketHeader(kind: .continuation), payload: [], descriptors: []).text == "violation")
+    }
+
+    @Test("lost descriptors make a whole message without them, whose tokens are kept")
+    func lostDescriptors() {
+        let assembly = Assembler()
+        #expect(assembly.take(Self.message(2, descriptors: 3), payload: [1], descriptors: nil).text == "incomplete")
+        #expect(
+            assembly.take(PacketHeader(kind: .continuation), payload: [2], descriptors: []).text
+                == "without descriptors, asks 11 answers 22")
+        #expect(
+            assembly.take(Self.message(1, descriptors: 3), payload: [1], descriptors: nil).text
+                == "without descriptors, asks 11 answers 22")
+    }
+
+    @Test("an announced size costs no memory until the bytes arrive")
+    func announced() throws {
+        // 50 of the largest messages are begun; what was announced would not fit into any machine.
+        let assemblies = (0..<50).map { _ in
+            let assembly = Assembler()
+            #expect(assembly.take(Self.message(UInt64(MessageLimits.payload)), payload: [1], descriptors: []).text == "incomplete")
+            return assembly
+        }
+        #expect(assemblies.count == 50)
+        #expect(try residentBytes() < 1 << 30)
+    }
+
+    private func residentBytes() throws -> Int {
+        let file = try sysOpen("/proc/self/statm", .reading)
+        let text = String(decoding: try sysRead(file.raw, capacity: 200) ?? [], as: UTF8.self)
+        return try #require(Int(text.split(separator: " ")[1])) * 4096
+    }
+}
+
+/// An assembly in a place, so that expectations can change it.
+private final class Assembler {
+    private var assembly = PacketAssembly()
+
+    var isBegun: Bool { assembly.isBegun }
+
+    func take(_ header: PacketHeader, payload: [UInt8], descriptors: [SharedDescriptor]?) -> PacketAssembly.Event {
+        assembly.take(header, payload: payload, descriptors: descriptors)
+    }
+}
+
+extension PacketKind {
+    fileprivate var hasPayload: Bool { self == .message || self == .continuation }
+}
+
+extension PacketAssembly.Event {
+    fileprivate var text: String {
+        switch self {
+        case .incomplete: "incomplete"
+        case .message(let message, let asks, let answers): "message \(message.id) \(message.payload) asks \(asks) answers \(answers)"
+        case .withoutDescriptors(let asks, let answers): "without descriptors, asks \(asks) answers \(answers)"
+        case .replyDropped(let token, let reason): "reply \(token) dropped because \(reason)"
+        case .refused(let code): "refused \(code)"
+        case .violation: "violation"
+        }
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("SendTurn", .census) struct SendTurnTests {
+    @Test("a turn is one thread's, until it gives it back")
+    func exclusive() {
+        let turn = SendTurn()
+        #expect(turn.take(until: .distantPast))
+        #expect(!turn.take(until: .distantPast))
+        #expect(!turn.take(until: .after(.milliseconds(1))))
+        turn.give()
+        #expect(turn.take(until: .distantPast))
+        turn.give()
+    }
+
+    @Test("those who wait get the turn in the order in which they came")
+    func order() throws {
+        let turn = SendTurn()
+        let order = Recorder<Int>()
+        #expect(turn.take(until: .distantPast))
+        let threads = (0..<4).map { index in
+            defer { while turn.waitingCount < index + 1 { sched_yield() } }
+            return runOnThread {
+                guard turn.take(until: Watchdog.deadline) else { return }
+                order.append(index)
+                turn.give()
+            }
+        }
+        // Nobody slips in before those who wait.
+        turn.give()
+        for thread in threads { try thread.join() }
+        #expect(order.elements == [0, 1, 2, 3])
+        #expect(turn.take(until: .distantPast))
+    }
+
+    @Test("who gives up leaves the line")
+    func givesUp() throws {
+        let turn = SendTurn()
+        #expect(turn.take(until: .distantPast))
+        #expect(!turn.take(until: .after(.milliseconds(1))))
+        let thread = runOnThread { turn.take(until: Watchdog.deadline) }
+        while turn.waitingCount < 1 { sched_yield() }
+        turn.give()
+        #expect(try thread.join())
+        #expect(!turn.take(until: .distantPast))
+        turn.give()
+        #expect(turn.take(until: .distantPast))
+    }
+
+    @Test("under contention with deadlines no turn is lost or given twice")
+    func stress() throws {
+        let turn = SendTurn()
+        let inside = Inside()
+        try onThreads(4) { thread in
+            for round in 0..<500 {
+                guard turn.take(until: .after(.microseconds(round % 3 * 20))) else { continue }
+                #expect(inside.count.add(1, ordering: .sequentiallyConsistent).newValue == 1)
+                inside.count.subtract(1, ordering: .sequentiallyConsistent)
+                turn.give()
+            }
+        }
+        #expect(turn.take(until: .distantPast))
+    }
+
+    private final class Inside: Sendable {
+        let count = Atomic<Int>(0)
+    }
+}

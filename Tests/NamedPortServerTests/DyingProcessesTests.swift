@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import NamedPortServer
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+@Suite("Processes that die", .census(warmingUp: makeSpareDescriptor), .timeLimit(.minutes(2)))
+struct DyingProcessesTests {
+    @Test("a server killed in mid-request is a dead peer, and its name is free")
+    func serverDies() async throws {
+        try await withPlace(leaving: .anything) { place in
+            try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { server in
+                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+                #expect(failure { _ = try port.ask(Act.die) }?.code == .peerDied)
+                #expect(!port.isValid)
+                #expect(failure { try port.send(MachMessage(id: Act.note)) }?.code == .deadName)
+                #expect(failure { _ = try port.ask(Act.reverse) }?.code == .deadName)
+                // The kernel closes a dying process's descriptors one by one: the name's may be the last.
+                try server.waitForExit()
+                #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
+                let own = MachPort()
+                try place.names.register(own, name: "name")
+                #expect(try place.names.lookUp("name") != port.right)
+                own.invalidate()
+            }
+        }
+    }
+
+    @Test("a server killed before it read the request is a dead peer too")
+    func serverDiesUnread() async throws {
+        try await withPlace(leaving: .anything) { place in
+            try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { server in
+                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+                server.pause()
+                try port.send(MachMessage(id: Act.note), sendLimit: .zero)
+                let killer = runOnThread { server.kill() }
+                let error = failure { _ = try port.ask(Act.reverse) }
+                try killer.join()
+                // The kill may come before the request is sent.
+                #expect(error?.code == .peerDied || error?.code == .deadName)
+                #expect(failure { _ = try port.ask(Act.reverse) }?.code == .deadName)
+            }
+        }
+    }
+
+    @Test("a new server under an old name is another port, reached by looking the name up again")
+    func restart() async throws {
+        try await withPlace { place in
+            var ports: [RemoteMessagePort] = []
+            for _ in 0..<3 {
+                try withServer("name", at: place) { server in
+                    let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+                    #expect(try port.ask(Act.process) == "\(server.processID)")
+                    for old in ports { #expect(failure { _ = try old.ask(Act.process) }?.code == .deadName) }
+                    ports.append(port)
+                }
+            }
+            #expect(Set(ports).count == 3)
+        }
+    }
+
+    @Test("a server that leaves in its handler still replies, and exits cleanly")
+    func serverLeaves() async throws {
+        try await withPlace { place in
+            try withServer("name", at: place) { server in
+                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+                #expect(try port.ask(Act.leave) == "gone")
+                let result = try server.waitForExit()
+                #expect(result.end == .exited(0))
+                #expect(!port.isValid)
+            }
+        }
+    }
+
+    @Test("a client killed in mid-request costs the server nothing")
+    func clientDies() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let kept = Recorder<MachMessage>("the request")
+            let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in
+                if message.id == Act.reverse { return message.bytes.reversed() }
+                var copy = MachMessage(id: message.id)
+                if let right = message.takeReplyRight() { copy.setReplyRight(right) }
+                kept.append(copy)
+                return nil
+            }
+            try withLoopThread { loop in
+                try local.schedule(on: loop)
+                // The pools of the loop's thread and the listener are there after a first client.
+                try withPeer(["ask", place.directory, "name", "1", "ab"], at: place) { try $0.expect("reply ba") }
+                expectConnections(0, of: local.port)
+                try withPeer(["ask", place.directory, "name", "8", ""], at: place, endsAs: .signalled(SIGKILL)) {
+                    client in
+                    kept.waitUntilCount(1)
+                    try client.killAndReap()
+                }
+                let request = try #require(kept.takeAll().first)
+                #expect(failure { try request.reply(MachMessage(id: 1)) }?.code == .deadName)
+                expectConnections(0, of: local.port)
+                try withPeer(["ask", place.directory, "name", "1", "ab"], at: place) { try $0.expect("reply ba") }
+                local.invalidate()
+            }
+        }
+    }
+
+    /// Waits until the port has so many connections: their ends are noticed by the loop in its own time.
+    private func expectConnections(_ count: Int, of port: MachPort) {
+        let deadline = Watchdog.deadline
+        while port.core.connectionCount != count, .now < deadline { sched_yield() }
+        #expect(port.core.connectionCount == count)
+    }
+
+    @Test("clients killed at any moment leave a server that serves the next one")
+    func clientsDieAnywhere() async throws {
+        try await withPlace(leaving: .anything) { place in
+            try withServer("name", at: place) { server in
+                for _ in 0..<10 {
+                    let client = try ChildProcess(
+                        builtProduct("port-test-peer"), ["send", place.directory, "name", "1000000"])
+                    _ = try server.nextLine()
+                    try client.killAndReap()
+                }
+                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+                #expect(try port.ask(Act.reverse, "on") == "no")
+            }
+        }
+    }
+
+    @Test("an exit is told once, on the loop that was asked for", arguments: [false, true])
+    func invalidationHandler(kills: Bool) async throws {
+        try await withPlace(leaving: .anything) { place in
+            try withLoopThread { loop in
+                let told = Recorder<Bool>("the server's end")
+                let end = kills ? ProcessEnd.signalled(SIGKILL) : .exited(0)
+                let port = try withServer("name", at: place, endsAs: end) { server in
+                    let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+                    try port.setInvalidationHandler(on: loop, in: .default) { told.append(loop.isCurrent) }
+                    #expect(try port.ask(Act.reverse, "on") == "no")
+                    #expect(port.isValid)
+                    #expect(told.count == 0)
+                    if kills { server.kill() }
+                    return port
+                }
+                #expect(told.waitUntilCount(1) == [true])
+                #expect(!port.isValid)
+                port.invalidate()
+                // Whatever else the loop had to tell has been told when it comes to this block.
+                let done = Gate("the loop's next block")
+                loop.perform { done.open() }
+                done.wait()
+                #expect(told.count == 1)
+            }
+        }
+    }
+
+    @Test("a watcher of a remote port does not keep its loop from finishing")
+    func watcherLetsFinish() async throws {
+        try await withPlace { place in
+            try withServer("name", at: place) { _ in
+                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+                try port.setInvalidationHandler(on: .current, in: .default) {}
+                #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+                #expect(try port.ask(Act.reverse, "on") == "no")
+            }
+        }
+    }
+}

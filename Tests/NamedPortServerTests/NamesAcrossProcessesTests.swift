@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("Names between processes", .census(warmingUp: makeSpareDescriptor), .timeLimit(.minutes(2)))
+struct NamesAcrossProcessesTests {
+    @Test("a name that another process holds is taken, and its owner is told")
+    func taken() async throws {
+        try await withPlace { place in
+            try withServer("name", at: place) { server in
+                let error = failure { try place.names.register(MachPort(), name: "name") }
+                #expect(error?.code == .nameTaken)
+                #expect(error?.owner == server.processID)
+                let owners = try place.names.list().map { "\($0.name) \($0.owner)" }
+                #expect(owners == ["name \(server.processID)"])
+            }
+            let list = try place.names.list()
+            #expect(list == [])
+            #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
+        }
+    }
+
+    @Test("the list tells the names of all processes that live, and none of a killed one")
+    func list() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let own = MachPort()
+            try place.names.register(own, name: "own")
+            try withServer("killed", at: place, endsAs: .signalled(SIGKILL)) { killed in
+                try withServer("living", at: place) { living in
+                    let all = try place.names.list().map { "\($0.name) \($0.owner)" }
+                    #expect(
+                        all == ["killed \(killed.processID)", "living \(living.processID)", "own \(sysProcessID())"])
+                    try killed.killAndReap()
+                    let rest = try place.names.list().map(\.name)
+                    #expect(rest == ["living", "own"])
+                }
+            }
+            own.invalidate()
+        }
+    }
+
+    @Test("a killed owner's name is unknown and free at once, 20 times in a row")
+    func killedOwner() async throws {
+        try await withPlace(leaving: .anything) { place in
+            for round in 0..<20 {
+                try withPeer(["hold", place.directory], at: place, endsAs: .signalled(SIGKILL)) { holder in
+                    try holder.expect("ready")
+                    try holder.write("take name\n")
+                    try holder.expect("taken")
+                    let right = try place.names.lookUp("name")
+                    try holder.killAndReap()
+                    #expect(right.isDead, "round \(round)")
+                    #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown, "round \(round)")
+                    let port = MachPort()
+                    try place.names.register(port, name: "name")
+                    #expect(try place.names.lookUp("name") == port.makeSendRight())
+                    port.invalidate()
+                }
+            }
+        }
+    }
+
+    @Test("the next process that makes a port sweeps a killed one's sockets away")
+    func sweep() async throws {
+        try await withPlace { place in
+            try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { try $0.killAndReap() }
+            let left = try sysList(place.directory + "/sockets")
+            #expect(left.count == 2)  // the socket and its owner's lock file
+            try withServer("name", at: place) { _ in
+                let now = try sysList(place.directory + "/sockets")
+                #expect(now.count == 2)
+                #expect(Set(now).isDisjoint(with: left))
+            }
+        }
+    }
+
+    @Test("of eight processes that want a name at once, exactly one gets it")
+    func race() async throws {
+        try await withPlace { place in
+            try withHolders(8, at: place) { holders in
+                for round in 0..<6 {
+                    for holder in holders { try holder.write("take name\n") }
+                    let answers = try holders.map { try $0.nextLine() ?? "nothing" }
+                    let winner = try #require(answers.firstIndex(of: "taken"))
+                    // A loser may have looked before the winner had written who it is.
+                    let refusals = ["error nameTaken", "error nameTaken, owner \(holders[winner].processID)"]
+                    for (index, answer) in answers.enumerated() where index != winner {
+                        #expect(refusals.contains(answer), "round \(round)")
+                    }
+                    for holder in holders { try holder.write("find name\n") }
+                    for holder in holders { try holder.expect("found") }
+                    try holders[winner].write("free name\n")
+                    try holders[winner].expect("freed")
+                    #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
+                }
+            }
+        }
+    }
+
+    @Test("a name passes from process to process, and each holder's right is another")
+    func handover() async throws {
+        try await withPlace { place in
+            try withHolders(2, at: place) { holders in
+                var rights: [SendRight] = []
+                for round in 0..<6 {
+                    let holder = holders[round % 2]
+                    try holder.write("take name\n")
+                    try holder.expect("taken")
+                    rights.append(try place.names.lookUp("name"))
+                    try holder.write("free name\n")
+                    try holder.expect("freed")
+                }
+                #expect(Set(rights).count == 6)
+                #expect(rights.map(\.isDead) == Array(repeating: true, count: 6))
+            }
+        }
+    }
+
+    @Test("two directories may each have the name, in one process and between processes")
+    func separate() async throws {
+        try await withPlace { place in
+            let others = try PortNameServer(directory: place.scratch.path("others"))
+            let own = MachPort()
+            try others.register(own, name: "name")
+            try withServer("name", at: place) { server in
+                let right = try place.names.lookUp("name")
+                #expect(try right.request(MachMessage(id: Act.process)).text == "\(server.processID)")
+                #expect(try others.lookUp("name") == own.makeSendRight())
+            }
+            own.invalidate()
+        }
+    }
+
+    /// Runs `body` beside so many processes that take and free names.
+    private func withHolders(_ count: Int, at place: Place, _ body: ([ChildProcess]) throws -> Void) throws {
+        func start(_ holders: [ChildProcess]) throws {
+            if holders.count == count {
+                for holder in holders { try holder.expect("ready") }
+                return try body(holders)
+            }
+            try withPeer(["hold", place.directory], at: place) { holder in
+                try start(holders + [holder])
+            }
+        }
+        try start([])
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import NamedPortServer
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+@Suite("Rights and descriptors between processes", .census(warmingUp: makeSpareDescriptor), .timeLimit(.minutes(2)))
+struct RightsAcrossProcessesTests {
+    @Test("a worker checks in with a right to its own port, or with its port's name", arguments: ["right", "name"])
+    func checkIn(way: String) async throws {
+        try await withPlace { place in
+            let port = MachPort()
+            try place.names.register(port, name: "main")
+            try withPeer(["check-in", place.directory, "main", way], at: place) { worker in
+                let message = try #require(try port.receive(within: patience))
+                #expect(message.id == 100)
+                #expect(message.sender.processID == worker.processID)
+                let named = try place.names.lookUp("worker.\(worker.processID)")
+                if way == "right" {
+                    #expect(message.replyPort == named)
+                } else {
+                    #expect(message.replyPort == nil)
+                    #expect(message.text == "worker.\(worker.processID)")
+                }
+                #expect(
+                    try (message.replyPort ?? named).request(MachMessage(id: Act.process)).text == "\(worker.processID)"
+                )
+            }
+            port.invalidate()
+        }
+    }
+
+    @Test("a process passes a right to a third party's port on, and that is reached directly")
+    func thirdParty() async throws {
+        try await withPlace { place in
+            try withServer("b", at: place) { _ in
+                try withServer("c", at: place) { c in
+                    let (toB, toC) = (try place.names.lookUp("b"), try place.names.lookUp("c"))
+                    let request = MachMessage(id: Act.askOther, components: [.right(toC)])
+                    #expect(try toB.request(request).text == "\(c.processID)")
+                }
+            }
+        }
+    }
+
+    @Test("a right to this process's own port comes back as the port itself")
+    func ownRight() async throws {
+        try await withPlace { place in
+            try withServer(at: place) { _ in
+                let own = try LocalMessagePort(name: "own", nameServer: place.names) { _, message in
+                    Array("own \(message.id)".utf8)
+                }
+                try own.schedule()
+                let right = try place.names.lookUp("server")
+                let request = MachMessage(id: Act.askOther, components: [.right(own.port.makeSendRight())])
+                #expect(try right.request(request, mode: .default).text == "own \(Act.process)")
+                own.invalidate()
+            }
+        }
+    }
+
+    @Test("a port that has no name travels as a right, and lives until its process ends")
+    func unnamedPort() async throws {
+        // A process that ends leaves the lock file of the directory that it shares with all others; the next one sweeps it.
+        try await withPlace(leaving: .anything) { place in
+            let right = try withServer(at: place) { server in
+                let right = try place.names.lookUp("server")
+                let reply = try right.request(MachMessage(id: Act.make))
+                let made = try #require(reply.rights.first)
+                #expect(made != right)
+                #expect(try made.request(MachMessage(id: 1, text: "abc")).text == "cba")
+                #expect(try right.request(MachMessage(id: Act.make)).rights.first != made)
+                #expect(try place.names.list().map(\.name) == ["server"])
+                return made
+            }
+            #expect(right.isDead)
+            #expect(failure { try right.send(MachMessage(id: 1), within: .zero) }?.code == .deadName)
+        }
+    }
+
+    @Test("a right to a dead port arrives as a dead name")
+    func deadRight() async throws {
+        try await withPlace { place in
+            try withServer("b", at: place) { _ in
+                let toB = try place.names.lookUp("b")
+                let toC = try withServer("c", at: place) { _ in try place.names.lookUp("c") }
+                let request = MachMessage(id: Act.askOther, components: [.right(toC)])
+                #expect(try toB.request(request).text == "error deadName")
+            }
+        }
+    }
+
+    @Test("a request that is handed on to another process is answered by that one, once")
+    func handOn() async throws {
+        try await withPlace { place in
+            try withServer("b", at: place) { _ in
+                try withServer("c", at: place) { c in
+                    let (toB, toC) = (try place.names.lookUp("b"), try place.names.lookUp("c"))
+                    for _ in 0..<3 {
+                        let request = MachMessage(id: Act.handOn, components: [.right(toC)])
+                        #expect(try toB.request(request).text == "\(c.processID)")
+                    }
+                    #expect(try toB.request(MachMessage(id: Act.reverse, text: "on")).text == "no")
+                }
+            }
+        }
+    }
+
+    @Test("a request that was handed on to a process that dies is told")
+    func handedOnToTheDead() async throws {
+        try await withPlace(leaving: .anything) { place in
+            try withServer("b", at: place) { b in
+                try withServer("c", at: place, endsAs: .signalled(SIGKILL)) { c in
+                    let (toB, toC) = (try place.names.lookUp("b"), try place.names.lookUp("c"))
+                    try c.killAndReap()
+                    let error = failure {
+                        _ = try toB.request(
+                            MachMessage(id: Act.handOn, components: [.right(toC)]), replyLimit: patience)
+                    }
+                    #expect(error?.code == .replyDropped || error?.code == .peerDied)
+                    try b.expect("error deadName")
+                }
+            }
+        }
+    }
+
+    @Test("a descriptor that was passed works in the other process, and nothing of it stays behind")
+    func descriptor() async throws {
+        try await withPlace { place in
+            try withServer(at: place) { server in
+                let right = try place.names.lookUp("server")
+                _ = try right.request(MachMessage(id: Act.silence))
+                try expectNoNewDescriptors {
+                    var ends: [CInt] = [-1, -1]
+                    #expect(pipe(&ends) == 0)
+                    let (reading, writing) = (SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))
+                    _ = try right.request(MachMessage(id: Act.write, components: [.descriptor(writing)]))
+                    let text = try sysRead(reading.rawValue, capacity: 100).map { String(decoding: $0, as: UTF8.self) }
+                    #expect(text == "written by \(server.processID)")
+                }
+            }
+        }
+    }
+
+    @Test("253 descriptors go in one message, one more is refused before anything is sent")
+    func manyDescriptors() async throws {
+        try await withPlace { place in
+            try withServer(at: place) { server in
+                let right = try place.names.lookUp("server")
+                let null = SharedDescriptor(owning: open("/dev/null", O_WRONLY | O_CLOEXEC))
+                let parts = Array(repeating: MachMessage.Component.descriptor(null), count: MessageLimits.descriptors)
+                #expect(try right.request(MachMessage(id: Act.write, components: parts)).bytes == [])
+                let error = failure {
+                    _ = try right.request(MachMessage(id: Act.write, components: parts + [.descriptor(null)]))
+                }
+                #expect(error?.code == .tooManyDescriptors)
+                #expect(try right.request(MachMessage(id: Act.process)).text == "\(server.processID)")
+            }
+        }
+    }
+}

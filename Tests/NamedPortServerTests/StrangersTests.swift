@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import NamedPortServer
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+/// A user who is not this one: `nobody`.
+private let stranger = "65534"
+
+@Suite(
+    "Other users", .census(warmingUp: makeSpareDescriptor), .timeLimit(.minutes(2)),
+    .enabled(if: sysUserID() == 0, "only root can become another user"))
+struct StrangersTests {
+    @Test("another user cannot look a name up")
+    func lookUp() async throws {
+        try await withPlace { place in
+            chmod(place.scratch.path, 0o711)
+            try withServer("name", at: place) { _ in
+                for directory in [place.directory, place.directory + "/"] {
+                    try withPeer(["as", stranger, "ask", directory, "name", "1", "abc"], at: place) { peer in
+                        try peer.expect("error directoryUntrusted")
+                    }
+                    try withPeer(["as", stranger, "hold", directory], at: place) { peer in
+                        try peer.expect("error directoryUntrusted")
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("a directory that was opened to others is trusted by nobody from then on, its owner included")
+    func openedLater() async throws {
+        try await withPlace { place in
+            chmod(place.scratch.path, 0o711)
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            chmod(place.directory, 0o711)
+            #expect(failure { _ = try PortNameServer(directory: place.directory) }?.code == .directoryUntrusted)
+            try withPeer(["as", stranger, "ask", place.directory, "name", "1", "abc"], at: place) { peer in
+                try peer.expect("error directoryUntrusted")
+            }
+            chmod(place.directory, 0o700)
+            port.invalidate()
+        }
+    }
+
+    @Test("another user who gets at the socket is refused before anything it says is read")
+    func knock() async throws {
+        try await withPlace { place in
+            let seen = Counter()
+            let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in
+                seen.increment()
+                return message.bytes
+            }
+            let socket = try place.socket("name")
+            for path in [place.scratch.path, place.directory, place.directory + "/sockets"] { chmod(path, 0o711) }
+            chmod(socket, 0o777)
+            try withLoopThread { loop in
+                try local.schedule(on: loop)
+                try withPeer(["as", stranger, "knock", socket], at: place) { peer in
+                    try peer.expect("connected")
+                    let refusal = PacketHeader(kind: .refused, messageID: Int32(PortError.Code.peerRefused.rawValue))
+                    let hexadecimal = refusal.encoded.map { String($0, radix: 16) }.joined(separator: " ")
+                    try peer.expect("heard \(hexadecimal)")
+                }
+                #expect(seen.value == 0)
+                #expect(local.port.core.connectionCount == 0)
+                // And its own user is served as before.
+                try withPeer(["knock", socket], at: place) { peer in
+                    try peer.expect("connected")
+                    local.invalidate()
+                    try peer.expect("heard nothing")
+                }
+            }
+        }
+    }
+}
