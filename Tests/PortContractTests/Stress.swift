@@ -51,7 +51,8 @@ struct Stress: Sendable {
         var generator = Seed.generator(stream: round * 100 + UInt64(sender))
         var sent = 0
         for index in 0..<Self.messages {
-            let size = Int.random(in: 0..<5, using: &generator) == 0 ? 70_000 : Int.random(in: 0..<300, using: &generator)
+            let size =
+                Int.random(in: 0..<5, using: &generator) == 0 ? 70_000 : Int.random(in: 0..<300, using: &generator)
             let message = MachMessage(id: Int32(index), components: [.bytes([UInt8(sender)]), .bytes(pattern(size))])
             let error = portError { () throws(PortError) in try right.send(message) }
             if error == nil { sent += 1 }
