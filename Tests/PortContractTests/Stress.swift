@@ -31,9 +31,10 @@ struct Stress: Sendable {
         }
         let worker = Worker()
         try port.schedule(on: worker.loop)
-        let threads = try (0..<Self.senders).map { sender in
-            let right = try bench.right(to: port)
-            return runOnThread { try send(over: right, sender) }
+        // The port may end with the first message, and there are no new rights to a dead port.
+        let rights = try (0..<Self.senders).map { _ in try bench.right(to: port) }
+        let threads = rights.enumerated().map { sender, right in
+            runOnThread { try send(over: right, sender) }
         }
         let sent = try threads.map { try $0.join() }
         if lifetime == .max {
