@@ -24,16 +24,34 @@ public final class PortNameServer: Sendable {
 
     /// A name that this process holds. Its port keeps it, and frees it at its end.
     private final class Held: Sendable {
-        private let file: Mutex<LockedFile?>
+        private struct State: ~Copyable {
+            var file: LockedFile?
+            weak var port: PortCore?
+            /// What `PortCore.cancelEnding` needs.
+            var ending: Int?
+        }
 
-        init(_ file: consuming LockedFile) {
-            self.file = Mutex(consume file)
+        private let state: Mutex<State>
+
+        /// Has the name end with the port.
+        init(_ file: consuming LockedFile, for port: PortCore, whenFreed: @escaping @Sendable (Held) -> Void) {
+            state = Mutex(State(file: consume file))
+            let ending = port.whenDead { [self] in
+                remove()
+                whenFreed(self)
+            }
+            state.withLock { state in
+                state.port = port
+                state.ending = ending
+            }
         }
 
         /// Frees the name.
         func remove() {
-            let file = file.withLock { $0.take() }
+            let (port, ending) = state.withLock { ($0.port, $0.ending.take()) }
+            let file = state.withLock { $0.file.take() }
             if let file { file.remove() }
+            if let ending { port?.cancelEnding(ending) }
         }
     }
 
@@ -81,13 +99,12 @@ public final class PortNameServer: Sendable {
                 file.remove()
                 throw error
             }
-            let registration = Held(file)
+            let registration = Held(file, for: port.core) { [weak self] in self?.forget(portName, $0) }
             held.withLock { $0[portName] = registration }
-            port.core.whenDead { [weak self] in
-                registration.remove()
-                self?.forget(portName, registration)
+            guard port.isValid else {
+                forget(portName, registration)  // the port's end may have come before the entry
+                throw PortError(.invalidPort)
             }
-            guard port.isValid else { throw PortError(.invalidPort) }
         }
     }
 
@@ -107,8 +124,9 @@ public final class PortNameServer: Sendable {
     ///
     /// - Parameter name: the name.
     /// - Returns: a right to a port of this process, reached in memory, or of another.
-    /// - Throws: ``PortError/Code/nameUnknown`` when no live port has the name now; ``PortError/Code/nameEmpty``,
-    ///   ``PortError/Code/nameTooLong``, ``PortError/Code/nameHasNUL``; ``PortError/Code/peerRefused``;
+    /// - Throws: ``PortError/Code/nameUnknown`` when no live port has the name now; ``PortError/Code/sendTimedOut`` when too
+    ///   many clients wait to be accepted by it; ``PortError/Code/nameEmpty``, ``PortError/Code/nameTooLong``,
+    ///   ``PortError/Code/nameHasNUL``; ``PortError/Code/peerRefused``;
     ///   ``PortError/Code/directoryUntrusted``, ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``.
     public func lookUp(_ name: String) throws(PortError) -> SendRight {
         let portName = try PortName(name)

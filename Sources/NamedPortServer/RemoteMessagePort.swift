@@ -74,10 +74,12 @@ public final class RemoteMessagePort: Sendable {
     public func setInvalidationHandler(
         on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) throws(PortError) {
-        let isInvalid = state.withLock { state in
+        let (isInvalid, old) = state.withLock { state in
+            let old = state.invalidationHandler
             state.invalidationHandler = handler
-            return state.isInvalid
+            return (state.isInvalid, old)
         }
+        withExtendedLifetime(old) {}  // what a user's handler holds is released without the lock
         if isInvalid { return invalidate() }
         try right.notifyWhenDead(on: loop, in: mode) { [weak self] in self?.invalidate() }
     }

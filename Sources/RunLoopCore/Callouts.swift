@@ -32,17 +32,17 @@ extension ThreadRunLoop {
     // swift-format-ignore: AlwaysUseLowerCamelCase
     @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(_ source: RunLoopSource) {
-        source.performRoutine()
+        _ = source.performRoutine()
         countCallout()
     }
 
     // swift-format-ignore: AlwaysUseLowerCamelCase
-    // Returns whether the source may be asked for more. (It must differ from the one above, or the optimizer makes one
-    // function of the two.)
+    // Returns whether the source handled anything. (It must differ from the one above, or the optimizer makes one function
+    // of the two.)
     @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(_ source: RunLoopSource) -> Bool {
-        source.performRoutine()
+        let hasHandled = source.performRoutine()
         countCallout()
-        return source.isValid
+        return hasHandled
     }
 }

@@ -23,6 +23,9 @@ public final class RunLoopSource: Sendable {
     /// Handles what the source has.
     public typealias Perform = @Sendable () -> Void
 
+    /// Handles what the source has, and says whether there was anything.
+    package typealias PerformIfAny = @Sendable () -> Bool
+
     struct State: Sendable {
         var homes = ItemHomes()
         /// A custom source: when it was signalled first since it was performed last.
@@ -35,7 +38,7 @@ public final class RunLoopSource: Sendable {
     let readiness: Readiness?
     let scheduleRoutine: ModeRoutine?
     let cancelRoutine: ModeRoutine?
-    let performRoutine: Perform
+    let performRoutine: PerformIfAny
     let state: Mutex<State>  // comes before the loop's lock
     /// A port-based source that rang: it is on the ready lists of all its modes, or about to be put there.
     let isRung = Atomic<Bool>(false)
@@ -60,7 +63,10 @@ public final class RunLoopSource: Sendable {
         readiness = nil
         scheduleRoutine = schedule
         cancelRoutine = cancel
-        performRoutine = perform
+        performRoutine = {
+            perform()
+            return true
+        }
         keepsModeAlive = true
         state = Mutex(State())
     }
@@ -82,20 +88,24 @@ public final class RunLoopSource: Sendable {
     ) {
         self.init(
             order: order, keepsModeAlive: true, readiness: readiness, schedule: schedule, cancel: cancel,
-            perform: perform)
+            performIfAny: {
+                perform()
+                return true
+            })
     }
 
-    /// As above, for a source that may leave a run to finish although it is there.
+    /// As above, for a source that may leave a run to finish although it is there, and that may find nothing worth a
+    /// return from a run: its routine says whether it handled something.
     package init(
-        order: Int = 0, keepsModeAlive: Bool, readiness: @escaping Readiness, schedule: ModeRoutine? = nil,
-        cancel: ModeRoutine? = nil, perform: @escaping Perform
+        order: Int = 0, keepsModeAlive: Bool = true, readiness: @escaping Readiness, schedule: ModeRoutine? = nil,
+        cancel: ModeRoutine? = nil, performIfAny: @escaping PerformIfAny
     ) {
         self.order = order
         self.keepsModeAlive = keepsModeAlive
         self.readiness = readiness
         scheduleRoutine = schedule
         cancelRoutine = cancel
-        performRoutine = perform
+        performRoutine = performIfAny
         state = Mutex(State())
     }
 

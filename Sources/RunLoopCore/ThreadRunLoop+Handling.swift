@@ -38,14 +38,14 @@ extension ThreadRunLoop {
 
     /// Performs a port-based source that was found ready, and asks it again after that.
     ///
-    /// - Returns: false when something else has handled it or taken it out meanwhile.
+    /// - Returns: whether it handled anything: not when something else has handled it or taken it out meanwhile.
     func performReadySource(_ source: RunLoopSource, in mode: Int) -> Bool {
         guard state.withLock({ $0.beginPerform(source.id, in: mode) }) else { return false }
         source.isRung.store(false, ordering: .sequentiallyConsistent)
-        let isValid = RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(source)
+        let hasHandled = RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(source)
         state.withLock { _ = $0.performing.popLast() }
-        if isValid, source.readiness?() == true { source.ring() }
-        return true
+        if source.isValid, source.readiness?() == true { source.ring() }
+        return hasHandled
     }
 }
 

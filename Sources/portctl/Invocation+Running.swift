@@ -48,9 +48,7 @@ extension Invocation {
 
     /// Answers until a message with the id 0 comes. The name is free again when this process ends, in whatever way.
     private func serve(_ name: String) throws {
-        let nameServer = try nameServer()
-        defer { withExtendedLifetime(nameServer) {} }  // it holds the name
-        let port = try LocalMessagePort(name: name, nameServer: nameServer) { port, message in
+        let port = try LocalMessagePort(name: name, nameServer: try nameServer()) { port, message in
             let kind = message.expectsReply ? "request" : "message"
             say("\(kind) \(message.id) from process \(message.sender.processID): \(message.bytes.count) bytes")
             if message.id == 0 { port.invalidate() }  // nothing is left in the run loop, so it returns

@@ -151,7 +151,8 @@ import Testing
         #expect(error?.code == .messageTooLarge)
         #expect(error?.subject == .size(MessageLimits.components + 1, limit: MessageLimits.components))
         let sample = try Self.sample()
-        let descriptors = MachMessage(components: Array(repeating: sample.components[2], count: MessageLimits.descriptors + 1))
+        let descriptors = MachMessage(
+            components: Array(repeating: sample.components[2], count: MessageLimits.descriptors + 1))
         error = portError { () throws(PortError) in _ = try EncodedMessage(descriptors) }
         #expect(error?.code == .tooManyDescriptors)
         #expect(error?.subject == .size(254, limit: 253))

@@ -17,7 +17,9 @@ import Testing
     @Test("a message of one packet is whole at once")
     func single() {
         let assembly = Assembler()
-        #expect(assembly.take(Self.message(3), payload: [1, 2, 3], descriptors: []).text == "message 5 [1, 2, 3] asks 11 answers 22")
+        #expect(
+            assembly.take(Self.message(3), payload: [1, 2, 3], descriptors: []).text
+                == "message 5 [1, 2, 3] asks 11 answers 22")
         #expect(!assembly.isBegun)
         #expect(assembly.take(Self.message(0), payload: [], descriptors: []).text == "message 5 [] asks 11 answers 22")
     }
@@ -27,7 +29,8 @@ import Testing
         let assembly = Assembler()
         #expect(assembly.take(Self.message(5), payload: [1, 2], descriptors: []).text == "incomplete")
         #expect(assembly.isBegun)
-        #expect(assembly.take(PacketHeader(kind: .continuation), payload: [3, 4], descriptors: []).text == "incomplete")
+        #expect(
+            assembly.take(PacketHeader(kind: .continuation), payload: [3, 4], descriptors: []).text == "incomplete")
         #expect(
             assembly.take(PacketHeader(kind: .continuation, messageID: 9, asks: 1), payload: [5], descriptors: []).text
                 == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
@@ -39,11 +42,14 @@ import Testing
         let assembly = Assembler()
         try expectNoNewDescriptors {
             let descriptor = SharedDescriptor(try sysPacketSocket())
-            #expect(assembly.take(Self.message(5, descriptors: 1), payload: [1], descriptors: [descriptor]).text == "incomplete")
+            #expect(
+                assembly.take(Self.message(5, descriptors: 1), payload: [1], descriptors: [descriptor]).text
+                    == "incomplete")
             #expect(assembly.take(PacketHeader(kind: .abort), payload: [], descriptors: []).text == "incomplete")
         }
         #expect(!assembly.isBegun)
-        #expect(assembly.take(Self.message(1), payload: [7], descriptors: []).text == "message 5 [7] asks 11 answers 22")
+        #expect(
+            assembly.take(Self.message(1), payload: [7], descriptors: []).text == "message 5 [7] asks 11 answers 22")
     }
 
     @Test("each kind of packet in each state does what the table says", arguments: PacketKind.allCases, [false, true])
@@ -102,7 +108,8 @@ import Testing
         #expect(violates(many, [1]))
         var assembly = Assembler()
         _ = assembly.take(Self.message(3), payload: [1], descriptors: [])
-        #expect(assembly.take(PacketHeader(kind: .continuation), payload: [2, 3, 4], descriptors: []).text == "violation")
+        #expect(
+            assembly.take(PacketHeader(kind: .continuation), payload: [2, 3, 4], descriptors: []).text == "violation")
         assembly = Assembler()
         _ = assembly.take(Self.message(3), payload: [1], descriptors: [])
         #expect(assembly.take(PacketHeader(kind: .continuation), payload: [], descriptors: []).text == "violation")
@@ -125,7 +132,9 @@ import Testing
         // 50 of the largest messages are begun; what was announced would not fit into any machine.
         let assemblies = (0..<50).map { _ in
             let assembly = Assembler()
-            #expect(assembly.take(Self.message(UInt64(MessageLimits.payload)), payload: [1], descriptors: []).text == "incomplete")
+            #expect(
+                assembly.take(Self.message(UInt64(MessageLimits.payload)), payload: [1], descriptors: []).text
+                    == "incomplete")
             return assembly
         }
         #expect(assemblies.count == 50)
@@ -158,7 +167,8 @@ extension PacketAssembly.Event {
     fileprivate var text: String {
         switch self {
         case .incomplete: "incomplete"
-        case .message(let message, let asks, let answers): "message \(message.id) \(message.payload) asks \(asks) answers \(answers)"
+        case .message(let message, let asks, let answers):
+            "message \(message.id) \(message.payload) asks \(asks) answers \(answers)"
         case .withoutDescriptors(let asks, let answers): "without descriptors, asks \(asks) answers \(answers)"
         case .replyDropped(let token, let reason): "reply \(token) dropped because \(reason)"
         case .refused(let code): "refused \(code)"

@@ -33,8 +33,12 @@ import Testing
     @Test("the sentence tells the particulars")
     func particulars() {
         #expect("\(PortError(.messageTooLarge, subject: .size(7, limit: 5)))".contains("It has 7; the limit is 5."))
-        #expect("\(PortError(.nameTaken, subject: .name("a\"b"), owner: 42))".contains("Name: \"a\\\"b\". Owner: process 42."))
-        #expect("\(PortError(.directoryUntrusted, subject: .path("/x", .symbolicLink)))".contains("symbolic link. Path: /x."))
+        #expect(
+            "\(PortError(.nameTaken, subject: .name("a\"b"), owner: 42))".contains(
+                "Name: \"a\\\"b\". Owner: process 42."))
+        #expect(
+            "\(PortError(.directoryUntrusted, subject: .path("/x", .symbolicLink)))".contains(
+                "symbolic link. Path: /x."))
         #expect("\(PortError(SystemError(ENOSPC)))".contains("(errno \(ENOSPC))"))
     }
 

@@ -8,7 +8,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("Processes that die", .census(warmingUp: makeSpareDescriptor), .timeLimit(.minutes(2)))
+@Suite("Processes that die", .census(warmingUp: makeSpareDescriptor))
 struct DyingProcessesTests {
     @Test("a server killed in mid-request is a dead peer, and its name is free")
     func serverDies() async throws {

@@ -66,23 +66,21 @@ import Testing
     @Test(
         "an answer of another format is an error",
         arguments: [
-            Array("220 mail.example.com ready\r\n".utf8), [0], [UInt8](repeating: 0, count: 40),
-            [UInt8](repeating: 0xFF, count: 60_000),
-            // A head that is right, of a version that is not.
-            Array("MPRT".utf8) + [99, 1] + [UInt8](repeating: 0, count: 34),
-            // A message for the port, which comes from the wrong end.
-            Array("MPRT".utf8) + [1, 1] + [UInt8](repeating: 0, count: 34),
-            // A continuation of nothing.
-            Array("MPRT".utf8) + [1, 3] + [UInt8](repeating: 7, count: 34),
+            Answer("another protocol's", Array("220 mail.example.com ready\r\n".utf8)), Answer("one byte", [0]),
+            Answer("zeros", [UInt8](repeating: 0, count: 40)),
+            Answer("much of nothing", [UInt8](repeating: 0xFF, count: 60_000)),
+            Answer("another version", Array("MPRT".utf8) + [99, 1] + [UInt8](repeating: 0, count: 34)),
+            Answer("a message for the port", Array("MPRT".utf8) + [1, 1] + [UInt8](repeating: 0, count: 34)),
+            Answer("a continuation of nothing", Array("MPRT".utf8) + [1, 2] + [UInt8](repeating: 0, count: 35)),
         ])
-    func garbage(answer: [UInt8]) async throws {
+    func garbage(answer: Answer) async throws {
         try await withPlace(leaving: .anything) { place in
             let listener = try listen(at: place)
             let port = try RemoteMessagePort(name: "name", nameServer: place.names)
             let foreigner = runOnThread {
                 let connection = try accept(listener)
                 _ = try sysPoll(connection.rawValue, .readable, until: Watchdog.deadline)
-                _ = try sysSendPacket(connection.rawValue, head: answer, body: [], descriptors: [])
+                _ = try sysSendPacket(connection.rawValue, head: answer.bytes, body: [], descriptors: [])
                 // Hangs up only when the other side did.
                 _ = try sysPoll(connection.rawValue, .peerClosed, until: Watchdog.deadline)
             }
@@ -131,5 +129,16 @@ import Testing
     private func accept(_ listener: SharedDescriptor) throws -> SharedDescriptor {
         guard let accepted = try sysAccept(listener.rawValue) else { throw SystemError(EAGAIN) }
         return SharedDescriptor(accepted)
+    }
+}
+
+/// What a foreign listener says, with a short name for the test's report.
+struct Answer: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let bytes: [UInt8]
+
+    init(_ testDescription: String, _ bytes: [UInt8]) {
+        self.testDescription = testDescription
+        self.bytes = bytes
     }
 }

@@ -7,7 +7,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("Names between processes", .census(warmingUp: makeSpareDescriptor), .timeLimit(.minutes(2)))
+@Suite("Names between processes", .census(warmingUp: makeSpareDescriptor))
 struct NamesAcrossProcessesTests {
     @Test("a name that another process holds is taken, and its owner is told")
     func taken() async throws {

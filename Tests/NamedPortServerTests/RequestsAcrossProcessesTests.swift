@@ -8,7 +8,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("Requests between processes", .census(warmingUp: makeSpareDescriptor), .timeLimit(.minutes(2)))
+@Suite("Requests between processes", .census(warmingUp: makeSpareDescriptor))
 struct RequestsAcrossProcessesTests {
     @Test("a request gets its reply, and each side knows who the other is")
     func requestAndReply() async throws {

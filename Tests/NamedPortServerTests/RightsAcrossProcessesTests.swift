@@ -8,7 +8,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("Rights and descriptors between processes", .census(warmingUp: makeSpareDescriptor), .timeLimit(.minutes(2)))
+@Suite("Rights and descriptors between processes", .census(warmingUp: makeSpareDescriptor))
 struct RightsAcrossProcessesTests {
     @Test("a worker checks in with a right to its own port, or with its port's name", arguments: ["right", "name"])
     func checkIn(way: String) async throws {

@@ -6,7 +6,9 @@ import TestSupport
 import Testing
 
 @Suite("the two-way check-in (S17, listings 3-12 to 3-15)", .contract) struct CheckInContract {
-    @Test("a worker checks in with message 100 and its own port, then both send to each other", arguments: TestTransport.allCases)
+    @Test(
+        "a worker checks in with message 100 and its own port, then both send to each other",
+        arguments: TestTransport.allCases)
     func checkIn(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let transcript = Recorder<String>()
@@ -46,8 +48,14 @@ import Testing
             #expect(main.run(for: patience) == .finished)
             #expect(try worker.join() == .finished)
             let lines = transcript.elements
-            #expect(lines.filter { $0.hasPrefix("main") } == ["main 100 hello", "main 101 done", "main 102 done", "main 103 done", "main 104 bye"])
-            #expect(lines.filter { $0.hasPrefix("worker") } == ["worker 1 work", "worker 2 work", "worker 3 work", "worker 99 "])
+            #expect(
+                lines.filter { $0.hasPrefix("main") } == [
+                    "main 100 hello", "main 101 done", "main 102 done", "main 103 done", "main 104 bye",
+                ])
+            #expect(
+                lines.filter { $0.hasPrefix("worker") } == [
+                    "worker 1 work", "worker 2 work", "worker 3 work", "worker 99 ",
+                ])
         }
     }
 }

@@ -8,7 +8,8 @@ import TestSupport
 import Testing
 
 @Suite("descriptors in messages", .contract) struct DescriptorContract {
-    @Test("each descriptor arrives open on the same file, in order", arguments: TestTransport.allCases, [0, 1, 64, 253])
+    @Test(
+        "each descriptor arrives open on the same file, in order", arguments: TestTransport.allCases, [0, 1, 64, 253])
     func usable(over transport: TestTransport, count: Int) async throws {
         try await onBench(over: transport) { bench in
             try raisingDescriptorLimit {
@@ -78,7 +79,9 @@ import Testing
         }
     }
 
-    @Test("a delivered descriptor is closed once, when the last copy of its message goes", arguments: TestTransport.allCases)
+    @Test(
+        "a delivered descriptor is closed once, when the last copy of its message goes",
+        arguments: TestTransport.allCases)
     func delivered(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
@@ -96,7 +99,9 @@ import Testing
         }
     }
 
-    @Test("the end of a message that nobody receives closes its descriptors", arguments: TestTransport.allCases, Loss.allCases)
+    @Test(
+        "the end of a message that nobody receives closes its descriptors", arguments: TestTransport.allCases,
+        Loss.allCases)
     func lost(over transport: TestTransport, loss: Loss) async throws {
         try await onBench(over: transport) { bench in
             let reading = try {
@@ -111,7 +116,8 @@ import Testing
     }
 
     @Test(
-        "sending and losing messages leaves exactly the descriptors that were there before", arguments: TestTransport.allCases)
+        "sending and losing messages leaves exactly the descriptors that were there before",
+        arguments: TestTransport.allCases)
     func exactCounts(over transport: TestTransport) async throws {
         let socket = transport == .socket
         await #expect(processExitsWith: .success) { [socket = socket as Bool] in

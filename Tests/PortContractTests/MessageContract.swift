@@ -61,7 +61,9 @@ import Testing
         }
     }
 
-    @Test("a message without components, one with empty bytes, and one with many parts differ", arguments: TestTransport.allCases)
+    @Test(
+        "a message without components, one with empty bytes, and one with many parts differ",
+        arguments: TestTransport.allCases)
     func components(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
@@ -74,7 +76,8 @@ import Testing
         }
     }
 
-    @Test("a text arrives as it was, and bytes that are no text read as replacements", arguments: TestTransport.allCases)
+    @Test(
+        "a text arrives as it was, and bytes that are no text read as replacements", arguments: TestTransport.allCases)
     func text(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
@@ -88,7 +91,9 @@ import Testing
         }
     }
 
-    @Test("a sent message stays the sender's, and changing it changes nothing that was sent", arguments: TestTransport.allCases)
+    @Test(
+        "a sent message stays the sender's, and changing it changes nothing that was sent",
+        arguments: TestTransport.allCases)
     func value(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()

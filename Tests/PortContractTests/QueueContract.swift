@@ -17,9 +17,15 @@ import Testing
             let count = try right.fill(bytes: 3000)
             if transport == .memory { #expect(count == limit) }
             #expect(try !right.trySend(MachMessage(id: -1)))
-            #expect(portError { () throws(PortError) in try right.send(MachMessage(id: -1), within: .zero) }?.code == .sendTimedOut)
-            #expect(portError { () throws(PortError) in try right.send(MachMessage(id: -1), within: .seconds(-1)) }?.code == .sendTimedOut)
-            #expect(portError { () throws(PortError) in try right.send(MachMessage(id: -1), within: .milliseconds(1)) }?.code == .sendTimedOut)
+            #expect(
+                portError { () throws(PortError) in try right.send(MachMessage(id: -1), within: .zero) }?.code
+                    == .sendTimedOut)
+            #expect(
+                portError { () throws(PortError) in try right.send(MachMessage(id: -1), within: .seconds(-1)) }?.code
+                    == .sendTimedOut)
+            #expect(
+                portError { () throws(PortError) in try right.send(MachMessage(id: -1), within: .milliseconds(1)) }?
+                    .code == .sendTimedOut)
             for id in 0..<count { #expect(try port.next().id == id) }
             #expect(try port.tryReceive()?.id == nil)
             #expect(try right.trySend(MachMessage(id: 1)))
@@ -106,7 +112,8 @@ import Testing
             let right = try bench.right(to: port)
             let count = try right.fill()
             let impatient = runOnThread {
-                portError { () throws(PortError) in try right.send(MachMessage(id: 50), within: .milliseconds(1)) }?.code
+                portError { () throws(PortError) in try right.send(MachMessage(id: 50), within: .milliseconds(1)) }?
+                    .code
             }
             #expect(try impatient.join() == .sendTimedOut)
             let patient = runOnThread { try right.send(MachMessage(id: 51)) }
@@ -124,7 +131,8 @@ import Testing
             let right = try bench.right(to: port)
             for id in Int32(0)..<3 {
                 let large = MachMessage(id: -1, bytes: pattern(4 << 20))
-                #expect(portError { () throws(PortError) in try right.send(large, within: .zero) }?.code == .sendTimedOut)
+                #expect(
+                    portError { () throws(PortError) in try right.send(large, within: .zero) }?.code == .sendTimedOut)
                 let sender = runOnThread { try right.send(MachMessage(id: id, bytes: pattern(100_000))) }
                 let message = try port.next()
                 #expect(message.id == id)

@@ -107,7 +107,9 @@ import Testing
         }
     }
 
-    @Test("rights and receivers on many threads: nothing is lost, sent = received + refused", .seeded, arguments: TestTransport.allCases)
+    @Test(
+        "rights and receivers on many threads: nothing is lost, sent = received + refused", .seeded,
+        arguments: TestTransport.allCases)
     func stress(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             for round in UInt64(0)..<8 { try Stress(bench, round).run() }

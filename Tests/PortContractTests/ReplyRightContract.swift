@@ -107,7 +107,8 @@ import Testing
                     onward.setReplyRight(right)
                     try? behind.send(onward)
                 }) { front, _, _ in
-                    #expect(portError { () throws(PortError) in _ = try front.ask(MachMessage()) }?.code == .replyDropped)
+                    #expect(
+                        portError { () throws(PortError) in _ = try front.ask(MachMessage()) }?.code == .replyDropped)
                 }
             }
         }
@@ -134,7 +135,9 @@ import Testing
         }
     }
 
-    @Test("a right put into a message in place of another tells the maker of the other", arguments: TestTransport.allCases)
+    @Test(
+        "a right put into a message in place of another tells the maker of the other", arguments: TestTransport.allCases
+    )
     func replaced(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (one, other) = (try bench.port(), try bench.port())

@@ -140,7 +140,9 @@ import Testing
                 }
             }) { right, _, _ in
                 for id in Int32(0)..<3 {
-                    #expect(portError { () throws(PortError) in _ = try right.ask(MachMessage(id: id)) }?.code == .replyDropped)
+                    #expect(
+                        portError { () throws(PortError) in _ = try right.ask(MachMessage(id: id)) }?.code
+                            == .replyDropped)
                 }
             }
         }
@@ -158,7 +160,9 @@ import Testing
         }
     }
 
-    @Test("a port that ends while a request is in its queue tells the requester peerDied", arguments: TestTransport.allCases)
+    @Test(
+        "a port that ends while a request is in its queue tells the requester peerDied",
+        arguments: TestTransport.allCases)
     func diedWhileQueued(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
@@ -194,7 +198,9 @@ import Testing
         }
     }
 
-    @Test("a port that ends while a request is handled, and is not replied to, tells the requester peerDied", arguments: TestTransport.allCases)
+    @Test(
+        "a port that ends while a request is handled, and is not replied to, tells the requester peerDied",
+        arguments: TestTransport.allCases)
     func diedWhileHandled(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving({ port, _ in port.invalidate() }) { right, _, _ in
@@ -203,7 +209,8 @@ import Testing
         }
     }
 
-    @Test("a handler that invalidates its own port and stops its loop can still reply", arguments: TestTransport.allCases)
+    @Test(
+        "a handler that invalidates its own port and stops its loop can still reply", arguments: TestTransport.allCases)
     func lastReply(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let requester = Box<TestThread<Int32>>()
@@ -243,7 +250,9 @@ import Testing
         }
     }
 
-    @Test("a second reply, and a reply to a message that asks for none, throw noReplyRight", arguments: TestTransport.allCases)
+    @Test(
+        "a second reply, and a reply to a message that asks for none, throw noReplyRight",
+        arguments: TestTransport.allCases)
     func replyTwice(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let errors = Recorder<PortError.Code?>()

@@ -50,11 +50,14 @@ import Testing
             #expect(message.rights.count == 1)
             #expect(message.rights.first?.isDead == true)
             #expect(message.replyPort?.isDead == true)
-            #expect(portError { () throws(PortError) in try message.rights.first?.send(MachMessage()) }?.code == .deadName)
+            #expect(
+                portError { () throws(PortError) in try message.rights.first?.send(MachMessage()) }?.code == .deadName)
         }
     }
 
-    @Test("a right to a port of this process that has ended can still be sent, and is a dead name", arguments: TestTransport.allCases)
+    @Test(
+        "a right to a port of this process that has ended can still be sent, and is a dead name",
+        arguments: TestTransport.allCases)
     func ownDeadRight(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
@@ -96,7 +99,9 @@ import Testing
         }
     }
 
-    @Test("a right is dead when its port is invalidated, and sends throw deadName and deliver nothing", arguments: TestTransport.allCases)
+    @Test(
+        "a right is dead when its port is invalidated, and sends throw deadName and deliver nothing",
+        arguments: TestTransport.allCases)
     func death(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()

@@ -37,9 +37,10 @@ struct Stress: Sendable {
         let (worker, teller) = (Worker(), Worker("tally"))
         try tally.schedule(on: teller.loop)
         try port.schedule(on: worker.loop)
-        let threads = try (0..<Self.senders).map { sender in
-            let right = try bench.right(to: port)
-            return runOnThread { try send(over: right, sender, tally) }
+        // The port may end with the first message, and there are no new rights to a dead port.
+        let rights = try (0..<Self.senders).map { _ in try bench.right(to: port) }
+        let threads = rights.enumerated().map { sender, right in
+            runOnThread { try send(over: right, sender, tally) }
         }
         let sent = try threads.map { try $0.join() }
         if lifetime == .max {
@@ -66,7 +67,8 @@ struct Stress: Sendable {
         var generator = Seed.generator(stream: round * 100 + UInt64(sender))
         var sent = 0
         for index in 0..<Self.messages {
-            let size = Int.random(in: 0..<5, using: &generator) == 0 ? 70_000 : Int.random(in: 0..<300, using: &generator)
+            let size =
+                Int.random(in: 0..<5, using: &generator) == 0 ? 70_000 : Int.random(in: 0..<300, using: &generator)
             var message = MachMessage(id: Int32(index), components: [.bytes([UInt8(sender)]), .bytes(pattern(size))])
             message.setReplyRight(tally.makeSendOnceRight())
             let error = portError { () throws(PortError) in try right.send(message) }

@@ -65,7 +65,7 @@ extension MachPort {
             readiness: { [core] in core.hasMessage },
             schedule: { [weak self] _, _ in self?.state.withLock { $0.placements += 1 } },
             cancel: { [weak self] _, _ in self?.didLeaveLoop() },
-            perform: { [self] in handleOne() })
+            performIfAny: { [self] in handleOne() })
     }
 
     /// The source left a mode; when that was the last, the port is no longer kept alive by it.
@@ -84,9 +84,12 @@ extension MachPort {
     }
 
     /// Takes one message and hands it to the handler.
-    private func handleOne() {
-        guard let message = core.take() else { return }
+    ///
+    /// - Returns: whether there was one; a new connection alone is none.
+    private func handleOne() -> Bool {
+        guard let message = core.take() else { return false }
         state.withLock { $0.handler }?(self, message)
+        return true
     }
 }
 

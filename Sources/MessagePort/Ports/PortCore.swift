@@ -23,7 +23,8 @@ package final class PortCore: PortDestination {
         var address: PortAddress?
         var deathWatchers: [DeathWatcher] = []
         /// What else ends with the port, for example its names.
-        var endings: [@Sendable () -> Void] = []
+        var endings: [Int: @Sendable () -> Void] = [:]
+        var lastEnding = 0
     }
 
     let state: Mutex<State>
@@ -123,12 +124,23 @@ package final class PortCore: PortDestination {
     }
 
     /// Has something end with the port, before `die` returns. Not for callouts to a user's code.
-    package func whenDead(_ ending: @escaping @Sendable () -> Void) {
-        let isDead = state.withLock { state in
-            if !state.mailbox.isDead { state.endings.append(ending) }
-            return state.mailbox.isDead
+    ///
+    /// - Returns: a number for `cancelEnding`; nil when the port is dead and `ending` was called.
+    package func whenDead(_ ending: @escaping @Sendable () -> Void) -> Int? {
+        let number = state.withLock { state -> Int? in
+            if state.mailbox.isDead { return nil }
+            state.lastEnding += 1
+            state.endings[state.lastEnding] = ending
+            return state.lastEnding
         }
-        if isDead { ending() }
+        if number == nil { ending() }
+        return number
+    }
+
+    /// What `whenDead` was given does not end with the port any more.
+    package func cancelEnding(_ number: Int) {
+        let ending = state.withLock { $0.endings.removeValue(forKey: number) }
+        withExtendedLifetime(ending) {}
     }
 
     /// Ends the port: queued messages bounce, senders and receivers wake, sockets close, watchers are told.
@@ -142,7 +154,7 @@ package final class PortCore: PortDestination {
             state.sockets = nil
             state.address = nil
             state.deathWatchers = []
-            state.endings = []
+            state.endings = [:]
             return (old, bounced, senders)
         }
         guard let (old, bounced, senders) = remains else { return false }
@@ -152,7 +164,7 @@ package final class PortCore: PortDestination {
             source.invalidate()
         }
         old.sockets?.close()
-        for ending in old.endings { ending() }
+        for ending in old.endings.values { ending() }
         for sender in senders { sender.event.set() }
         for message in bounced { message.replyTarget?.fail(PortError(.peerDied)) }
         for watcher in old.deathWatchers { watcher.tell() }

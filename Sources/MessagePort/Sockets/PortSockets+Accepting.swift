@@ -27,6 +27,8 @@ extension PortSockets {
                 return true
             }
             try? add(connection)
+            // Most clients send at once: their message comes with this turn.
+            connection.receive(into: core)
             return true
         } catch {
             // Without a descriptor the connection would wait, and be reported, for ever: accept it with the spare one.

@@ -42,7 +42,7 @@ extension SocketConnection {
         let (target, isDone) = state.withLock { state in
             state.unsent.remove(token)
             let target = state.awaited.removeValue(forKey: token)
-            return (target, state.isRetired && state.awaited.isEmpty)
+            return (target, state.isRetired && !state.isNeeded)
         }
         if isDone { close(PortError(.deadName)) }
         return target
@@ -67,7 +67,11 @@ extension SocketConnection {
         // Who waits for a reply, or for the peer's end, does so in a run that has reasons of its own to go on.
         let made = RunLoopSource(
             keepsModeAlive: false, readiness: { false },
-            perform: { [weak self] in self?.receive(into: self?.port?.core) })
+            cancel: { [weak self] loop, _ in if loop.hasEnded { self?.forgetWatchers(on: loop) } },
+            performIfAny: { [weak self] in
+                self?.receive(into: self?.port?.core)
+                return false
+            })
         do throws(SystemError) {
             try made.watch(descriptor.rawValue)
         } catch {
@@ -87,6 +91,17 @@ extension SocketConnection {
             return state.failure != nil
         }
         if isClosed { watcher.tell() }
+    }
+
+    /// A loop's thread has ended: nobody is to be told on it any more.
+    private func forgetWatchers(on loop: ThreadRunLoop) {
+        let (forgotten, isDone) = state.withLock { state in
+            let all = state.deathWatchers
+            state.deathWatchers = all.filter { $0.loop != loop }
+            return (all, state.isRetired && !state.isNeeded)
+        }
+        if isDone { close(PortError(.deadName)) }
+        withExtendedLifetime(forgotten) {}  // what a user's handler holds is released without the lock
     }
 }
 

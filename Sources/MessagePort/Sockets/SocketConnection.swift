@@ -29,8 +29,13 @@ package final class SocketConnection: Sendable {
         var deathWatchers: [DeathWatcher] = []
         /// Receives while a loop runs, for requests and death watchers; made when first needed.
         var source: RunLoopSource?
-        /// The right is gone: the connection ends when nobody waits for a reply any more.
+        /// The right is gone: the connection ends when nobody needs it any more.
         var isRetired = false
+        /// The connection itself, while nothing else keeps it for those who watch for the port's end.
+        var own: SocketConnection?
+
+        /// Whether somebody waits for a reply, or for the port's end.
+        var isNeeded: Bool { !awaited.isEmpty || !deathWatchers.isEmpty }
     }
 
     /// What is to be sent before the next message.
@@ -89,6 +94,7 @@ package final class SocketConnection: Sendable {
             state.awaited = state.awaited.filter { state.unsent.contains($0.key) }
             state.deathWatchers = []
             state.source = nil
+            state.own = nil
             return old
         }
         guard let old else { return }
@@ -98,11 +104,12 @@ package final class SocketConnection: Sendable {
         for watcher in old.deathWatchers { watcher.tell() }
     }
 
-    /// The right is gone: ends the connection as soon as nobody waits for a reply over it.
+    /// The right is gone: ends the connection as soon as nobody waits for a reply over it, or for the port's end.
     func retire() {
         let isIdle = state.withLock { state in
             state.isRetired = true
-            return state.awaited.isEmpty
+            if !state.deathWatchers.isEmpty { state.own = self }
+            return !state.isNeeded
         }
         if isIdle { close(PortError(.deadName)) }
     }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import RunLoopCore
+import TestSupport
+import Testing
+
+@Suite("watching for the end of a port", .contract) struct DeathWatchContract {
+    @Test(
+        "a watcher outlives the right it was asked of, and is told of the port's end only",
+        arguments: TestTransport.allCases)
+    func rightLetGo(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let (worker, told) = (Worker(), Counter("death notices"))
+            do {
+                let right = try bench.right(to: port)
+                try right.notifyWhenDead(on: worker.loop) { told.increment() }
+            }
+            try worker.perform {}
+            #expect(told.value == 0)
+            port.invalidate()
+            told.waitUntilCount(1)
+            try worker.end()
+            #expect(told.value == 1)
+        }
+    }
+
+    @Test("a watcher goes with its loop, and leaves nothing open", arguments: TestTransport.allCases)
+    func loopEnds(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let worker = Worker()
+            do {
+                let right = try bench.right(to: port)
+                try right.notifyWhenDead(on: worker.loop) {}
+            }
+            try worker.end()
+            port.invalidate()  // the census finds a connection that is still open
+        }
+    }
+
+    @Test("a watcher does not keep its loop running", arguments: TestTransport.allCases)
+    func idleLoop(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            try right.notifyWhenDead {}
+            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+            port.invalidate()
+        }
+    }
+
+    @Test("a new client that sends nothing is no handled source")
+    func silentClient() async throws {
+        try await onBench(over: .socket) { bench in
+            let seen = Recorder<Int32>()
+            let port = try bench.port { port, message in
+                seen.append(message.id)
+            }
+            try port.schedule()
+            let right = try bench.right(to: port)
+            let worker = Worker()
+            let main = ThreadRunLoop.current
+            // The message comes only after the loop has met the silent client and sleeps again.
+            let observer = RunLoopObserver(activities: .afterWaiting, repeats: false) { _, _ in
+                _ = try? worker.perform { try? right.send(MachMessage(id: 5)) }
+            }
+            main.add(observer)
+            #expect(main.run(for: patience, returnAfterSourceHandled: true) == .handledSource)
+            #expect(seen.elements == [5])
+            port.invalidate()
+            try worker.end()
+        }
+    }
+}
