@@ -152,6 +152,72 @@ import Testing
         }
     }
 
+    @Test("a port is dead for its senders although an answered message is kept", arguments: TestTransport.allCases)
+    func keptMessage(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let kept = Recorder<MachMessage>()
+            let watcher = Worker("watcher")
+            try bench.serving({ port, message in
+                kept.append(message)
+                try? message.reply(message)
+                if message.id == 2 { port.invalidate() }
+            }) { right, _, _ in
+                let told = Gate("the death notice")
+                try right.notifyWhenDead(on: watcher.loop) { told.open() }
+                for id in Int32(0)..<3 {
+                    let reply = try right.ask(MachMessage(id: id))
+                    #expect(reply.id == id)
+                }
+                told.wait()
+                #expect(right.isDead)
+                #expect(kept.count == 3)
+            }
+            try watcher.end()
+        }
+    }
+
+    @Test("senders that are blocked when a port ends wake, although it still owes a reply", arguments: TestTransport.allCases)
+    func blockedSenders(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            let answered = runOnThread { try right.ask(MachMessage()).id }
+            let owed = try port.next()
+            _ = try right.fill(bytes: 3000)
+            let queued = runOnThread { portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code }
+            let blocked = runOnThread { portError { () throws(PortError) in try right.send(MachMessage()) }?.code }
+            port.invalidate()
+            // None of them got in; the one whose handling has begun gets its reply.
+            #expect(try blocked.join() == .deadName)
+            #expect(try queued.join() == .deadName)
+            try owed.reply(MachMessage(id: 6))
+            #expect(try answered.join() == 6)
+            #expect(right.isDead)
+        }
+    }
+
+    @Test("a request that waits in a socket hears at once that its port has ended, although another is being handled")
+    func waitingRequest() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            let requests = (0..<2).map { _ in
+                let waits = Gate("a request waits")
+                let thread = runOnThread {
+                    waitsNow(in: .portReply, waits)
+                    return portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code
+                }
+                waits.wait()
+                return thread
+            }
+            let owed = try port.next()
+            port.invalidate()
+            #expect(try requests[1].join() == .peerDied)
+            try owed.reply(MachMessage())
+            #expect(try requests[0].join() == nil)
+        }
+    }
+
     @Test("an object that a handler holds may use the port while it goes")
     func handlerRelease() async throws {
         try await onBench(over: .memory) { bench in

@@ -113,8 +113,8 @@ package final class PortSockets: Sendable {
         epoll.remove(member.descriptor.rawValue)
     }
 
-    /// Closes the listener and lets the connections go. One over which the port still owes a reply lives until that is sent,
-    /// but its client can send nothing more.
+    /// Closes the listener and the connections. One over which the port still owes a reply lives until that is sent, but its
+    /// client can send nothing more.
     func close() {
         let members = state.withLock { state in
             state.isClosed = true
@@ -124,7 +124,7 @@ package final class PortSockets: Sendable {
         }
         for member in members.values {
             epoll.remove(member.descriptor.rawValue)
-            if member.port != nil { sysShutDown(member.descriptor.rawValue, .receiving) }
+            if member.port != nil { member.portDidEnd() }
         }
     }
 }

@@ -24,6 +24,13 @@ extension SocketConnection {
         assembly.withLockIfAvailable { receive(into: core, &$0) }
     }
 
+    /// Receives what the peer sent to a port that is gone, and lets it go: who waits for room, or for a reply, hears of it.
+    func dropUnread() {
+        assembly.withLock { assembly in
+            while receivePacket(&assembly, nil) {}
+        }
+    }
+
     private func receive(into core: PortCore?, _ assembly: inout PacketAssembly) {
         for _ in 0..<Self.packetBudget {
             // A message that was begun is finished: its room was there when it began.
@@ -45,7 +52,9 @@ extension SocketConnection {
             case .truncated: return refuse(.malformedPacket)
             case .wouldBlock: return false
             case .reset: return true
-            case .peerClosed: close(PortError(.peerDied))
+            case .peerClosed:
+                // The end of a port ends what it receives; what it owes is still to be sent.
+                if !state.withLock({ $0.hasLostPort }) { close(PortError(.peerDied)) }
             }
         } catch {
             close(PortError(error))
@@ -99,7 +108,7 @@ extension SocketConnection {
         guard port != nil else { return refuse(.malformedPacket) }
         if let core, case .accepted = core.admit(message, exceedingLimit: true) { return true }
         message.replyTarget?.fail(PortError(.peerDied))
-        return false
+        return core == nil
     }
 
     /// Ends the connection because of what the peer sent, after telling it why.

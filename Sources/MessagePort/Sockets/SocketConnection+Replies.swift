@@ -113,16 +113,19 @@ final class RemoteReplyReceiver: ReplyReceiver {
     init(_ connection: SocketConnection, token: UInt64) {
         self.connection = connection
         self.token = token
+        connection.willOweReply()
     }
 
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
         try connection.send(message, answering: token, until: deadline)
+        connection.didSettleReply()
     }
 
     func fail(_ error: PortError) {
         let isGone = connection.port.map { $0.core?.isDead ?? true } ?? false
         let code = error.code == .replyDropped && isGone ? .peerDied : error.code
         connection.dropReply(to: token, because: code == .replyDropped ? nil : code)
+        connection.didSettleReply()
     }
 
     /// The request is handed on to another process: the port that got it also listens for the answer.

@@ -31,6 +31,10 @@ package final class SocketConnection: Sendable {
         var source: RunLoopSource?
         /// The right is gone: the connection ends when nobody needs it any more.
         var isRetired = false
+        /// How many requests that came over the connection are neither answered nor dropped.
+        var owedReplies = 0
+        /// The port is gone: the connection ends when it owes no reply any more.
+        var hasLostPort = false
         /// The connection itself, while nothing else keeps it for those who watch for the port's end.
         var own: SocketConnection?
 
@@ -112,6 +116,31 @@ package final class SocketConnection: Sendable {
             return !state.isNeeded
         }
         if isIdle { close(PortError(.deadName)) }
+    }
+}
+
+extension SocketConnection {
+    /// A request came that wants a reply.
+    func willOweReply() {
+        state.withLock { $0.owedReplies += 1 }
+    }
+
+    /// A request was answered, or dropped.
+    func didSettleReply() {
+        let isDone = state.withLock { state in
+            state.owedReplies -= 1
+            return state.hasLostPort && state.owedReplies == 0
+        }
+        if isDone { close(PortError(.peerDied)) }
+    }
+
+    /// The port at this end is gone: the peer can send nothing more, what lies unread is dropped, and the connection ends as
+    /// soon as no reply is owed over it.
+    func portDidEnd() {
+        state.withLock { $0.hasLostPort = true }
+        sysShutDown(descriptor.rawValue, .receiving)
+        dropUnread()
+        if state.withLock({ $0.owedReplies == 0 }) { close(PortError(.peerDied)) }
     }
 }
 
