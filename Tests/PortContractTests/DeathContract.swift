@@ -176,7 +176,9 @@ import Testing
         }
     }
 
-    @Test("senders that are blocked when a port ends wake, although it still owes a reply", arguments: TestTransport.allCases)
+    @Test(
+        "senders that are blocked when a port ends wake, although it still owes a reply",
+        arguments: TestTransport.allCases)
     func blockedSenders(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 1)
