@@ -93,6 +93,13 @@ extension SocketConnection {
         if isClosed { watcher.tell() }
     }
 
+    /// Whether somebody is to be told of the connection's end on the loop, perhaps in the mode.
+    func hasWatcher(on loop: ThreadRunLoop, in mode: RunLoopMode) -> Bool {
+        state.withLock { state in
+            state.deathWatchers.contains { $0.loop == loop && ($0.mode == mode || $0.mode == .common) }
+        }
+    }
+
     /// A loop's thread has ended: nobody is to be told on it any more.
     private func forgetWatchers(on loop: ThreadRunLoop) {
         let (forgotten, isDone) = state.withLock { state in
