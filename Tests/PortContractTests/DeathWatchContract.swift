@@ -41,6 +41,20 @@ import Testing
         }
     }
 
+    @Test("a watcher on a loop that has ended leaves nothing open", arguments: TestTransport.allCases)
+    func endedLoop(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let worker = Worker()
+            try worker.end()
+            do {
+                let right = try bench.right(to: port)
+                try right.notifyWhenDead(on: worker.loop) {}
+            }
+            port.invalidate()  // the census finds a connection that is still open
+        }
+    }
+
     @Test(
         "a request in the mode of a watcher leaves the watcher there", arguments: TestTransport.allCases,
         [RunLoopMode.default, .common])

@@ -91,6 +91,8 @@ extension SocketConnection {
             return state.failure != nil
         }
         if isClosed { watcher.tell() }
+        // A loop that had ended before does not cancel the source.
+        if watcher.loop.hasEnded { forgetWatchers(on: watcher.loop) }
     }
 
     /// Whether somebody is to be told of the connection's end on the loop, perhaps in the mode.
