@@ -46,9 +46,24 @@ extension SocketConnection {
     func sendOverdue() {
         while !isClosed, overdue.withLock({ $0.needsAbort || !$0.headers.isEmpty }) {
             guard turn.take(until: .distantPast) else { return }
-            let isDone = (try? transmitOverdue(until: .distantPast)) != nil
+            let failure = overdueFailure()
             turn.give()
-            guard isDone else { return port?.core?.sockets?.awaitRoom(self) ?? () }
+            guard let failure else { continue }
+            // A peer that reads nothing any more always has room: waiting for it would never end.
+            if failure.code == .deadName { return overdue.withLock { $0 = Overdue() } }
+            return port?.core?.sockets?.awaitRoom(self) ?? ()
+        }
+    }
+
+    /// Sends what is overdue as far as there is room; the caller has the turn.
+    ///
+    /// - Returns: what kept the rest from being sent; nil when nothing is left.
+    private func overdueFailure() -> PortError? {
+        do throws(PortError) {
+            try transmitOverdue(until: .distantPast)
+            return nil
+        } catch {
+            return error
         }
     }
 
