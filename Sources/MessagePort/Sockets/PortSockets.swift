@@ -114,7 +114,7 @@ package final class PortSockets: Sendable {
     }
 
     /// Closes the listener and lets the connections go. One over which the port still owes a reply lives until that is sent,
-    /// but its client can send nothing more.
+    /// but its client can send nothing more, and what lies unread in it bounces.
     func close() {
         let members = state.withLock { state in
             state.isClosed = true
@@ -124,7 +124,9 @@ package final class PortSockets: Sendable {
         }
         for member in members.values {
             epoll.remove(member.descriptor.rawValue)
-            if member.port != nil { sysShutDown(member.descriptor.rawValue, .receiving) }
+            guard member.port != nil else { continue }
+            sysShutDown(member.descriptor.rawValue, .receiving)
+            member.bounceUnread()
         }
     }
 }

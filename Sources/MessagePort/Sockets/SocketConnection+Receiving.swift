@@ -24,6 +24,24 @@ extension SocketConnection {
         assembly.withLockIfAvailable { receive(into: core, &$0) }
     }
 
+    /// Bounces what the peer of a port that has ended sent before it could send no more. The connection goes on.
+    func bounceUnread() {
+        assembly.withLockIfAvailable { assembly in
+            while !isClosed,
+                let (outcome, bytes) = try? sysReceivePacket(
+                    descriptor.rawValue, limit: PacketHeader.packetLimit)
+            {
+                switch outcome {
+                case .packet(_, let descriptors): _ = take(bytes, descriptors, &assembly, nil)
+                case .descriptorsLost: _ = take(bytes, nil, &assembly, nil)
+                case .truncated, .reset: continue
+                // No more can come: to a reader this is the connection's end, but replies may still be owed.
+                case .wouldBlock, .peerClosed: return
+                }
+            }
+        }
+    }
+
     private func receive(into core: PortCore?, _ assembly: inout PacketAssembly) {
         for _ in 0..<Self.packetBudget {
             // A message that was begun is finished: its room was there when it began.
