@@ -135,6 +135,24 @@ import Testing
         }
     }
 
+    @Test("a request that nobody could hear the reply to is not handed on: its requester is told")
+    func unheard() async throws {
+        try await onBench(over: .socket) { bench in
+            let (answers, behind) = (try bench.port(), try bench.port())
+            try bench.serving({ _, message in
+                var question = MachMessage(id: message.id + 1)
+                question.setReplyRight(answers.makeSendOnceRight())
+                try? message.reply(question)
+            }) { right, _, _ in
+                let onward = try bench.right(to: behind)
+                let error = portError { () throws(PortError) in try onward.send(try right.ask(MachMessage(id: 1))) }
+                #expect(error?.code == .invalidPort)
+                #expect(try answers.next().id == MachMessage.sendOnceNotification)
+                withExtendedLifetime(onward) {}
+            }
+        }
+    }
+
     @Test(
         "a right put into a message in place of another tells the maker of the other", arguments: TestTransport.allCases
     )
