@@ -111,7 +111,7 @@ extension SocketConnection {
         if token != 0 {
             // Nobody awaits it: it comes too late.
             guard let target = takeAwaited(token), target.take() else { return true }
-            try? target.deliver(message, until: .distantPast)
+            try? target.handOn(message)
             return true
         }
         guard port != nil else { return refuse(.malformedPacket) }

@@ -128,6 +128,10 @@ final class RemoteReplyReceiver: ReplyReceiver {
         try connection.send(message, answering: token, until: deadline)
     }
 
+    func handOn(_ message: MachMessage) throws(PortError) {
+        try connection.handOn(message, answering: token)
+    }
+
     func fail(_ error: PortError) {
         let isGone = connection.port.map { $0.core?.isDead ?? true } ?? false
         let code = error.code == .replyDropped && isGone ? .peerDied : error.code
