@@ -8,6 +8,24 @@ import TestSupport
 import Testing
 
 @Suite("the end of a port", .contract) struct DeathContract {
+    @Test(
+        "what lies unread when its port ends bounces, also when an earlier reply is still owed",
+        arguments: TestTransport.allCases)
+    func unreadRequestsBounce(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (first, second, port) = (try bench.port(), try bench.port(), try bench.port())
+            let right = try bench.right(to: port)
+            try right.send(carrying(first.makeSendOnceRight()))
+            let owed = try port.next()
+            try right.send(carrying(second.makeSendOnceRight()))
+            port.invalidate()
+            #expect(try second.next().id == MachMessage.sendOnceNotification)
+            try owed.reply(MachMessage(id: 7))
+            #expect(try first.next().id == 7)
+            withExtendedLifetime(right) {}
+        }
+    }
+
     @Test("a watcher is told once, on its loop", arguments: TestTransport.allCases)
     func watcher(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

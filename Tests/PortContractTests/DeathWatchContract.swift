@@ -41,6 +41,42 @@ import Testing
         }
     }
 
+    @Test("a watcher on a loop that has ended leaves nothing open", arguments: TestTransport.allCases)
+    func endedLoop(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let worker = Worker()
+            try worker.end()
+            do {
+                let right = try bench.right(to: port)
+                try right.notifyWhenDead(on: worker.loop) {}
+            }
+            port.invalidate()  // the census finds a connection that is still open
+        }
+    }
+
+    @Test(
+        "a request in the mode of a watcher leaves the watcher there", arguments: TestTransport.allCases,
+        [RunLoopMode.default, .common])
+    func requestInTheSameMode(over transport: TestTransport, mode: RunLoopMode) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving({ _, message in try? message.reply(message) }) { right, port, _ in
+                let told = Counter("death notices")
+                try right.notifyWhenDead(in: mode) {
+                    told.increment()
+                    ThreadRunLoop.current.stop()
+                }
+                let idle = RunLoopSource {}
+                ThreadRunLoop.current.add(idle)
+                _ = try right.ask(MachMessage(), mode: .default)
+                port.invalidate()
+                #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+                #expect(told.value == 1)
+                idle.invalidate()
+            }
+        }
+    }
+
     @Test("a watcher does not keep its loop running", arguments: TestTransport.allCases)
     func idleLoop(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

@@ -84,6 +84,24 @@ import Testing
         }
     }
 
+    @Test("a client that reads nothing any more does not keep the port's loop busy")
+    func deafClient() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1), asks: 1)
+            do {
+                let message = try port.next()
+                sysShutDown(peer.socket.rawValue, .receiving)
+                #expect(message.expectsReply)
+            }
+            let sockets = try #require(port.core.sockets)
+            for _ in 0..<3 { sockets.receive(into: port.core) }
+            #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
+            withExtendedLifetime(peer) {}
+        }
+    }
+
     @Test("the client that sees its packets refused gets the code at its next send")
     func refusedClient() async throws {
         try await onBench(over: .socket) { bench in

@@ -97,6 +97,27 @@ import Testing
         }
     }
 
+    @Test("a request that was handed on gets a large reply whole", arguments: TestTransport.allCases)
+    func handedOnWithLargeReply(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let large = pattern(3 << 20)
+            try bench.serving({ _, message in
+                try? message.reply(MachMessage(id: message.id, bytes: large), within: patience)
+            }) { behind, _, _ in
+                try bench.serving({ _, message in
+                    guard let right = message.takeReplyRight() else { return }
+                    var onward = MachMessage(id: message.id + 1)
+                    onward.setReplyRight(right)
+                    try? behind.send(onward)
+                }) { front, _, _ in
+                    let reply = try front.ask(MachMessage(id: 1))
+                    #expect(reply.id == 2)
+                    #expect(reply.bytes == large)
+                }
+            }
+        }
+    }
+
     @Test("a request that was handed on and is let go there tells its requester", arguments: TestTransport.allCases)
     func handedOnAndDropped(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -131,6 +152,24 @@ import Testing
                 // And one that is not answered.
                 _ = try right.ask(MachMessage(id: 1))
                 #expect(try answers.next().id == MachMessage.sendOnceNotification)
+            }
+        }
+    }
+
+    @Test("a request that nobody could hear the reply to is not handed on: its requester is told")
+    func unheard() async throws {
+        try await onBench(over: .socket) { bench in
+            let (answers, behind) = (try bench.port(), try bench.port())
+            try bench.serving({ _, message in
+                var question = MachMessage(id: message.id + 1)
+                question.setReplyRight(answers.makeSendOnceRight())
+                try? message.reply(question)
+            }) { right, _, _ in
+                let onward = try bench.right(to: behind)
+                let error = portError { () throws(PortError) in try onward.send(try right.ask(MachMessage(id: 1))) }
+                #expect(error?.code == .invalidPort)
+                #expect(try answers.next().id == MachMessage.sendOnceNotification)
+                withExtendedLifetime(onward) {}
             }
         }
     }

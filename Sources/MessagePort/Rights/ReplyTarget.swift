@@ -16,10 +16,19 @@ import Synchronization
 package protocol ReplyReceiver: AnyObject, Sendable {
     /// Gives the reply. Waits for room until the deadline, where there is a queue that can be full.
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError)
+    /// Gives the reply as it came from another process. Never waits; what has no room yet follows when there is.
+    func handOn(_ message: MachMessage) throws(PortError)
     /// Says that no reply will come, and why.
     func fail(_ error: PortError)
     /// The reply will come over this connection, so the receiver has to listen to it.
     func expectReply(over connection: SocketConnection) throws(PortError)
+}
+
+extension ReplyReceiver {
+    /// A receiver of this process always has room.
+    package func handOn(_ message: MachMessage) throws(PortError) {
+        try deliver(message, until: .distantPast)
+    }
 }
 
 package final class ReplyTarget: Sendable {
@@ -56,9 +65,18 @@ package final class ReplyTarget: Sendable {
 
     /// Uses the right, once; the caller has taken it.
     package func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        try use { (receiver) throws(PortError) in try receiver.deliver(message, until: deadline) }
+    }
+
+    /// Uses the right, once, for a reply that has come from another process; the caller has taken it.
+    package func handOn(_ message: MachMessage) throws(PortError) {
+        try use { (receiver) throws(PortError) in try receiver.handOn(message) }
+    }
+
+    private func use(_ body: (any ReplyReceiver) throws(PortError) -> Void) throws(PortError) {
         guard stage.exchange(.used, ordering: .acquiringAndReleasing) != .used else { throw PortError(.noReplyRight) }
         do throws(PortError) {
-            try receiver.deliver(message, until: deadline)
+            try body(receiver)
         } catch {
             receiver.fail(PortError(.replyDropped))
             throw error

@@ -39,8 +39,10 @@ public struct SendRight: Hashable, Sendable {
     ///   - message: the message. It stays the caller's; after an error it can be sent again.
     ///   - limit: how long to wait for room. Zero or less never waits, but still sends when there is room.
     /// - Throws: ``PortError/Code/deadName`` when the port is gone, ``PortError/Code/sendTimedOut`` when there was no room,
-    ///   ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``, ``PortError/Code/peerRefused`` when the other process does not talk to
-    ///   this one, ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. Nothing was delivered then.
+    ///   ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``, ``PortError/Code/peerRefused`` when the
+    ///   other process does not talk to this one, ``PortError/Code/invalidPort`` when the message goes to another process
+    ///   and hands on a reply right that no live port of this process could hear the reply to;
+    ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. Nothing was delivered then.
     public func send(_ message: MachMessage, within limit: Duration) throws(PortError) {
         try destination.send(message, until: .after(limit))
     }

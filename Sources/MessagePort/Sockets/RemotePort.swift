@@ -59,7 +59,10 @@ package final class RemotePort: PortDestination {
             return false
         }
         // In the private mode it may stay: nothing but requests runs there, and the next one saves the system calls.
-        guard isLast, mode != .portReply, let source = connection.state.withLock({ $0.source }) else { return }
+        // Who watches for the port's end needs it too.
+        guard isLast, mode != .portReply, !connection.hasWatcher(on: loop, in: mode),
+            let source = connection.state.withLock({ $0.source })
+        else { return }
         loop.remove(source, from: mode)
     }
 }

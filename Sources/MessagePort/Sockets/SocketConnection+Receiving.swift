@@ -15,6 +15,8 @@ extension SocketConnection {
     ///   socket and their sender waits.
     func receive(into core: PortCore?) {
         assembly.withLock { receive(into: core, &$0) }
+        // The port may have ended meanwhile, and found the lock taken.
+        if state.withLock({ $0.hasLostPort }) { dropUnread() }
     }
 
     /// Receives what has arrived, unless that is being done: by another thread, or further up on this one, where a message
@@ -25,8 +27,11 @@ extension SocketConnection {
     }
 
     /// Receives what the peer sent to a port that is gone, and lets it go: who waits for room, or for a reply, hears of it.
+    ///
+    /// Does nothing while packets are being received: that may be further up on this thread, where the last reference to a
+    /// port may go; whoever receives does it afterwards.
     func dropUnread() {
-        assembly.withLock { assembly in
+        assembly.withLockIfAvailable { assembly in
             while receivePacket(&assembly, nil) {}
         }
     }
@@ -102,7 +107,7 @@ extension SocketConnection {
         if token != 0 {
             // Nobody awaits it: it comes too late.
             guard let target = takeAwaited(token), target.take() else { return true }
-            try? target.deliver(message, until: .distantPast)
+            try? target.handOn(message)
             return true
         }
         guard port != nil else { return refuse(.malformedPacket) }

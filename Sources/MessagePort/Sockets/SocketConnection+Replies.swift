@@ -91,6 +91,15 @@ extension SocketConnection {
             return state.failure != nil
         }
         if isClosed { watcher.tell() }
+        // A loop that had ended before does not cancel the source.
+        if watcher.loop.hasEnded { forgetWatchers(on: watcher.loop) }
+    }
+
+    /// Whether somebody is to be told of the connection's end on the loop, perhaps in the mode.
+    func hasWatcher(on loop: ThreadRunLoop, in mode: RunLoopMode) -> Bool {
+        state.withLock { state in
+            state.deathWatchers.contains { $0.loop == loop && ($0.mode == mode || $0.mode == .common) }
+        }
     }
 
     /// A loop's thread has ended: nobody is to be told on it any more.
@@ -121,6 +130,10 @@ final class RemoteReplyReceiver: ReplyReceiver {
         connection.didSettleReply()
     }
 
+    func handOn(_ message: MachMessage) throws(PortError) {
+        try connection.handOn(message, answering: token)
+    }
+
     func fail(_ error: PortError) {
         let isGone = connection.port.map { $0.core?.isDead ?? true } ?? false
         let code = error.code == .replyDropped && isGone ? .peerDied : error.code
@@ -130,6 +143,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
 
     /// The request is handed on to another process: the port that got it also listens for the answer.
     func expectReply(over other: SocketConnection) throws(PortError) {
-        try connection.port?.core?.openSockets().add(other)
+        guard let core = connection.port?.core else { throw PortError(.invalidPort) }
+        try core.openSockets().add(other)
     }
 }

@@ -38,17 +38,66 @@ extension SocketConnection {
     ///   - reason: why; nil when its receiver let the reply right go.
     func dropReply(to token: UInt64, because reason: PortError.Code? = nil) {
         let code = Int32(reason?.rawValue ?? 0)
-        overdue.withLock { $0.headers.append(PacketHeader(kind: .replyDropped, messageID: code, answers: token)) }
+        let header = PacketHeader(kind: .replyDropped, messageID: code, answers: token)
+        overdue.withLock { $0.packets.append(OverduePacket(header: header)) }
         sendOverdue()
+    }
+
+    /// Sends a reply that has come from another process, now or when there is room. Never waits: the thread that received
+    /// it has other things to do.
+    ///
+    /// - Parameters:
+    ///   - message: the reply.
+    ///   - token: the token that came with the request.
+    /// - Throws: ``PortError`` when it passes a limit, or the connection has ended.
+    func handOn(_ message: MachMessage, answering token: UInt64) throws(PortError) {
+        if isClosed { throw PortError(.deadName) }
+        let encoded = try EncodedMessage(message)
+        let asks = try expectReply(for: message.replyTarget)
+        var packets = [
+            OverduePacket(
+                header: Self.header(encoded, asks: asks, answers: token),
+                payload: encoded.payload.prefix(PacketHeader.payloadLimit), descriptors: encoded.descriptors)
+        ]
+        for start in stride(from: PacketHeader.payloadLimit, to: encoded.payload.count, by: PacketHeader.payloadLimit) {
+            let piece = encoded.payload[start...].prefix(PacketHeader.payloadLimit)
+            packets.append(OverduePacket(header: PacketHeader(kind: .continuation), payload: piece))
+        }
+        overdue.withLock { $0.packets += packets }
+        if asks != 0 { didSend(token: asks) }
+        sendOverdue()
+    }
+
+    /// The head of a message's first packet.
+    private static func header(_ message: EncodedMessage, asks: UInt64, answers: UInt64) -> PacketHeader {
+        PacketHeader(
+            kind: .message, descriptorCount: UInt16(message.descriptors.count), messageID: message.id,
+            componentCount: UInt32(message.componentCount), asks: asks, answers: answers,
+            totalLength: UInt64(message.payload.count))
     }
 
     /// Sends what is overdue as far as there is room. Never waits; when another thread is sending, it does this afterwards.
     func sendOverdue() {
-        while !isClosed, overdue.withLock({ $0.needsAbort || !$0.headers.isEmpty }) {
+        while !isClosed, overdue.withLock({ $0.needsAbort || !$0.packets.isEmpty }) {
             guard turn.take(until: .distantPast) else { return }
-            let isDone = (try? transmitOverdue(until: .distantPast)) != nil
+            let failure = overdueFailure()
             turn.give()
-            guard isDone else { return port?.core?.sockets?.awaitRoom(self) ?? () }
+            guard let failure else { continue }
+            // A peer that reads nothing any more always has room: waiting for it would never end.
+            if failure.code == .deadName { return overdue.withLock { $0 = Overdue() } }
+            return port?.core?.sockets?.awaitRoom(self) ?? ()
+        }
+    }
+
+    /// Sends what is overdue as far as there is room; the caller has the turn.
+    ///
+    /// - Returns: what kept the rest from being sent; nil when nothing is left.
+    private func overdueFailure() -> PortError? {
+        do throws(PortError) {
+            try transmitOverdue(until: .distantPast)
+            return nil
+        } catch {
+            return error
         }
     }
 
@@ -62,11 +111,7 @@ extension SocketConnection {
         }
         try transmitOverdue(until: deadline)
         let first = message.payload.prefix(PacketHeader.payloadLimit)
-        let header = PacketHeader(
-            kind: .message, descriptorCount: UInt16(message.descriptors.count), messageID: message.id,
-            componentCount: UInt32(message.componentCount), asks: asks, answers: answers,
-            totalLength: UInt64(message.payload.count))
-        try transmit(header, first, message.descriptors, until: deadline)
+        try transmit(Self.header(message, asks: asks, answers: answers), first, message.descriptors, until: deadline)
         var position = first.count
         while position < message.payload.count {
             let piece = message.payload[position...].prefix(PacketHeader.payloadLimit)
@@ -86,9 +131,9 @@ extension SocketConnection {
             try transmit(PacketHeader(kind: .abort), [], [], until: deadline)
             overdue.withLock { $0.needsAbort = false }
         }
-        while let header = overdue.withLock({ $0.headers.first }) {
-            try transmit(header, [], [], until: deadline)
-            overdue.withLock { _ = $0.headers.removeFirst() }
+        while let packet = overdue.withLock({ $0.packets.first }) {
+            try transmit(packet.header, packet.payload, packet.descriptors, until: deadline)
+            overdue.withLock { _ = $0.packets.removeFirst() }
         }
     }
 

@@ -45,7 +45,14 @@ package final class SocketConnection: Sendable {
     /// What is to be sent before the next message.
     struct Overdue {
         var needsAbort = false
-        var headers: [PacketHeader] = []
+        /// Notices that a reply will not come, and the pieces of replies that were handed on.
+        var packets: [OverduePacket] = []
+    }
+
+    struct OverduePacket {
+        var header: PacketHeader
+        var payload: ArraySlice<UInt8> = []
+        var descriptors: [SharedDescriptor] = []
     }
 
     package let peer: PeerIdentity  // immutable
