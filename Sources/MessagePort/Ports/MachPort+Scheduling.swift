@@ -23,13 +23,13 @@ extension MachPort {
             do throws(PortError) {
                 try loop.addOrThrow(source, to: mode)
             } catch {
-                dropSource { $0.placements == 0 }
+                dropUnusedSource { _ in }
                 throw error
             }
             // A source that left its last loop at this very moment was invalidated: take a new one.
         } while !source.isValid && isValid
         guard isValid else { throw PortError(.invalidPort) }
-        dropSource { $0.placements == 0 }  // the loop's thread has ended
+        dropUnusedSource { _ in }  // the loop's thread has ended
     }
 
     /// The port's source, made when there is none.
@@ -63,21 +63,21 @@ extension MachPort {
     private func makeSource() -> RunLoopSource {
         RunLoopSource(
             readiness: { [core] in core.hasMessage },
-            schedule: { [weak self] _, _ in self?.state.withLock { $0.placements += 1 } },
-            cancel: { [weak self] _, _ in self?.didLeaveLoop() },
+            schedule: { [weak self] loop, mode in
+                self?.dropUnusedSource { $0.change(Place(loop: ObjectIdentifier(loop), mode: mode), by: 1) }
+            },
+            cancel: { [weak self] loop, mode in
+                self?.dropUnusedSource { $0.change(Place(loop: ObjectIdentifier(loop), mode: mode), by: -1) }
+            },
             performIfAny: { [self] in handleOne() })
     }
 
-    /// The source left a mode; when that was the last, the port is no longer kept alive by it.
-    private func didLeaveLoop() {
-        dropSource { state in
-            state.placements -= 1
-            return state.placements == 0
+    /// Notes that the source entered or left a mode; when it is in none, the port is no longer kept alive by it.
+    private func dropUnusedSource(after change: (inout State) -> Void) {
+        let source = state.withLock { state in
+            change(&state)
+            return state.places.isEmpty ? state.source.take() : nil
         }
-    }
-
-    private func dropSource(when isUnused: (inout State) -> Bool) {
-        let source = state.withLock { isUnused(&$0) ? $0.source.take() : nil }
         guard let source else { return }
         core.detach(source)
         source.invalidate()

@@ -24,9 +24,21 @@ public final class MachPort: Sendable {
     struct State {
         var handler: Handler?
         var invalidationHandler: (@Sendable () -> Void)?
-        /// The port's source while it is in a loop; `placements` counts the loops and modes.
+        /// The port's source while it is in a loop.
         var source: RunLoopSource?
-        var placements = 0
+        /// The loops and modes in which it is. For a moment one may have been left more often than entered: an ending loop
+        /// says that the source has left before the adding thread says that it has entered.
+        var places: [Place: Int] = [:]
+
+        mutating func change(_ place: Place, by count: Int) {
+            let total = places[place, default: 0] + count
+            places[place] = total == 0 ? nil : total
+        }
+    }
+
+    struct Place: Hashable {
+        var loop: ObjectIdentifier
+        var mode: RunLoopMode
     }
 
     package let core: PortCore  // immutable
@@ -60,6 +72,9 @@ public final class MachPort: Sendable {
             state.handler = handler
             return old
         }
+        if isValid { return }
+        // A port that has ended calls nothing, and keeps nothing that may keep the port.
+        _ = state.withLock { $0.handler.take() }
     }
 
     /// A right to send to this port; all of them are equal. `MACH_MSG_TYPE_MAKE_SEND`.
