@@ -51,7 +51,7 @@ let package = Package(
             name: "ExampleTests",
             dependencies: [
                 "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "checkin", "greeter",
-                "portctl",
+                "portctl", "port-test-peer",
             ]),
     ],
     swiftLanguageModes: [.v6]

@@ -14,6 +14,7 @@ struct InputFile: Sendable {
     static func read(_ names: [String]) throws -> [InputFile] {
         try names.map { name in
             do {
+                if name.isEmpty { throw CocoaError(.fileReadNoSuchFile) }  // a URL would make it the working directory
                 let target = URL(fileURLWithPath: name).resolvingSymlinksInPath().path
                 let attributes = try FileManager.default.attributesOfItem(atPath: target)
                 let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: name))
@@ -33,19 +34,6 @@ struct InputFile: Sendable {
         let readme = directory.appendingPathComponent("README.md").path
         let here = FileManager.default.currentDirectoryPath + "/"
         return readme.hasPrefix(here) ? String(readme.dropFirst(here.count)) : readme
-    }
-
-    /// What the system says, in one short phrase.
-    private static func reason(_ error: any Error) -> String {
-        let nsError = error as NSError
-        let underlying = nsError.userInfo[NSUnderlyingErrorKey] as? NSError ?? nsError
-        if underlying.domain == NSPOSIXErrorDomain { return String(cString: strerror(Int32(underlying.code))) }
-        switch nsError.code {
-        case CocoaError.fileNoSuchFile.rawValue, CocoaError.fileReadNoSuchFile.rawValue:
-            return String(cString: strerror(ENOENT))
-        case CocoaError.fileReadNoPermission.rawValue: return String(cString: strerror(EACCES))
-        default: return nsError.localizedDescription
-        }
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Foundation
+
 /// The messages between the main thread and its worker.
 enum MessageID {
     /// Worker to main: here I am. `kCheckinMessage` of listings 3-13 and 3-18.
@@ -22,5 +24,28 @@ struct Failure: Error, CustomStringConvertible {
 
     init(_ description: String) {
         self.description = description
+    }
+}
+
+/// Writes one line to standard error and ends the program.
+func leave(_ why: String) -> Never {
+    // A name may hold anything: what would break the line is written as in a string literal.
+    let line = why.unicodeScalars.map {
+        $0.properties.generalCategory == .control ? $0.escaped(asASCII: true) : String($0)
+    }
+    FileHandle.standardError.write(Data("checkin: \(line.joined())\n".utf8))
+    exit(1)
+}
+
+/// What the system says, in one short phrase.
+func reason(_ error: any Error) -> String {
+    let nsError = error as NSError
+    let underlying = nsError.userInfo[NSUnderlyingErrorKey] as? NSError ?? nsError
+    if underlying.domain == NSPOSIXErrorDomain { return String(cString: strerror(Int32(underlying.code))) }
+    switch nsError.code {
+    case CocoaError.fileNoSuchFile.rawValue, CocoaError.fileReadNoSuchFile.rawValue:
+        return String(cString: strerror(ENOENT))
+    case CocoaError.fileReadNoPermission.rawValue: return String(cString: strerror(EACCES))
+    default: return nsError.localizedDescription
     }
 }

@@ -6,7 +6,11 @@ import Foundation
 /// What happened, on standard output: each line is one write, so lines of two processes do not mix.
 enum Transcript {
     static func line(_ text: String) {
-        FileHandle.standardOutput.write(Data((text + "\n").utf8))
+        do {
+            try FileHandle.standardOutput.write(contentsOf: Data((text + "\n").utf8))
+        } catch {
+            leave("standard output: \(reason(error))")
+        }
     }
 
     /// Somebody did something.

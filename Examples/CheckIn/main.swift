@@ -42,6 +42,5 @@ func run(_ invocation: Invocation) throws {
 do {
     try run(Invocation(CommandLine.arguments))
 } catch {
-    FileHandle.standardError.write(Data("checkin: \(error)\n".utf8))
-    exit(1)
+    leave("\(error)")
 }

@@ -71,7 +71,7 @@ private func say(_ line: String) {
 
 extension String {
     /// The text without what would move a terminal's cursor or break a line.
-    fileprivate var shown: String {
+    var shown: String {
         unicodeScalars.reduce(into: "") { text, scalar in
             switch scalar.properties.generalCategory {
             case .control, .format, .lineSeparator, .paragraphSeparator: text += scalar.escaped(asASCII: true)

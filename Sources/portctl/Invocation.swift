@@ -39,7 +39,7 @@ extension Invocation {
                portctl request NAME ID [TEXT]    sends a message and writes the bytes of its reply
                portctl serve NAME                answers each request with its own bytes and tells what came;
                                                  a message with the id 0 ends it
-               portctl help                      this text
+               portctl help                      this text, as do -h and --help
 
         Options, before or after the other arguments:
           --directory DIR    the directory of names, an absolute path; the user's unless said otherwise
@@ -62,6 +62,9 @@ extension Invocation {
             case "--directory": directory = try Self.value(of: argument, &rest)
             case "--send-limit": sendLimit = try Self.seconds(of: argument, &rest)
             case "--reply-limit": replyLimit = try Self.seconds(of: argument, &rest)
+            case "-h", "--help":
+                command = .help
+                return
             case "--":
                 words += rest
                 rest = []

@@ -8,7 +8,7 @@ import NamedPortServer
 
 /// Writes one sentence to standard error and ends the program.
 func leave(_ status: CInt, _ sentence: String) -> Never {
-    try? sysWriteAll(STDERR_FILENO, Array("portctl: \(sentence)\n".utf8))
+    try? sysWriteAll(STDERR_FILENO, Array("portctl: \(sentence.shown)\n".utf8))
     exit(status)
 }
 

@@ -26,6 +26,33 @@ struct CheckInErrorTests {
         }
     }
 
+    @Test("a file whose reading fails is told in one line")
+    func failingRead() async throws {
+        try await expectFailure(["/proc/self/mem"], "checkin: /proc/self/mem: Input/output error\n")
+    }
+
+    @Test("an empty name is told in one line")
+    func emptyName() async throws {
+        try await expectFailure(["README.md", ""], "checkin: : No such file or directory\n")
+    }
+
+    @Test("a name of several lines is told in one line")
+    func nameOfTwoLines() async throws {
+        try await expectFailure(["two\nlines"], "checkin: two\\nlines: No such file or directory\n")
+    }
+
+    @Test("standard output that is full is told in one line")
+    func fullOutput() async throws {
+        try await withScratchDirectory { scratch in
+            let result = try await ChildProcess(
+                "/bin/sh", ["-c", "exec \"$0\" README.md >/dev/full", builtProduct("checkin")],
+                environment: ["XDG_RUNTIME_DIR": scratch.path], in: Document.packageDirectory
+            ).waitForExit()
+            let errors = "checkin: standard output: No space left on device\n"
+            #expect(result == ProcessResult(end: .exited(1), output: "", errors: errors))
+        }
+    }
+
     @Test("a worker that dies is told in one line, and leaves neither a name nor a process")
     func deadWorker() async throws {
         try await withScratchDirectory { scratch in

@@ -99,6 +99,7 @@ struct PortctlTests {
             (["serve", String(repeating: "x", count: 129)], "A port name has at most 128 bytes"),
             (["list", "--directory", "/proc"], "The directory must belong to this user and be closed to others"),
             (["list", "--directory", "here"], "It is not an absolute path"),
+            (["list", "--directory", "/two\nlines/here"], "Path: /two\\nlines/here."),
         ])
     func failures(arguments: [String], sentence: String) async throws {
         try await withScratchDirectory { scratch in
@@ -117,7 +118,7 @@ struct PortctlTests {
             [], ["dance"], ["list", "x"], ["send", "x"], ["send", "x", "1", "y", "z"], ["serve"], ["help", "x"],
             ["send", "x", "one"], ["send", "x", "2147483648"], ["list", "--directory"], ["list", "--colour"],
             ["request", "x", "1", "--send-limit", "soon"], ["request", "x", "1", "--reply-limit", "-1"],
-            ["request", "x", "1", "--reply-limit", "nan"],
+            ["request", "x", "1", "--reply-limit", "nan"], ["two\nlines"], ["send", "x", "1\n"], ["--two\nlines"],
         ])
     func usage(arguments: [String]) async throws {
         try await withScratchDirectory { scratch in
@@ -129,10 +130,10 @@ struct PortctlTests {
         }
     }
 
-    @Test("help is printed")
-    func help() async throws {
+    @Test("help is printed", arguments: [["help"], ["--help"], ["-h"], ["send", "--help"]])
+    func help(arguments: [String]) async throws {
         try await withScratchDirectory { scratch in
-            let result = try await run("portctl", ["help"], namesIn: scratch)
+            let result = try await run("portctl", arguments, namesIn: scratch)
             #expect(result.end == .exited(0) && result.errors == "")
             for word in ["list", "send", "request", "serve", "--directory", "--send-limit", "--reply-limit"] {
                 #expect(result.output.contains(word))

@@ -105,6 +105,13 @@ import Testing
         #expect(error == PortError(.directoryUntrusted, subject: .path(path, .notAbsolute)))
     }
 
+    @Test("a path that holds a NUL is refused, and nothing is made at the path before it")
+    func pathWithNUL() throws {
+        let error = portError { () throws(PortError) in _ = try PortDirectory.open(path: path + "\0more") }
+        #expect(error == PortError(.directoryUntrusted, subject: .path(path + "\0more", .hasNUL)))
+        #expect(try sysStatus(path, in: AT_FDCWD) == nil)
+    }
+
     @Test("a refusal's sentence tells the path and the reason")
     func sentence() throws {
         try scratch.makeFile("ports")

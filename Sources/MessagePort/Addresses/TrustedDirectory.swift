@@ -30,11 +30,13 @@ package final class TrustedDirectory: Sendable {
     /// - Parameter path: an absolute path; slashes at its end do not count.
     /// - Returns: the open, verified directory.
     /// - Throws: `directoryUntrusted` when it is a symbolic link, is no directory, belongs to another user or is open to
-    ///   others, or when the path is not absolute; `descriptorLimit`; `systemCallFailed` for the rest.
+    ///   others, or when the path is not absolute or holds a NUL; `descriptorLimit`; `systemCallFailed` for the rest.
     package static func open(path: String) throws(PortError) -> TrustedDirectory {
         guard path.utf8.first == UInt8(ascii: "/") else {
             throw PortError(.directoryUntrusted, subject: .path(path, .notAbsolute))
         }
+        // The kernel would read the path up to there, and use or make another directory.
+        guard !path.utf8.contains(0) else { throw PortError(.directoryUntrusted, subject: .path(path, .hasNUL)) }
         // A slash at the end would make the kernel follow a symbolic link.
         let end = path.utf8.lastIndex { $0 != UInt8(ascii: "/") } ?? path.utf8.startIndex
         let plain = String(path[...end])
