@@ -9,9 +9,12 @@ import Testing
     @Test("closing a descriptor twice traps, and says what to do")
     func closeTwice() async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            var lower = try lowerNumbers()
             let descriptor = try sysOpen("/dev/null", .reading).release()
+            lower = []
             sysClose(descriptor)
             sysClose(descriptor)
+            _ = lower
         }
         expectSentence("was closed by someone who does not own it. Pass a duplicate", in: result)
     }
@@ -19,9 +22,12 @@ import Testing
     @Test("an owner whose descriptor was closed by another traps")
     func closeAnothers() async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            var lower = try lowerNumbers()
             let descriptor = try sysOpen("/dev/null", .reading)
+            lower = []
             sysClose(descriptor.raw)
             _ = consume descriptor
+            _ = lower
         }
         expectSentence("was closed by someone who does not own it. Pass a duplicate", in: result)
     }
@@ -31,9 +37,12 @@ import Testing
         let isPipe = kind == .pipe
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             [isPipe = isPipe as Bool] in
+            var lower = try lowerNumbers()
             let bell = try WakeDescriptor(isPipe ? .pipe : .eventfd)
+            lower = []
             sysClose(bell.raw)
             bell.silence()
+            _ = lower
         }
         expectSentence("A doorbell cannot be read", in: result)
     }
@@ -41,9 +50,12 @@ import Testing
     @Test("waiting on a set whose descriptor was closed by another traps")
     func waitOnClosed() async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            var lower = try lowerNumbers()
             let set = try EpollSet()
+            lower = []
             sysClose(set.raw)
             _ = set.wait(until: .distantPast)
+            _ = lower
         }
         expectSentence("epoll_wait failed", in: result)
     }
@@ -56,4 +68,10 @@ import Testing
         _ = text  // release builds trap without a sentence
         #endif
     }
+}
+
+/// Holds the next descriptor numbers. What is opened while they are held, and closed after they are free again, has a number
+/// that no other thread gets: the kernel gives the lowest free one.
+private func lowerNumbers() throws -> [SharedDescriptor] {
+    try (0..<64).map { _ in SharedDescriptor(try sysOpen("/dev/null", .reading)) }
 }
