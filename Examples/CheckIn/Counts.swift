@@ -75,19 +75,31 @@ enum TextEncoding {
 }
 
 extension Unicode.Scalar {
-    /// As `iswprint(3)`.
-    fileprivate var isPrintable: Bool {
-        switch properties.generalCategory {
-        case .control, .unassigned, .surrogate, .lineSeparator, .paragraphSeparator: false
-        default: true
-        }
-    }
+    /// As iswprint(3).
+    fileprivate var isPrintable: Bool { CharacterClass.print.contains(self) }
 
-    /// As wc(1) does: white space, the no-break spaces and the word joiner.
+    /// As wc(1) does: white space, and the no-break spaces and the word joiner, which the C library does not count as such.
     fileprivate var separatesWords: Bool {
         switch value {
-        case 9...13, 32, 0x2060: true
-        default: isPrintable && properties.isWhitespace
+        case 9...13, 32: true
+        case 0xA0, 0x2007, 0x202F, 0x2060: isPrintable
+        default: isPrintable && CharacterClass.space.contains(self)
         }
     }
+}
+
+/// A class of characters as the C library knows it, whose tables wc(1) uses too: another edition of Unicode may know other
+/// characters. Swift does not import <wctype.h>, so the functions are looked up.
+private struct CharacterClass: Sendable {
+    static let print = CharacterClass("iswprint")
+    static let space = CharacterClass("iswspace")
+
+    private let test: @convention(c) (UInt32) -> Int32
+
+    init(_ name: String) {
+        guard let function = dlsym(nil, name) else { fatalError("The C library has no \(name).") }
+        test = unsafeBitCast(function, to: (@convention(c) (UInt32) -> Int32).self)
+    }
+
+    func contains(_ scalar: Unicode.Scalar) -> Bool { test(scalar.value) != 0 }
 }
