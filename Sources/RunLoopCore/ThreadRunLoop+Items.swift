@@ -132,9 +132,9 @@ extension ThreadRunLoop {
         return (departures, isGone)
     }
 
-    /// The loop's thread ends.
+    /// The loop's thread ends. Called on it.
     func end() {
-        let all = state.withLock { $0.end() }
+        let all = endAfterJobs()
         for item in all.everyItem { item.forget(self) }
         for mode in all.modes {
             for case .source(let source) in mode.members.values.map(\.item).sorted(by: { $0.id < $1.id }) {

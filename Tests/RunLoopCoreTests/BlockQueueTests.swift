@@ -7,6 +7,10 @@ import Testing
 @testable import RunLoopCore
 
 @Suite struct BlockQueueTests {
+    private func call(_ items: [BlockQueue.Item]) {
+        for case .block(let entry) in items { entry.block() }
+    }
+
     @Test("blocks of a mode come out in order, those of other modes keep their places")
     func order() {
         let seen = Recorder<Int>()
@@ -17,9 +21,9 @@ import Testing
         queue.append({ seen.append(6) }, modes: ["a", "b"])
         #expect(queue.hasBlock(for: "a", isCommon: false))
         #expect(!queue.hasBlock(for: "c", isCommon: true))
-        for entry in queue.take(for: "a", isCommon: false) { entry.block() }
+        call(queue.take(for: "a", isCommon: false))
         #expect(seen.takeAll() == [0, 2, 4, 6])
-        for entry in queue.take(for: "b", isCommon: false) { entry.block() }
+        call(queue.take(for: "b", isCommon: false))
         #expect(seen.takeAll() == [1, 3, 5])
         #expect(queue.isEmpty)
     }
