@@ -5,7 +5,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("Traps of the perform family", .census) struct PerformTrapTests {
+@Suite("Traps of the perform family and of command sources", .census) struct PerformTrapTests {
     private static let noMode = "A request in no mode is never called. Name at least one mode, or leave `in` out."
 
     @Test("a request in no mode traps")
@@ -40,6 +40,23 @@ import Testing
             try await loop.performAndWait(in: []) {}
         }
         expectSentence(Self.noMode, in: result)
+    }
+
+    @Test("a client that is told in no mode traps")
+    func clientInNoMode() async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            CommandSource<Int> { _, _ in }.addClient(on: .current, in: [], registered: { _ in }, removed: { _ in })
+        }
+        expectSentence(Self.noMode, in: result)
+    }
+
+    @Test("a command source without room for a command traps", arguments: [0, -1, Int.min])
+    func noBuffer(limit: Int) async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            [limit = limit as Int] in
+            _ = CommandSource<Int>(bufferLimit: limit) { _, _ in }
+        }
+        expectSentence("A command source needs a buffer for at least one command, not \(limit).", in: result)
     }
 
     private func expectSentence(_ sentence: String, in result: ExitTest.Result) {
