@@ -4,6 +4,8 @@
 /// The blocks and the jobs of actors and tasks that wait to be performed on a loop, in the order in which they were posted.
 struct BlockQueue: Sendable {
     struct Entry: Sendable {
+        /// The request that it calls; nil for a block that nobody can take back.
+        var id: ItemID?
         var modes: Set<RunLoopMode>
         var block: @Sendable () -> Void
     }
@@ -28,8 +30,16 @@ struct BlockQueue: Sendable {
     var jobCount: Int { items.count { if case .job = $0 { true } else { false } } }
 
     /// Puts a block behind all others.
-    mutating func append(_ block: @escaping @Sendable () -> Void, modes: Set<RunLoopMode>) {
-        items.append(.block(Entry(modes: modes, block: block)))
+    mutating func append(_ block: @escaping @Sendable () -> Void, id: ItemID? = nil, modes: Set<RunLoopMode>) {
+        items.append(.block(Entry(id: id, modes: modes, block: block)))
+    }
+
+    /// Takes out the blocks of requests, whatever their modes; the others keep their places.
+    mutating func remove(_ ids: Set<ItemID>) -> [Item] {
+        take {
+            guard case .block(let entry) = $0, let id = entry.id else { return false }
+            return ids.contains(id)
+        }
     }
 
     /// Puts a job behind all others.
@@ -66,12 +76,12 @@ struct BlockQueue: Sendable {
 
     private mutating func take(where matches: (Item) -> Bool) -> [Item] {
         if items.isEmpty { return [] }
-        let taken = items.filter(matches)
-        if taken.count == items.count {
-            items.removeAll(keepingCapacity: true)
-        } else if !taken.isEmpty {
-            items.removeAll(where: matches)
+        if items.allSatisfy(matches) {
+            defer { items = [] }
+            return items
         }
+        let taken = items.filter(matches)
+        if !taken.isEmpty { items.removeAll(where: matches) }
         return taken
     }
 

@@ -21,6 +21,8 @@ struct RunLoopState: Sendable {
     var blocks = BlockQueue()
     /// A job is under way: runs nested inside of it leave the other jobs waiting.
     var isRunningJob = false
+    /// The requests of the perform family that wait for their call.
+    var requests = PerformRequests()
     /// The runs that are under way, innermost last.
     var runs: [ActiveRun] = []
     /// The version-1 sources whose perform routines are under way.

@@ -136,10 +136,12 @@ extension ThreadRunLoop {
     func end() {
         let all = endAfterJobs()
         for item in all.everyItem { item.forget(self) }
+        for request in all.requests.all { request.drop() }
         for mode in all.modes {
             for case .source(let source) in mode.members.values.map(\.item).sorted(by: { $0.id < $1.id }) {
                 source.cancelRoutine?(self, mode.name)
             }
         }
+        doorbell.end()
     }
 }

@@ -81,9 +81,7 @@ extension ThreadRunLoop {
     public func perform(in modes: [RunLoopMode] = [.default], _ block: @escaping @Sendable () -> Void) {
         let mustWake = state.withLock { state in
             if state.hasEnded { return false }
-            for mode in modes where mode != .common { _ = state.makeIndex(of: mode) }
-            state.blocks.append(block, modes: Set(modes))
-            return state.runs.last.map { state.hasBlock(for: $0.mode) } ?? false
+            return state.post(block, in: modes)
         }
         if mustWake { doorbell.endSleep() }
     }
