@@ -24,6 +24,7 @@ extension ThreadRunLoop {
     /// Runs the loop in the default mode until it is stopped or has nothing left to wait for.
     ///
     /// - Important: Thread safety: loop thread only, traps elsewhere.
+    @available(*, noasync, message: "It blocks the thread. Run a loop on a thread of its own, as ResidentThread does.")
     public func run() {
         run(mode: .default, until: .distantFuture)
     }
@@ -40,6 +41,7 @@ extension ThreadRunLoop {
     ///   - returnAfterSourceHandled: whether to return after the turn in which a source was handled.
     /// - Returns: why it returned.
     /// - Important: Thread safety: loop thread only, traps elsewhere.
+    @available(*, noasync, message: "It blocks the thread. Run a loop on a thread of its own, as ResidentThread does.")
     @discardableResult
     public func run(
         mode: RunLoopMode = .default, for limit: Duration, returnAfterSourceHandled: Bool = false
@@ -56,6 +58,7 @@ extension ThreadRunLoop {
     ///   - returnAfterSourceHandled: whether to return after the turn in which a source was handled.
     /// - Returns: why it returned.
     /// - Important: Thread safety: loop thread only, traps elsewhere.
+    @available(*, noasync, message: "It blocks the thread. Run a loop on a thread of its own, as ResidentThread does.")
     @discardableResult
     public func run(
         mode: RunLoopMode = .default, until deadline: MonotonicInstant, returnAfterSourceHandled: Bool = false

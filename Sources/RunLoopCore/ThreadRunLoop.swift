@@ -35,6 +35,7 @@ public final class ThreadRunLoop: Sendable {
     public static let main = ThreadRunLoop()
 
     /// The calling thread's loop, made when it does not exist yet.
+    @available(*, noasync, message: "A task has no thread of its own: this would be the loop of a pool's thread.")
     public static var current: ThreadRunLoop {
         if let loop = slot.value { return loop }
         let loop = isMainThread ? main : ThreadRunLoop()

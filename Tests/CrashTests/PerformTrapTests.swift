@@ -11,7 +11,7 @@ import Testing
     @Test("a request in no mode traps")
     func noMode() async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            ThreadRunLoop.current.perform(in: [], for: nil) {}
+            ThreadRunLoop.main.perform(in: [], for: nil) {}
         }
         expectSentence(Self.noMode, in: result)
     }
@@ -19,7 +19,7 @@ import Testing
     @Test("a delayed request in no mode traps")
     func delayedInNoMode() async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            ThreadRunLoop.current.perform(after: .zero, in: []) {}
+            ThreadRunLoop.main.perform(after: .zero, in: []) {}
         }
         expectSentence(Self.noMode, in: result)
     }
@@ -45,7 +45,7 @@ import Testing
     @Test("a client that is told in no mode traps")
     func clientInNoMode() async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            CommandSource<Int> { _, _ in }.addClient(on: .current, in: [], registered: { _ in }, removed: { _ in })
+            CommandSource<Int> { _, _ in }.addClient(on: .main, in: [], registered: { _ in }, removed: { _ in })
         }
         expectSentence(Self.noMode, in: result)
     }

@@ -19,7 +19,7 @@ import Testing
     func otherThread() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let loop = try await onNewThread { ThreadRunLoop.current }
-            loop.run()
+            try await onNewThread { loop.run() }
         }
         said(result, "Running a loop is allowed on the thread of its run loop only.")
     }
@@ -68,7 +68,7 @@ import Testing
     @Test("adding a source whose descriptor cannot be watched traps")
     func badDescriptor() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            ThreadRunLoop.current.add(RunLoopSource(descriptor: 99_999) {})
+            ThreadRunLoop.main.add(RunLoopSource(descriptor: 99_999) {})
         }
         said(result, "cannot watch a source's descriptor: Bad file descriptor")
     }
