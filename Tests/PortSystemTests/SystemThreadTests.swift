@@ -82,7 +82,17 @@ import Testing
 
     @Test("a thread that leaves signals to others blocks those that the process gets, not those that it raises itself")
     func blockedSignals() throws {
+        try onNewThread {
+            var none = sigset_t()
+            sigemptyset(&none)
+            pthread_sigmask(SIG_SETMASK, &none, nil)
+            try checkBlockedSignals()
+        }
+    }
+
+    private func checkBlockedSignals() throws {
         let before = blockedHere()
+        #expect(before.isEmpty)
         let (inherited, blocked) = (Recorder<Set<CInt>>(), Recorder<Set<CInt>>())
         try sysStartThread { inherited.append(blockedHere()) }.join()
         try sysStartThread(blocksSignals: true) { blocked.append(blockedHere()) }.join()

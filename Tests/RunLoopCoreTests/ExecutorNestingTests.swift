@@ -43,13 +43,13 @@ import Testing
     @Test("waiting jobs keep no nested run going that would not run them")
     func nestedInEmptyMode() async throws {
         try await onLoop { loop in
-            let result = Recorder<RunLoopRunResult>()
+            let trace = Recorder<String>()
             Task(executorPreference: loop) {
-                Task(executorPreference: loop) {}
-                result.append(nestedRun(loop))
+                Task(executorPreference: loop) { trace.append("job") }
+                trace.append("\(nestedRun(loop))")
             }
             #expect(loop.runGuarded() == .finished)
-            #expect(result.elements == [.finished])
+            #expect(trace.elements == ["finished", "job"])
         }
     }
 
