@@ -5,6 +5,8 @@
 // are those of CFRunLoop without the underscores. Each counts its callout after it, which also keeps its frame: nothing
 // here can become a jump.
 
+import PortSystem
+
 extension ThreadRunLoop {
     // swift-format-ignore: AlwaysUseLowerCamelCase
     @inline(never)
@@ -12,28 +14,28 @@ extension ThreadRunLoop {
         _ observer: RunLoopObserver, _ activity: RunLoopActivity
     ) {
         observer.handler(observer, activity)
-        countCallout()
+        counts.didCallOut()
     }
 
     // swift-format-ignore: AlwaysUseLowerCamelCase
     @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION(_ timer: RunLoopTimer) {
         timer.handler(timer)
-        countCallout()
+        counts.didCallOut()
     }
 
     // swift-format-ignore: AlwaysUseLowerCamelCase
     @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_A_BLOCK(_ entry: BlockQueue.Entry) {
         entry.block()
-        countCallout()
+        counts.didCallOut()
     }
 
     // swift-format-ignore: AlwaysUseLowerCamelCase
     @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(_ source: RunLoopSource) {
         _ = source.performRoutine()
-        countCallout()
+        counts.didCallOut()
     }
 
     // swift-format-ignore: AlwaysUseLowerCamelCase
@@ -42,7 +44,14 @@ extension ThreadRunLoop {
     @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(_ source: RunLoopSource) -> Bool {
         let hasHandled = source.performRoutine()
-        countCallout()
+        counts.didCallOut()
         return hasHandled
+    }
+
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    @inline(never)
+    func RUNLOOP_IS_SERVICING_THE_MAIN_DISPATCH_QUEUE() {
+        sysServeMainQueue()
+        counts.didCallOut()
     }
 }

@@ -69,7 +69,7 @@ extension ThreadRunLoop {
             }
             return mustWake
         }
-        if mustWake { doorbell.endSleep() }
+        if mustWake { doorbell.endWait() }
     }
 
     /// Takes a timer that fires out of the queues; it stays a member of its modes.

@@ -21,16 +21,19 @@ public final class ThreadRunLoop: Sendable {
     let state = Mutex(RunLoopState())
     let doorbell = RunLoopDoorbell()
     let isAsleep = Atomic<Bool>(false)  // written by the loop's thread
-    private let waits = Atomic<Int>(0)  // written by the loop's thread
-    private let turns = Atomic<Int>(0)  // written by the loop's thread
-    private let callouts = Atomic<Int>(0)  // written by the loop's thread
+    let counts = LoopCounts()  // written by the loop's thread
+    let processors = ProcessorAllowance()  // loop thread
+    /// Whether it is the main thread's.
+    let isMain: Bool
 
-    private init() {}
+    private init(isMain: Bool = false) {
+        self.isMain = isMain
+    }
 
     private static let slot = ThreadLocal<ThreadRunLoop> { $0.end() }
 
     /// The main thread's loop, from any thread.
-    public static let main = ThreadRunLoop()
+    public static let main = ThreadRunLoop(isMain: true)
 
     /// The calling thread's loop, made when it does not exist yet.
     public static var current: ThreadRunLoop {
@@ -59,25 +62,10 @@ public final class ThreadRunLoop: Sendable {
     }
 
     /// How often the loop has waited in the kernel, zero-time looks included.
-    package var kernelWaitCount: Int { waits.load(ordering: .relaxed) }
-
-    /// How many callouts the loop has made.
-    package var calloutCount: Int { callouts.load(ordering: .relaxed) }
+    package var kernelWaitCount: Int { counts.kernelWaits }
 
     /// How many turns the loop has made.
-    package var turnCount: Int { turns.load(ordering: .relaxed) }
-
-    func countTurn() {
-        turns.store(turns.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
-    }
-
-    func countWait() {
-        waits.store(waits.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
-    }
-
-    func countCallout() {
-        callouts.store(callouts.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
-    }
+    package var turnCount: Int { counts.turns }
 }
 
 extension ThreadRunLoop: Hashable {
