@@ -94,7 +94,8 @@ struct CoreFoundationMainLoop: MainLoop {
     }
 
     func timer(after seconds: Double, _ handler: @escaping @Sendable () -> Void) {
-        let timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent() + seconds, 0, 0, 0) { _ in handler() }
+        let timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent() + seconds, 0, 0, 0) { _ in handler()
+        }
         CFRunLoopAddTimer(loop, timer, kCFRunLoopDefaultMode)
     }
 
