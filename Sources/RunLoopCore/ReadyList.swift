@@ -35,6 +35,8 @@ struct ReadyList: Sendable {
 
     var isEmpty: Bool { heap.isEmpty }
     var count: Int { heap.count }
+    /// What the list has cost so far, in looks at entries.
+    var steps: Int { heap.steps }
 
     func contains(_ id: ItemID) -> Bool {
         heap.contains(id)

@@ -83,7 +83,8 @@ extension ThreadRunLoop {
     func fireDueTimers(in mode: Int) {
         let now = MonotonicInstant.now
         let due = state.withLock { state in
-            state.modes[mode].timers.due(at: now).compactMap { state.modes[mode].timer($0) }
+            let ids = state.modes[mode].timers.due(at: now)
+            return ids.compactMap { state.modes[mode].timer($0) }
         }
         // By order; equal orders stay as they are, by date and creation.
         let sorted = due.enumerated().sorted { ($0.element.order, $0.offset) < ($1.element.order, $1.offset) }

@@ -167,18 +167,4 @@ import Testing
             }
         }
     }
-
-    @Test("100,000 timers are added, put off and removed")
-    func scale() async throws {
-        try await onLoop { loop in
-            let timers = (0..<100_000).map { number in
-                RunLoopTimer(after: .seconds(1000 + number * 7919 % 100_003)) { _ in }
-            }
-            for timer in timers { loop.add(timer) }
-            for timer in timers.prefix(1000) { timer.setNextFireDate(.distantFuture) }
-            for timer in timers { timer.invalidate() }
-            #expect(loop.nextTimerFireDate() == nil)
-            #expect(loop.run(for: .zero) == .finished)
-        }
-    }
 }
