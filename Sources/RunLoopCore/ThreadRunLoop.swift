@@ -25,17 +25,22 @@ public final class ThreadRunLoop: Sendable {
     private let turns = Atomic<Int>(0)  // written by the loop's thread
     private let callouts = Atomic<Int>(0)  // written by the loop's thread
 
-    private init() {}
+    /// The kernel's id of the loop's thread.
+    let threadID: Int32  // immutable
+
+    private init(threadID: Int32) {
+        self.threadID = threadID
+    }
 
     private static let slot = ThreadLocal<ThreadRunLoop> { $0.end() }
 
     /// The main thread's loop, from any thread.
-    public static let main = ThreadRunLoop()
+    public static let main = ThreadRunLoop(threadID: sysProcessID())
 
     /// The calling thread's loop, made when it does not exist yet.
     public static var current: ThreadRunLoop {
         if let loop = slot.value { return loop }
-        let loop = isMainThread ? main : ThreadRunLoop()
+        let loop = isMainThread ? main : ThreadRunLoop(threadID: sysThreadID())
         slot.value = loop
         return loop
     }
@@ -91,5 +96,12 @@ extension ThreadRunLoop: Hashable {
     /// - Parameter hasher: takes the identity.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(ObjectIdentifier(self))
+    }
+}
+
+extension ThreadRunLoop: CustomStringConvertible {
+    /// What it is, and the kernel's id of its thread.
+    public var description: String {
+        self === Self.main ? "run loop of the main thread \(threadID)" : "run loop of thread \(threadID)"
     }
 }
