@@ -18,6 +18,10 @@ struct LoopRun {
     var hasJustFiredTimers = false
     /// How many events were handled since the kernel was asked last.
     var eventsSinceLook = 0
+    /// The wait of the present turn, as instruments know it.
+    var wait = InstrumentSpan.none
+    /// There was nothing to do in that wait.
+    var hasSlept = false
 }
 
 extension ThreadRunLoop {
@@ -94,6 +98,7 @@ extension ThreadRunLoop {
 
     /// Steps 1 and 10 around the turns.
     private func perform(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult {
+        let span = runBegins(until: run.deadline)
         let outer = doorbell.beginNesting()
         notify(.entry, in: run.mode)  // 1
         var result = stopResult()
@@ -101,6 +106,7 @@ extension ThreadRunLoop {
             result = turn(&run, while: condition)  // 2 to 9
         }
         notify(.exit, in: run.mode)  // 10
+        runEnds(span, result ?? .finished)
         state.withLock { $0.endRun() }
         doorbell.endNesting(outer)
         return result ?? .finished
@@ -120,7 +126,9 @@ extension ThreadRunLoop {
 
         let polls = run.polls || hasHandledSource
         if !polls { notify(.beforeWaiting, in: run.mode) }  // 6
+        waitBegins(&run, polls: polls)
         let event = waitForEvent(&run, polls: polls, while: condition)  // 7
+        waitEnded(run, event, polls: polls)
         if !polls { notify(.afterWaiting, in: run.mode) }  // 8
 
         switch event {  // 9

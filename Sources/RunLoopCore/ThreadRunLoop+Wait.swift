@@ -49,6 +49,7 @@ extension ThreadRunLoop {
             }
             let limit = mustNotSleep ? .distantPast : state.withLock { $0.sleepLimit(run) }
             if hasLooked && limit <= now { return .nothing }
+            if limit > now { waitFallsIdle(&run) }
             look(&run, until: limit)
             hasLooked = true
         }

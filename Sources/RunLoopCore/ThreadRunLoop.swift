@@ -23,7 +23,9 @@ public final class ThreadRunLoop: Sendable {
     let isAsleep = Atomic<Bool>(false)  // written by the loop's thread
     private let waits = Atomic<Int>(0)  // written by the loop's thread
     private let turns = Atomic<Int>(0)  // written by the loop's thread
-    private let callouts = Atomic<Int>(0)  // written by the loop's thread
+    let instruments = Mutex(Instruments())  // takes no other lock
+    let isInstrumented = Atomic<Bool>(false)  // written under the lock of `instruments`
+    let lastSpan = Atomic<UInt64>(0)  // written by the loop's thread
 
     /// The kernel's id of the loop's thread.
     let threadID: Int32  // immutable
@@ -66,9 +68,6 @@ public final class ThreadRunLoop: Sendable {
     /// How often the loop has waited in the kernel, zero-time looks included.
     package var kernelWaitCount: Int { waits.load(ordering: .relaxed) }
 
-    /// How many callouts the loop has made.
-    package var calloutCount: Int { callouts.load(ordering: .relaxed) }
-
     /// How many turns the loop has made.
     package var turnCount: Int { turns.load(ordering: .relaxed) }
 
@@ -78,10 +77,6 @@ public final class ThreadRunLoop: Sendable {
 
     func countWait() {
         waits.store(waits.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
-    }
-
-    func countCallout() {
-        callouts.store(callouts.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
     }
 }
 
