@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -146,3 +147,5 @@ int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *gr
 int shim_accept(int socket) { return accept4(socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
 
 int shim_thread_id(void) { return (int)syscall(SYS_gettid); }
+
+int shim_name_thread(const char *name) { return pthread_setname_np(pthread_self(), name); }

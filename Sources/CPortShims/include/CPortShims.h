@@ -46,5 +46,7 @@ extern const int SHIM_MSG_TRUNC, SHIM_MSG_CTRUNC, SHIM_SCM_MAX_FD;
 int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *group);
 int shim_accept(int socket);
 int shim_thread_id(void);
+/* Returns the error number; the name has at most 15 bytes. */
+int shim_name_thread(const char *name);
 
 #endif
