@@ -9,8 +9,9 @@ import Glibc
 
 /// The system calls that the package makes, named as in section 2 of the manual.
 package enum SystemCall: String, Sendable, CaseIterable {
-    case accept, bind, connect, dup, epoll_create, epoll_ctl, epoll_wait, eventfd, fcntl, fstat, getsockopt, listen
-    case mkdir, open, pipe, poll, read, readdir, recvmsg, rename, sendmsg, socket, shutdown, socketpair, unlink, write
+    case accept, bind, clone, connect, dup, epoll_create, epoll_ctl, epoll_wait, eventfd, fcntl, fstat, getsockopt
+    case listen, mkdir, open, pipe, poll, read, readdir, recvmsg, rename, sendmsg, socket, shutdown, socketpair, unlink
+    case write
 }
 
 /// Makes a system call, again when it is interrupted.

@@ -5,6 +5,7 @@
 struct BlockQueue: Sendable {
     struct Entry: Sendable {
         var modes: Set<RunLoopMode>
+        var name: String?
         var block: @Sendable () -> Void
     }
 
@@ -13,8 +14,8 @@ struct BlockQueue: Sendable {
     var isEmpty: Bool { entries.isEmpty }
 
     /// Puts a block behind all others.
-    mutating func append(_ block: @escaping @Sendable () -> Void, modes: Set<RunLoopMode>) {
-        entries.append(Entry(modes: modes, block: block))
+    mutating func append(_ block: @escaping @Sendable () -> Void, modes: Set<RunLoopMode>, name: String? = nil) {
+        entries.append(Entry(modes: modes, name: name, block: block))
     }
 
     /// Whether a block waits for the mode. Whether the mode is common counts now, not when the block was posted.

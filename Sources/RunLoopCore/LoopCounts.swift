@@ -6,7 +6,6 @@ import Synchronization
 /// What a loop has done so far: written by its thread only, readable anywhere.
 final class LoopCounts: Sendable {
     private let turnCount = Atomic<Int>(0)
-    private let calloutCount = Atomic<Int>(0)
     private let lookCount = Atomic<Int>(0)
     private let sleepCount = Atomic<Int>(0)
     private let paidSpinCount = Atomic<Int>(0)
@@ -24,7 +23,6 @@ final class LoopCounts: Sendable {
     }
 
     func didTurn() { Self.raise(turnCount) }
-    func didCallOut() { Self.raise(calloutCount) }
 
     func didLook(sleeping: Bool) {
         if sleeping { Self.raise(sleepCount) } else { Self.raise(lookCount) }

@@ -6,6 +6,7 @@ import Synchronization
 extension ThreadRunLoop {
     /// Calls the observers of an activity: those that are there now, without those that are under way.
     func notify(_ activity: RunLoopActivity, in mode: Int) {
+        activityBegins(activity)
         for observer in state.withLock({ $0.modes[mode].observers.observers(of: activity) }) {
             guard observer.isValid, state.withLock({ $0.beginObserver(observer.id, in: mode) }) else { continue }
             RUNLOOP_IS_CALLING_OUT_TO_AN_OBSERVER_CALLBACK_FUNCTION(observer, activity)

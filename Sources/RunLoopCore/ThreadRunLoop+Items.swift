@@ -141,5 +141,6 @@ extension ThreadRunLoop {
                 source.cancelRoutine?(self, mode.name)
             }
         }
+        endInstruments()
     }
 }

@@ -77,12 +77,15 @@ extension ThreadRunLoop {
     ///
     /// - Parameters:
     ///   - modes: in which modes; ``RunLoopMode/common`` means the modes that are common when the loop looks.
+    ///   - name: what the block is called in traces and reports.
     ///   - block: what to call, on the loop's thread.
-    public func perform(in modes: [RunLoopMode] = [.default], _ block: @escaping @Sendable () -> Void) {
+    public func perform(
+        in modes: [RunLoopMode] = [.default], name: String? = nil, _ block: @escaping @Sendable () -> Void
+    ) {
         let mustWake = state.withLock { state in
             if state.hasEnded { return false }
             for mode in modes where mode != .common { _ = state.makeIndex(of: mode) }
-            state.blocks.append(block, modes: Set(modes))
+            state.blocks.append(block, modes: Set(modes), name: name)
             return state.runs.last.map { state.hasBlock(for: $0.mode) } ?? false
         }
         if mustWake { doorbell.endWait() }

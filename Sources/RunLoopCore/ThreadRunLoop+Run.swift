@@ -32,6 +32,11 @@ struct LoopRun {
         }
         return eventsSinceLook >= 128 || nextLook <= now
     }
+
+    /// The wait of the present turn, as instruments know it.
+    var wait = InstrumentSpan.none
+    /// There was nothing to do in that wait.
+    var hasSlept = false
 }
 
 extension ThreadRunLoop {
@@ -109,6 +114,7 @@ extension ThreadRunLoop {
 
     /// Steps 1 and 10 around the turns.
     private func perform(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult {
+        let span = runBegins(until: run.deadline)
         let outer = doorbell.beginNesting()
         notify(.entry, in: run.mode)  // 1
         var result = stopResult()
@@ -116,6 +122,7 @@ extension ThreadRunLoop {
             result = turn(&run, while: condition)  // 2 to 9
         }
         notify(.exit, in: run.mode)  // 10
+        runEnds(span, result ?? .finished)
         state.withLock { $0.endRun() }
         doorbell.endNesting(outer)
         return result ?? .finished
@@ -136,8 +143,11 @@ extension ThreadRunLoop {
         if event == nil {
             let polls = run.polls || hasHandledSource
             if !polls { notify(.beforeWaiting, in: run.mode) }  // 6
-            event = waitForEvent(&run, polls: polls, while: condition)  // 7
+            waitBegins(&run, polls: polls)
+            let found = waitForEvent(&run, polls: polls, while: condition)  // 7
+            waitEnded(run, found, polls: polls)
             if !polls { notify(.afterWaiting, in: run.mode) }  // 8
+            event = found
         }
         if handle(event ?? .nothing, &run) { hasHandledSource = true }  // 9
         performBlocks(in: run.mode)

@@ -51,7 +51,10 @@ extension ThreadRunLoop {
                 return .nothing
             }
             if plan.limit > now {
-                if wait.start == nil { wait.start = now }
+                if wait.start == nil {
+                    wait.start = now
+                    waitFallsIdle(&run)
+                }
                 if wait.spin == .none, spin(&run, plan, &wait, from: now) { continue }
                 if wait.spin == .paid { wait.spin = .failed }
             }

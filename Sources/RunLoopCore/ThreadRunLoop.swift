@@ -23,22 +23,29 @@ public final class ThreadRunLoop: Sendable {
     let isAsleep = Atomic<Bool>(false)  // written by the loop's thread
     let counts = LoopCounts()  // written by the loop's thread
     let processors = ProcessorAllowance()  // loop thread
-    /// Whether it is the main thread's.
-    let isMain: Bool
+    let instruments = Mutex(Instruments())  // takes no other lock
+    let isInstrumented = Atomic<Bool>(false)  // written under the lock of `instruments`
+    let lastSpan = Atomic<UInt64>(0)  // written by the loop's thread
 
-    private init(isMain: Bool = false) {
-        self.isMain = isMain
+    /// The kernel's id of the loop's thread; the main thread's is the process's.
+    let threadID: Int32  // immutable
+    /// Whether it is the main thread's.
+    let isMain: Bool  // immutable
+
+    private init(threadID: Int32) {
+        self.threadID = threadID
+        isMain = threadID == sysProcessID()
     }
 
     private static let slot = ThreadLocal<ThreadRunLoop> { $0.end() }
 
     /// The main thread's loop, from any thread.
-    public static let main = ThreadRunLoop(isMain: true)
+    public static let main = ThreadRunLoop(threadID: sysProcessID())
 
     /// The calling thread's loop, made when it does not exist yet.
     public static var current: ThreadRunLoop {
         if let loop = slot.value { return loop }
-        let loop = isMainThread ? main : ThreadRunLoop()
+        let loop = isMainThread ? main : ThreadRunLoop(threadID: sysThreadID())
         slot.value = loop
         return loop
     }
@@ -79,5 +86,12 @@ extension ThreadRunLoop: Hashable {
     /// - Parameter hasher: takes the identity.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(ObjectIdentifier(self))
+    }
+}
+
+extension ThreadRunLoop: CustomStringConvertible {
+    /// What it is, and the kernel's id of its thread.
+    public var description: String {
+        self === Self.main ? "run loop of the main thread \(threadID)" : "run loop of thread \(threadID)"
     }
 }

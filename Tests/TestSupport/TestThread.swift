@@ -13,15 +13,10 @@ package import Testing
 
 /// A thread that a test started, and what its closure gave.
 package final class TestThread<Success: Sendable>: Sendable {
-    private enum State {
-        case running(pthread_t)
-        case joined
-    }
-
     private let name: String  // immutable
     private let number: Int  // immutable
     private let outcome: ThreadOutcome<Success>  // guards itself
-    private let state: Mutex<State>
+    private let thread: Mutex<SystemThread?>  // nil once it was joined
 
     fileprivate init(_ name: String, _ body: @escaping @Sendable () throws -> Success) {
         let outcome = ThreadOutcome<Success>()
@@ -29,13 +24,13 @@ package final class TestThread<Success: Sendable>: Sendable {
         self.outcome = outcome
         number = LiveThreads.add(name)
         let named = ThreadEvent()
-        let thread = startThread {
-            nameThisThread(name)
+        let started = startThread {
+            sysNameThread(name)
             named.set()
             outcome.set(Result { try body() })
         }
-        state = Mutex(.running(thread))
-        named.wait(until: .distantFuture)  // so that the name's file is never open when the caller counts descriptors
+        thread = Mutex(started)
+        named.wait(until: .distantFuture)  // so that the kernel shows the name from now on
     }
 
     /// Whether the closure has returned or thrown.
@@ -50,10 +45,9 @@ package final class TestThread<Success: Sendable>: Sendable {
         guard Watchdog.wait(for: outcome.ended, "thread \(name) did not end", sourceLocation: sourceLocation) else {
             throw WatchdogExpired()
         }
-        state.withLock { state in
-            guard case .running(let thread) = state else { return }
-            pthread_join(thread, nil)
-            state = .joined
+        thread.withLock { thread in
+            guard let running = thread.take() else { return }
+            running.join()
             LiveThreads.remove(number)
         }
         return try outcome.get()
@@ -102,7 +96,7 @@ package func offThePool<Success: Sendable, Failure: Error>(
     _ body: @escaping @Sendable () throws(Failure) -> Success
 ) async throws(Failure) -> Success {
     let result = await withCheckedContinuation { continuation in
-        let thread = startThread {
+        _ = startThread {
             let result: Result<Success, Failure>
             do throws(Failure) {
                 result = .success(try body())
@@ -111,7 +105,6 @@ package func offThePool<Success: Sendable, Failure: Error>(
             }
             continuation.resume(returning: result)
         }
-        pthread_detach(thread)
     }
     return try result.get()
 }

@@ -58,5 +58,7 @@ static inline void shim_pause(void) {
 /* The main dispatch queue: an eventfd that is readable while blocks wait, and the function that runs them. */
 int shim_main_queue_descriptor(void);
 void shim_main_queue_serve(void);
+/* Returns the error number; the name has at most 15 bytes. */
+int shim_name_thread(const char *name);
 
 #endif

@@ -66,7 +66,7 @@ extension SocketConnection {
         if let source = state.withLock({ $0.source }) { return source }
         // Who waits for a reply, or for the peer's end, does so in a run that has reasons of its own to go on.
         let made = RunLoopSource(
-            keepsModeAlive: false, readiness: { false },
+            name: "port replies", keepsModeAlive: false, readiness: { false },
             cancel: { [weak self] loop, _ in if loop.hasEnded { self?.forgetWatchers(on: loop) } },
             performIfAny: { [weak self] in
                 self?.receive(into: self?.port?.core)

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CPortShims
+import Glibc
+
+/// A thread that was started here: it is joined once, or detached when this value goes away.
+package struct SystemThread: ~Copyable, Sendable {
+    private let thread: pthread_t
+
+    fileprivate init(_ thread: pthread_t) {
+        self.thread = thread
+    }
+
+    deinit {
+        let result = pthread_detach(thread)
+        precondition(result == 0, "A thread cannot be detached (pthread_detach gave \(result)).")
+    }
+
+    /// Blocks until the thread is gone, its thread-local values included. Traps on the thread itself.
+    package consuming func join() {
+        let thread = thread
+        discard self
+        let result = pthread_join(thread, nil)
+        precondition(result == 0, "A thread cannot be joined (pthread_join gave \(result)). Does it join itself?")
+    }
+}
+
+/// Starts a thread.
+///
+/// - Parameters:
+///   - stackSize: the size of its stack in bytes; nil for the system's default, mostly 8 MiB.
+///   - blocksSignals: whether the thread leaves the signals that are sent to the process to other threads. Those that its
+///     own instructions raise (SIGSEGV and the like) come through. Otherwise it takes its starter's mask.
+///   - body: what it does. The thread ends when it returns.
+/// - Returns: the thread.
+/// - Throws: `EAGAIN` when the system gives no thread, `EINVAL` when it takes no stack of that size.
+package func sysStartThread(
+    stackSize: Int? = nil, blocksSignals: Bool = false, _ body: @escaping @Sendable () -> Void
+) throws(SystemError) -> SystemThread {
+    var attributes = pthread_attr_t()
+    let result = unsafe pthread_attr_init(&attributes)
+    if result != 0 { throw SystemError(result) }
+    defer { unsafe pthread_attr_destroy(&attributes) }
+    if let stackSize {
+        let result = unsafe pthread_attr_setstacksize(&attributes, max(0, stackSize))
+        if result != 0 { throw SystemError(result) }
+    }
+    var mask = sigset_t()
+    if blocksSignals { mask = blockAsynchronousSignals() }
+    defer { if blocksSignals { setSignalMask(&mask) } }
+    let start = unsafe Unmanaged.passRetained(ThreadStart(body))
+    do throws(SystemError) {
+        var thread = pthread_t()
+        _ = try retrying(.clone) {
+            // It gives the error number where a system call would set errno.
+            errno = unsafe pthread_create(&thread, &attributes, runThread, start.toOpaque())
+            return errno == 0 ? 0 : CInt(-1)
+        }
+        return SystemThread(thread)
+    } catch {
+        unsafe start.release()
+        throw error
+    }
+}
+
+/// Gives the calling thread a name, which `ps`, `top`, debuggers and `/proc` show.
+///
+/// - Parameter name: the name. The kernel keeps 15 bytes: a longer one is cut between characters. NULs are left out.
+package func sysNameThread(_ name: String) {
+    unsafe kernelThreadName(name).withCString { name in
+        let result = unsafe shim_name_thread(name)
+        precondition(result == 0, "A thread cannot be named (pthread_setname_np gave \(result)).")
+    }
+}
+
+/// As much of a name as the kernel keeps of a thread's.
+///
+/// - Parameter name: any text.
+/// - Returns: its beginning, at most 15 bytes, cut between characters; without NULs.
+package func kernelThreadName(_ name: String) -> String {
+    var kept = ""
+    for character in name where character != "\0" {
+        if kept.utf8.count + character.utf8.count > 15 { break }
+        kept.append(character)
+    }
+    return kept
+}
+
+/// What a thread starts with, retained until it has begun.
+private final class ThreadStart: Sendable {
+    let body: @Sendable () -> Void
+
+    init(_ body: @escaping @Sendable () -> Void) {
+        self.body = body
+    }
+}
+
+private func runThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let argument = unsafe argument else { return nil }
+    // SAFETY: sysStartThread passes nothing but a ThreadStart that it retained.
+    let start = unsafe Unmanaged<ThreadStart>.fromOpaque(argument).takeRetainedValue()
+    start.body()
+    return nil
+}
+
+/// Blocks every signal on the calling thread, except those that a thread's own instructions raise.
+///
+/// - Returns: the mask before.
+private func blockAsynchronousSignals() -> sigset_t {
+    var mask = sigset_t()
+    unsafe sigfillset(&mask)
+    for signal in [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP] { unsafe sigdelset(&mask, signal) }
+    var old = sigset_t()
+    unsafe pthread_sigmask(SIG_SETMASK, &mask, &old)
+    return old
+}
+
+private func setSignalMask(_ mask: inout sigset_t) {
+    unsafe pthread_sigmask(SIG_SETMASK, &mask, nil)
+}
