@@ -33,7 +33,7 @@ let package = Package(
             name: "port-test-peer", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
             path: "Tests/PortTestPeer"),
         .testTarget(name: "PortSystemTests", dependencies: ["PortSystem", "TestSupport"]),
-        .testTarget(name: "RunLoopDifferentialTests", dependencies: ["RunLoopCore", "TestSupport"]),
+        .testTarget(name: "RunLoopDifferentialTests", dependencies: ["PortSystem", "RunLoopCore", "TestSupport"]),
         .testTarget(name: "RunLoopCoreTests", dependencies: ["PortSystem", "RunLoopCore", "TestSupport"]),
         .testTarget(
             name: "MessagePortTests", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "TestSupport"]),

@@ -1,2 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-// Copyright (c) 2026 the swift-message-port authors
