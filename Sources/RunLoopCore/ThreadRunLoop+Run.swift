@@ -95,10 +95,12 @@ extension ThreadRunLoop {
     /// Steps 1 and 10 around the turns.
     private func perform(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult {
         let outer = doorbell.beginNesting()
+        doorbell.listen()
         notify(.entry, in: run.mode)  // 1
         var result = stopResult()
         while result == nil {
             result = turn(&run, while: condition)  // 2 to 9
+            if result == nil { doorbell.listen() }
         }
         notify(.exit, in: run.mode)  // 10
         state.withLock { $0.endRun() }
@@ -110,7 +112,6 @@ extension ThreadRunLoop {
     ///
     /// - Returns: the run's result; nil when it goes on.
     private func turn(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult? {
-        doorbell.listen()
         notify(.beforeTimers, in: run.mode)  // 2
         notify(.beforeSources, in: run.mode)  // 3
         performBlocks(in: run.mode)
