@@ -34,6 +34,7 @@ let package = Package(
             path: "Tests/PortTestPeer"),
         .executableTarget(name: "main-loop-peer", dependencies: ["RunLoopCore"], path: "Tests/MainLoopPeer"),
         .testTarget(name: "PortSystemTests", dependencies: ["PortSystem", "TestSupport"]),
+        .testTarget(name: "RunLoopDifferentialTests", dependencies: ["PortSystem", "RunLoopCore", "TestSupport"]),
         .testTarget(
             name: "RunLoopCoreTests", dependencies: ["PortSystem", "RunLoopCore", "TestSupport", "main-loop-peer"]),
         .testTarget(

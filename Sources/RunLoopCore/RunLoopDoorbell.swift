@@ -4,7 +4,7 @@
 // How a loop sleeps and is woken without a lost wake-up and without a needless system call.
 //
 //   deaf       the loop does not run, or handles an event: it looks at everything before it sleeps, so nobody need ring
-//   listening  steps 2 to 6 of a turn: a wake-up is remembered and the turn does not sleep
+//   listening  steps 1 to 6: a wake-up is remembered and the turn does not sleep
 //   looking    the loop looks for an event, or spins: whoever has work for it says so here, without a system call
 //   sleeping   the loop is about to wait in the kernel, or does: whoever has work for it writes the descriptor
 //   rung       it was woken
@@ -46,7 +46,7 @@ final class RunLoopDoorbell: Sendable {
         }
     }
 
-    /// Remembers wake-ups from now on: a turn begins.
+    /// Remembers wake-ups from now on: a run or a turn begins.
     func listen() {
         phase.store(.listening, ordering: .sequentiallyConsistent)
     }

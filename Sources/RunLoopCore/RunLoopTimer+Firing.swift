@@ -90,7 +90,7 @@ extension ThreadRunLoop {
         let sorted = due.enumerated().sorted { ($0.element.order, $0.offset) < ($1.element.order, $1.offset) }
         for timer in sorted.map(\.element) {
             let isHere = state.withLock { $0.modes[mode].timer(timer.id) != nil }
-            guard isHere, timer.beginFiring(at: now) else { continue }
+            guard isHere, timer.beginFiring(at: .now) else { continue }
             RUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION(timer)
             timer.endFiring()
         }

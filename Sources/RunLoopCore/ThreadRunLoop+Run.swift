@@ -116,10 +116,12 @@ extension ThreadRunLoop {
     private func perform(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult {
         let span = runBegins(until: run.deadline)
         let outer = doorbell.beginNesting()
+        doorbell.listen()
         notify(.entry, in: run.mode)  // 1
         var result = stopResult()
         while result == nil {
             result = turn(&run, while: condition)  // 2 to 9
+            if result == nil { doorbell.listen() }
         }
         notify(.exit, in: run.mode)  // 10
         runEnds(span, result ?? .finished)
@@ -132,7 +134,6 @@ extension ThreadRunLoop {
     ///
     /// - Returns: the run's result; nil when it goes on.
     private func turn(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult? {
-        doorbell.listen()
         counts.didTurn()
         notify(.beforeTimers, in: run.mode)  // 2
         notify(.beforeSources, in: run.mode)  // 3

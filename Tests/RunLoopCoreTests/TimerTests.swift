@@ -108,6 +108,23 @@ import Testing
         }
     }
 
+    @Test("a due timer that an earlier one makes due anew still fires in the same turn")
+    func madeDueAnew() async throws {
+        let trace = Recorder<String>()
+        try await onLoop { loop in
+            let second = RunLoopTimer(fireDate: .distantPast, order: 1) { _ in trace.append("second") }
+            loop.add(
+                RunLoopTimer(fireDate: .distantPast) { _ in
+                    trace.append("first")
+                    second.setNextFireDate(.now)
+                })
+            loop.add(second)
+            #expect(loop.runGuarded() == .finished)
+            #expect(loop.turnCount == 1)
+        }
+        #expect(trace.elements == ["first", "second"])
+    }
+
     @Test("S12: a firing timer is not fired again by a run inside of it; others are")
     func nested() async throws {
         let trace = Recorder<String>()
