@@ -21,6 +21,8 @@ struct RunLoopState: Sendable {
     var waitStrategy = WaitStrategy.adaptive
     var mainQueue: MainQueueState?
     var blocks = BlockQueue()
+    /// The requests of the perform family that wait for their call.
+    var requests = PerformRequests()
     /// The runs that are under way, innermost last.
     var runs: [ActiveRun] = []
     /// The version-1 sources whose perform routines are under way.

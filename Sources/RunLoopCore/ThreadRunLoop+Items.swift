@@ -136,11 +136,13 @@ extension ThreadRunLoop {
     func end() {
         let all = state.withLock { $0.end() }
         for item in all.everyItem { item.forget(self) }
+        for request in all.requests.all { request.drop() }
         for mode in all.modes {
             for case .source(let source) in mode.members.values.map(\.item).sorted(by: { $0.id < $1.id }) {
                 source.cancelRoutine?(self, mode.name)
             }
         }
         endInstruments()
+        doorbell.end()
     }
 }

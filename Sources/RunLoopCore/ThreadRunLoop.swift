@@ -14,7 +14,8 @@ import Synchronization
 /// cancelled, timers and observers dropped, and blocks released without being called.
 ///
 /// A loop that never slept holds no descriptor. The first sleep takes one (an eventfd), a mode with a descriptor-backed
-/// source takes one more. When the process has none left at a sleep, the loop traps and says so.
+/// source takes one more; they are closed when the thread ends. When the process has none left at a sleep, the loop traps
+/// and says so.
 ///
 /// - Important: Thread safety: any thread, except for the `run` functions: loop thread only, they trap elsewhere.
 public final class ThreadRunLoop: Sendable {

@@ -24,6 +24,23 @@ import Testing
         #expect(queue.isEmpty)
     }
 
+    @Test("the blocks of requests can be taken back, and the others keep their places")
+    func removal() {
+        let seen = Recorder<Int>()
+        let ids = (0..<6).map { _ in ItemID() }
+        var queue = BlockQueue()
+        for number in 0..<6 {
+            queue.append({ seen.append(number) }, id: ids[number], modes: [number.isMultiple(of: 2) ? "a" : "b"])
+            queue.append({ seen.append(number + 10) }, modes: ["a"])
+        }
+        let counts = [queue.remove([ids[1], ids[2], ItemID()]).count, queue.remove([ids[1]]).count]
+        #expect(counts == [2, 0])
+        for mode in ["a", "b"] as [RunLoopMode] {
+            for entry in queue.take(for: mode, isCommon: false) { entry.block() }
+        }
+        #expect(seen.elements == [0, 10, 11, 12, 13, 4, 14, 15, 3, 5])
+    }
+
     @Test("a block for the common modes matches a mode that is common when it is looked at")
     func common() {
         var queue = BlockQueue()
