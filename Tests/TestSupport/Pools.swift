@@ -42,6 +42,6 @@ package enum Pools {
 }
 
 /// Lets another thread run.
-func yieldThread() {
+package func yieldThread() {
     sched_yield()
 }
