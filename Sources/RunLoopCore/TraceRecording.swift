@@ -20,7 +20,7 @@ final class TraceRecording: RunLoopInstrument {
     }
 
     func open() {
-        ring.withLock { $0.open() }
+        ring.withLock { $0.open(at: .now) }
     }
 
     func close() {

@@ -16,6 +16,7 @@ struct TraceRing: Sendable {
 
     private var slots: [RunLoopTraceEvent?]
     private var isOpen = false
+    private var openingTime = MonotonicInstant.distantPast
     /// How many events were recorded, those that were overwritten included.
     private(set) var count = 0
     private(set) var cuts: [Cut] = []
@@ -28,8 +29,10 @@ struct TraceRing: Sendable {
     var firstPosition: Int { max(0, count - slots.count) }
 
     /// Begins to record, or goes on.
-    mutating func open() {
+    mutating func open(at time: MonotonicInstant) {
+        if isOpen { return }
         isOpen = true
+        openingTime = max(time, cuts.last?.time ?? time)
     }
 
     /// Stops to record.
@@ -41,9 +44,10 @@ struct TraceRing: Sendable {
         cuts.append(Cut(position: count, time: max(time, lastTime)))
     }
 
-    /// Records an event, over the oldest one when there is no room.
+    /// Records an event, over the oldest one when there is no room. One that happened before recording began is left out: the
+    /// loop was about to tell of it when recording stopped and began again.
     mutating func append(_ event: RunLoopTraceEvent) {
-        guard isOpen else { return }
+        guard isOpen, event.time >= openingTime else { return }
         slots[count % slots.count] = event
         count += 1
     }

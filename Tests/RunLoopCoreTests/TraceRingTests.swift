@@ -12,7 +12,7 @@ import Testing
         var ring = TraceRing(capacity: 3)
         ring.append(event(0, .activity(.entry)))
         #expect(ring.count == 0, "a ring that is not open records nothing")
-        ring.open()
+        ring.open(at: .distantPast)
         for number in 1...5 { ring.append(event(UInt64(number), .activity(.entry))) }
         #expect(ring.firstPosition == 2 && ring.count == 5)
         let (events, first) = ring.copy(from: 0, limit: 100)
@@ -25,13 +25,25 @@ import Testing
     func cuts() {
         var ring = TraceRing(capacity: 2)
         for round in 0..<50 {
-            ring.open()
+            ring.open(at: .distantPast)
             ring.append(event(UInt64(round), .activity(.entry)))
             ring.close(at: MonotonicInstant(nanoseconds: Int64(round)))
             ring.close(at: .distantFuture)
         }
         #expect(ring.cuts.map(\.position) == [49, 50])
         #expect(ring.cuts.map(\.time.nanoseconds) == [48, 49])
+    }
+
+    @Test("an event of the time before the ring was opened again is left out")
+    func reopening() {
+        var ring = TraceRing(capacity: 8)
+        ring.open(at: MonotonicInstant(nanoseconds: 1))
+        ring.append(event(5, .activity(.entry)))
+        ring.close(at: MonotonicInstant(nanoseconds: 10))
+        ring.open(at: MonotonicInstant(nanoseconds: 9))
+        ring.append(event(8, .activity(.exit)))
+        ring.append(event(10, .activity(.exit)))
+        #expect(ring.copy(from: 0, limit: 9).events.map(\.span.rawValue) == [5, 10])
     }
 
     @Test("ends without a begin are left out, begins without an end get one")
