@@ -7,6 +7,8 @@
 // Each tells the loop's instruments before and after: see Instruments.swift. What follows the call also keeps the frame:
 // nothing here can become a jump.
 
+import PortSystem
+
 extension ThreadRunLoop {
     // swift-format-ignore: AlwaysUseLowerCamelCase
     @inline(never)
@@ -50,5 +52,13 @@ extension ThreadRunLoop {
         let hasHandled = source.performRoutine()
         calloutEnded(span, RunLoopCallout(.portSource, source.name, source.id))
         return hasHandled
+    }
+
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    @inline(never)
+    func RUNLOOP_IS_SERVICING_THE_MAIN_DISPATCH_QUEUE() {
+        let span = calloutBegins(RunLoopCallout(.mainDispatchQueue, nil))
+        sysServeMainQueue()
+        calloutEnded(span, RunLoopCallout(.mainDispatchQueue, nil))
     }
 }

@@ -148,7 +148,7 @@ extension ThreadRunLoop {
     }
 
     private func tellWait(_ run: LoopRun, polls: Bool) -> InstrumentSpan {
-        let limit = polls ? .distantPast : state.withLock { $0.sleepLimit(run) }
+        let limit = polls ? .distantPast : state.withLock { $0.waitPlan(run).limit }
         return tellBegin(.waitBegin(until: limit))
     }
 
@@ -163,6 +163,7 @@ extension ThreadRunLoop {
             switch event {
             case .timers: .timers
             case .source: .source
+            case .mainQueue: .mainDispatchQueue
             case .nothing where polls: .nothing
             case .nothing: run.deadline <= .now ? .limit : .wakeUp
             }

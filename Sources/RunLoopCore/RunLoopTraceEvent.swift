@@ -31,6 +31,8 @@ public struct RunLoopTraceEvent: Sendable, Hashable {
         case timers
         /// A port-based source is ready.
         case source
+        /// The main dispatch queue has blocks.
+        case mainDispatchQueue
         /// The loop was woken: by hand, or because of a block, a signalled source, a stop or a change.
         case wakeUp
         /// The run's limit has come.
@@ -43,6 +45,7 @@ public struct RunLoopTraceEvent: Sendable, Hashable {
             switch self {
             case .timers: "timers"
             case .source: "source"
+            case .mainDispatchQueue: "main dispatch queue"
             case .wakeUp: "wake-up"
             case .limit: "limit"
             case .nothing: "nothing"

@@ -26,15 +26,25 @@ extension ThreadRunLoop {
     ///
     /// - Returns: whether there was one.
     func performSignalledSources(in mode: Int, onlyFirst: Bool) -> Bool {
+        if onlyFirst { return performFirstSignalledSource(in: mode) }
         var hasHandled = false
         for source in state.withLock({ $0.signalledSources(in: mode) }) {
             let isHere = state.withLock { $0.modes[mode].takeSignal(source.id) }
             guard isHere, source.takeSignal() else { continue }
             RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(source)
             hasHandled = true
-            if onlyFirst { break }
         }
         return hasHandled
+    }
+
+    private func performFirstSignalledSource(in mode: Int) -> Bool {
+        while let source = state.withLock({ $0.takeFirstSignalled(in: mode) }) {
+            // Another mode or loop may have performed it.
+            guard source.takeSignal() else { continue }
+            RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(source)
+            return true
+        }
+        return false
     }
 
     /// Performs a port-based source that was found ready, and asks it again after that.
@@ -61,8 +71,13 @@ extension RunLoopState {
         return true
     }
 
+    mutating func takeFirstSignalled(in mode: Int) -> RunLoopSource? {
+        guard let first = modes[mode].signalled.removeFirst() else { return nil }
+        return modes[mode].source(first.id)
+    }
+
     /// The custom sources that are signalled, in the order in which they are to be performed.
-    func signalledSources(in mode: Int) -> [RunLoopSource] {
+    mutating func signalledSources(in mode: Int) -> [RunLoopSource] {
         if modes[mode].signalled.isEmpty { return [] }
         let last = ModeState.SignalKey(order: .max, stamp: .max)
         return modes[mode].signalled.entries(notAfter: last).sorted { $0.key < $1.key }

@@ -51,7 +51,7 @@ extension ThreadRunLoop {
             case .observer: break
             }
         }
-        doorbell.endSleep()
+        doorbell.endWait()
     }
 
     /// Stops the innermost run: it returns ``RunLoopRunResult/stopped`` at the end of the turn that it is in.
@@ -61,7 +61,7 @@ extension ThreadRunLoop {
     /// add up.
     public func stop() {
         state.withLock { $0.stop() }
-        doorbell.endSleep()
+        doorbell.endWait()
     }
 
     /// Wakes the loop when it sleeps, or keeps the present turn from sleeping. Makes no run return, and means nothing to a
@@ -88,6 +88,6 @@ extension ThreadRunLoop {
             state.blocks.append(block, modes: Set(modes), name: name)
             return state.runs.last.map { state.hasBlock(for: $0.mode) } ?? false
         }
-        if mustWake { doorbell.endSleep() }
+        if mustWake { doorbell.endWait() }
     }
 }

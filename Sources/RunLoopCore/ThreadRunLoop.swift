@@ -21,17 +21,20 @@ public final class ThreadRunLoop: Sendable {
     let state = Mutex(RunLoopState())
     let doorbell = RunLoopDoorbell()
     let isAsleep = Atomic<Bool>(false)  // written by the loop's thread
-    private let waits = Atomic<Int>(0)  // written by the loop's thread
-    private let turns = Atomic<Int>(0)  // written by the loop's thread
+    let counts = LoopCounts()  // written by the loop's thread
+    let processors = ProcessorAllowance()  // loop thread
     let instruments = Mutex(Instruments())  // takes no other lock
     let isInstrumented = Atomic<Bool>(false)  // written under the lock of `instruments`
     let lastSpan = Atomic<UInt64>(0)  // written by the loop's thread
 
-    /// The kernel's id of the loop's thread.
+    /// The kernel's id of the loop's thread; the main thread's is the process's.
     let threadID: Int32  // immutable
+    /// Whether it is the main thread's.
+    let isMain: Bool  // immutable
 
     private init(threadID: Int32) {
         self.threadID = threadID
+        isMain = threadID == sysProcessID()
     }
 
     private static let slot = ThreadLocal<ThreadRunLoop> { $0.end() }
@@ -66,18 +69,10 @@ public final class ThreadRunLoop: Sendable {
     }
 
     /// How often the loop has waited in the kernel, zero-time looks included.
-    package var kernelWaitCount: Int { waits.load(ordering: .relaxed) }
+    package var kernelWaitCount: Int { counts.kernelWaits }
 
     /// How many turns the loop has made.
-    package var turnCount: Int { turns.load(ordering: .relaxed) }
-
-    func countTurn() {
-        turns.store(turns.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
-    }
-
-    func countWait() {
-        waits.store(waits.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
-    }
+    package var turnCount: Int { counts.turns }
 }
 
 extension ThreadRunLoop: Hashable {

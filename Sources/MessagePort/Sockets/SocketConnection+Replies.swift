@@ -138,7 +138,6 @@ final class RemoteReplyReceiver: ReplyReceiver {
         let isGone = connection.port.map { $0.core?.isDead ?? true } ?? false
         let code = error.code == .replyDropped && isGone ? .peerDied : error.code
         connection.dropReply(to: token, because: code == .replyDropped ? nil : code)
-        connection.didSettleReply()
     }
 
     /// The request is handed on to another process: the port that got it also listens for the answer.
