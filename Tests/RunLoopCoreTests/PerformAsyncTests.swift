@@ -143,33 +143,10 @@ import Testing
     }
 }
 
-/// An actor whose code runs on a loop's thread.
-private actor Pinned {
-    private final class Executor: SerialExecutor {
-        let loop: ThreadRunLoop
-
-        init(_ loop: ThreadRunLoop) {
-            self.loop = loop
-        }
-
-        func enqueue(_ job: consuming ExecutorJob) {
-            let job = UnownedJob(job)
-            loop.perform { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
-        }
-    }
-
-    private nonisolated let executor: Executor
-
-    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
-    init(to loop: ThreadRunLoop) {
-        executor = Executor(loop)
-    }
-
-    func check() async throws {
-        let loop = executor.loop
+extension Pinned {
+    fileprivate func check() async throws {
         #expect(loop.isCurrent)
-        let isOnLoop = try await loop.performAndWait(in: ["never"]) { loop.isCurrent }
+        let isOnLoop = try await loop.performAndWait(in: ["never"]) { [loop] in loop.isCurrent }
         #expect(isOnLoop && !loop.allModes.contains("never"))
     }
 }
