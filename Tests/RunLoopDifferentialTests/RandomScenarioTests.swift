@@ -5,7 +5,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite(.census(warmingUp: { CoreFoundationLoop.warmUp() })) struct RandomScenarioTests {
+@Suite(Census.withCoreFoundation) struct RandomScenarioTests {
     /// How many scenarios are played: 1,000, or the number in `PORT_TEST_SCENARIOS`.
     static let count = sysEnvironment("PORT_TEST_SCENARIOS").flatMap { Int($0) } ?? 1000
 
