@@ -36,6 +36,7 @@ extension Bookkeeping {
         case .stop: mayStop
         // D26: the event that ended a wait is taken before the observers are told of it.
         case .write(let item): !(hasTakenEvent && readable.contains(item))
+        case .setDate(let item, _): !(hasTakenEvent && due.contains(item))
         default: true
         }
     }
