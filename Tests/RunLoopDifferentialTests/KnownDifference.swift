@@ -119,6 +119,10 @@ extension KnownDifference {
             "D27", [.source("s")],
             [.add("s", .common), .remove("s", .default), .invalidate("s"), .askContains("s", .common)],
             coreFoundation: "s?common:yes", package: "s?common:no"),
+        traces(
+            "D27", [.timer("t", .far)],
+            [.add("t", .common), .remove("t", .default), .askContains("t", .common)],
+            coreFoundation: "t?common:no", package: "t?common:yes"),
     ]
 
     private static let eventDifferences = [
