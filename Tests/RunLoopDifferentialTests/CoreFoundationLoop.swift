@@ -83,7 +83,8 @@ final class CoreFoundationLoop: LoopUnderTest {
             ) { _ in stage.callout(name) }
         case .observer(let activities, let repeats):
             let mask = activities.reduce(0) { $0 | $1.rawValue }
-            observers[name] = CFRunLoopObserverCreateWithHandler(nil, CFOptionFlags(mask), repeats, item.order) { _, _ in
+            observers[name] = CFRunLoopObserverCreateWithHandler(nil, CFOptionFlags(mask), repeats, item.order) {
+                _, _ in
                 stage.callout(name)
             }
         case .block: break

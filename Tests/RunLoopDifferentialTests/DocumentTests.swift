@@ -8,7 +8,9 @@ import Testing
 @Suite struct DifferenceDocumentTests {
     @Test("the table of differences has a row for each known difference, and no other, each once")
     func differences() throws {
-        let rows = try Document("Docs/RunLoopOrder.md").tableRows.map { $0[0] }.filter { $0.wholeMatch(of: /D\d+/) != nil }
+        let rows = try Document("Docs/RunLoopOrder.md").tableRows.map { $0[0] }.filter {
+            $0.wholeMatch(of: /D\d+/) != nil
+        }
         #expect(rows == (1...rows.count).map { "D\($0)" })
         #expect(Set(rows) == Set(KnownDifference.all.map(\.id)))
     }

@@ -11,7 +11,9 @@ import TestSupport
 import Testing
 
 @Suite(Census.withCoreFoundation) struct LoopQuestionTests {
-    @Test("CF 4, D28: the common modes are known by their object when something is added, and posting a block makes a mode of them")
+    @Test(
+        "CF 4, D28: the common modes are known by their object when something is added, and posting a block makes a mode of them"
+    )
     func pseudoMode() async throws {
         try await onNewThread {
             let loop: CFRunLoop = CFRunLoopGetCurrent()

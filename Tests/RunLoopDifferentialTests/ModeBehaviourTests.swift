@@ -36,7 +36,9 @@ import Testing
         try await showEqual(removing, "entry timers sources wait woke p exit =finished")
     }
 
-    @Test("CF 5: a mode that becomes common comes into being with the first common item, and gets the common blocks that wait")
+    @Test(
+        "CF 5: a mode that becomes common comes into being with the first common item, and gets the common blocks that wait"
+    )
     func commonModes() async throws {
         let scenario = Scenario(
             [.source("s"), .block("b", in: [.common]), .timer("t", .far)],

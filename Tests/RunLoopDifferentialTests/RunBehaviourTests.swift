@@ -56,7 +56,8 @@ import Testing
     func blocks() async throws {
         let scenario = Scenario(
             [
-                .block("b1"), .block("b2", in: [.alpha]), .block("b3", in: [.alpha, .default]), .block("b4", in: [.beta]),
+                .block("b1"), .block("b2", in: [.alpha]), .block("b3", in: [.alpha, .default]),
+                .block("b4", in: [.beta]),
                 .source("idle"),
             ],
             [.add("idle", .default), .add("idle", .alpha)] + ["b2", "b4", "b1", "b3", "b2"].map { .post($0) }

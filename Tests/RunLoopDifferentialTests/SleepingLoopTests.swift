@@ -95,7 +95,9 @@ import Testing
         }
     }
 
-    @Test("CF 30: a timer that another thread adds, or gives a date, is fired by a loop that sleeps", arguments: [true, false])
+    @Test(
+        "CF 30: a timer that another thread adds, or gives a date, is fired by a loop that sleeps",
+        arguments: [true, false])
     func timer(_ isAdded: Bool) async throws {
         try await onNewThread {
             let idle = ClosureSource()

@@ -55,7 +55,10 @@ import Testing
     func keptSignal() async throws {
         let scenario = Scenario(
             [.source("s")],
-            [.signal("s"), .signal("s"), .add("s", .default), .signal("s"), .run(.default, .zero), .run(.default, .zero)])
+            [
+                .signal("s"), .signal("s"), .add("s", .default), .signal("s"), .run(.default, .zero),
+                .run(.default, .zero),
+            ])
         try await showEqual(
             scenario, "entry timers sources s exit =timedOut entry timers sources exit =timedOut")
     }
@@ -70,7 +73,9 @@ import Testing
             "entry timers sources p exit =handledSource entry timers sources exit =timedOut")
     }
 
-    @Test("CF 17: ports are served in the order of becoming ready; ports that were ready when they were added, in that order")
+    @Test(
+        "CF 17: ports are served in the order of becoming ready; ports that were ready when they were added, in that order"
+    )
     func readyOrder() async throws {
         let ports = (0..<4).map { Item.port("p\($0)") }
         let writes = [2, 0, 3, 2, 1, 0].map { Action.write("p\($0)") }

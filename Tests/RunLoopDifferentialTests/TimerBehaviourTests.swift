@@ -32,7 +32,8 @@ import Testing
             """)
     }
 
-    @Test("CF 26: a one-shot timer is valid in its call and not after; a run inside fires others, not the one that fires")
+    @Test(
+        "CF 26: a one-shot timer is valid in its call and not after; a run inside fires others, not the one that fires")
     func oneShot() async throws {
         let scenario = Scenario(
             [.timer("t1", .due, [.askValid("t1"), .run(.default, .zero)]), .timer("t2", .due)],

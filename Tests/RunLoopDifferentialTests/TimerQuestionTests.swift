@@ -11,7 +11,9 @@ import TestSupport
 import Testing
 
 @Suite(Census.withCoreFoundation) struct TimerQuestionTests {
-    @Test("CF 22, CF 33: the next date of a mode is the one that was given, also a past one; there is none without a timer")
+    @Test(
+        "CF 22, CF 33: the next date of a mode is the one that was given, also a past one; there is none without a timer"
+    )
     func nextDate() async throws {
         try await onNewThread {
             let loop: CFRunLoop = CFRunLoopGetCurrent()
