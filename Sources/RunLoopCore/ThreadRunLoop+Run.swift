@@ -63,8 +63,10 @@ extension ThreadRunLoop {
     public func run(
         mode: RunLoopMode = .default, for limit: Duration, returnAfterSourceHandled: Bool = false
     ) -> RunLoopRunResult {
-        let deadline = limit <= .zero ? MonotonicInstant.distantPast : .after(limit)
-        return run(mode: mode, until: deadline, returnAfterSourceHandled: returnAfterSourceHandled)
+        let polls = limit <= .zero
+        return run(
+            mode, until: polls ? .distantPast : .after(limit), polls: polls,
+            returnsAfterSource: returnAfterSourceHandled)
     }
 
     /// Runs the loop in a mode until a deadline. See ``run(mode:for:returnAfterSourceHandled:)``.
@@ -79,13 +81,20 @@ extension ThreadRunLoop {
     public func run(
         mode: RunLoopMode = .default, until deadline: MonotonicInstant, returnAfterSourceHandled: Bool = false
     ) -> RunLoopRunResult {
+        let polls = deadline != .distantFuture && deadline <= .now
+        return run(mode, until: deadline, polls: polls, returnsAfterSource: returnAfterSourceHandled)
+    }
+
+    private func run(
+        _ mode: RunLoopMode, until deadline: MonotonicInstant, polls: Bool, returnsAfterSource: Bool
+    ) -> RunLoopRunResult {
         preconditionOnLoop("Running a loop")
         if isMain { beginServingMainQueue() }
         let start = state.withLock { $0.beginRun(in: mode) }
         guard case .runs(let index) = start else { return start == .stopped ? .stopped : .finished }
         var run = LoopRun(
-            mode: index, deadline: deadline, polls: deadline != .distantFuture && deadline <= .now,
-            returnsAfterSource: returnAfterSourceHandled, isConditional: false)
+            mode: index, deadline: deadline, polls: polls, returnsAfterSource: returnsAfterSource,
+            isConditional: false)
         return perform(&run, while: { true })
     }
 

@@ -9,14 +9,16 @@ struct Comparison: Sendable {
     let scenario: Scenario
     let coreFoundation: Trace
     let package: Trace
+    /// What was done, on either loop.
+    let reach: Reach
 
     /// Plays a scenario on both loops, each on a thread of its own, so that each loop is a new one. Blocks.
     init(_ scenario: Scenario) throws {
         self.scenario = scenario
         let other = runOnThread(name: "CFRunLoop") { try Director.play(scenario, on: CoreFoundationLoop.self) }
         let own = runOnThread(name: "ThreadRunLoop") { try Director.play(scenario, on: PackageLoop.self) }
-        package = try own.join()
-        coreFoundation = try other.join()
+        (package, reach) = try own.join()
+        coreFoundation = try other.join().trace
     }
 
     var isEqual: Bool { coreFoundation == package }

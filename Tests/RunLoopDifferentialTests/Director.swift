@@ -29,7 +29,8 @@ final class Director: Stage {
     private var calls: [String: Int] = [:]
     private var moves: [String] = []
     private var loop: (any LoopUnderTest)?
-    private(set) var trace = Trace()
+    private var trace = Trace()
+    private var reach = Reach()
     private var books: Bookkeeping
 
     init(_ scenario: Scenario) {
@@ -40,15 +41,16 @@ final class Director: Stage {
 
     /// Plays the scenario.
     ///
-    /// - Returns: the trace.
-    static func play<Loop: LoopUnderTest>(_ scenario: Scenario, on _: Loop.Type) throws -> Trace {
+    /// - Returns: the trace, and how much of what there is was done.
+    static func play<Loop: LoopUnderTest>(_ scenario: Scenario, on _: Loop.Type) throws -> (trace: Trace, reach: Reach)
+    {
         let director = Director(scenario)
         let loop = try Loop(scenario, on: director)
         director.loop = loop
         for step in scenario.steps { director.perform(step) }
         loop.tearDown()
         director.loop = nil
-        return director.trace
+        return (director.trace, director.reach)
     }
 
     func activity(_ activity: Activity, in mode: Mode, isLast: Bool) {
@@ -72,6 +74,7 @@ final class Director: Stage {
     func callout(_ name: String) {
         guard let item = items[name] else { return }
         trace.entries.append(name)
+        reach.count(item.kind)
         let number = calls[name, default: 0]
         calls[name] = number + 1
         books.beginCallout(item)
@@ -82,6 +85,7 @@ final class Director: Stage {
     }
 
     func moved(_ item: String, entered: Bool, _ mode: Mode) {
+        reach.count(.routine)
         moves.append("\(item)\(entered ? "+" : "-")\(mode)")
     }
 
@@ -90,7 +94,9 @@ final class Director: Stage {
     }
 
     private func perform(_ action: Action) {
-        guard let loop, !scenario.isGuarded || books.permits(action) else { return }
+        guard let loop else { return }
+        guard !scenario.isGuarded || books.permits(action) else { return reach.count(.passedOver) }
+        reach.count(action, isInside: !books.levels.isEmpty)
         switch action {
         case .add(let item, let mode): loop.add(item, to: mode)
         case .remove(let item, let mode): loop.remove(item, from: mode)
@@ -112,8 +118,10 @@ final class Director: Stage {
 
     private func run(_ mode: Mode, _ limit: Limit, _ returns: Bool, on loop: any LoopUnderTest) {
         books.beginRun(mode, limit, returns)
+        reach.count(.depth(books.levels.count))
         let outcome = loop.run(mode, limit, returns: returns)
         books.endRun()
+        reach.count(.result(outcome))
         trace.entries.append("=\(outcome)" + Self.suffix(mode))
     }
 

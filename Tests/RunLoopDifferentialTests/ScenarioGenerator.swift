@@ -72,27 +72,27 @@ struct ScenarioGenerator {
     }
 
     private mutating func script() -> [[Action]] {
-        (0..<Int.random(in: 0...3, using: &random)).map { _ in
+        (0..<Int.random(in: 1...4, using: &random)).map { _ in
             (0..<Int.random(in: 0...3, using: &random)).map { _ in action() }
         }
     }
 
     private mutating func action() -> Action {
         switch Int.random(in: 0..<100, using: &random) {
-        case 0..<12: name("s").map { .signal($0) } ?? .askCurrentMode
-        case 12..<22: name("p").map { .write($0) } ?? .askCurrentMode
-        case 22..<32: .post(name("b") ?? "b1")
+        case 0..<11: name("s").map { .signal($0) } ?? .askCurrentMode
+        case 11..<24: name("p").map { .write($0) } ?? .askCurrentMode
+        case 24..<32: .post(name("b") ?? "b1")
         case 32..<40: name("t").map { .setDate($0, chance(2, in: 3) ? .due : .far) } ?? .askModes
-        case 40..<52: member().map { .add($0, place()) } ?? .askModes
-        case 52..<59: member().map { .remove($0, place()) } ?? .askModes
-        case 59..<63: member().map { .invalidate($0) } ?? .askModes
-        case 63..<68: .stop
+        case 40..<51: member().map { .add($0, place()) } ?? .askModes
+        case 51..<58: member().map { .remove($0, place()) } ?? .askModes
+        case 58..<61: member().map { .invalidate($0) } ?? .askModes
+        case 61..<68: .stop
         case 68..<72: .wakeUp
-        case 72..<84: run()
-        case 84..<88: changesCommonModes ? .addCommonMode(mode()) : .wakeUp
-        case 88..<94: member().map { .askContains($0, place()) } ?? .askModes
-        case 94..<96: member().map { .askValid($0) } ?? .askModes
-        case 96..<98: .askCurrentMode
+        case 72..<87: run()
+        case 87..<90: changesCommonModes ? .addCommonMode(mode()) : .wakeUp
+        case 90..<95: member().map { .askContains($0, place()) } ?? .askModes
+        case 95..<97: member().map { .askValid($0) } ?? .askModes
+        case 97..<99: .askCurrentMode
         default: .askModes
         }
     }
