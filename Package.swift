@@ -15,7 +15,7 @@ let package = Package(
         .executable(name: "greeter", targets: ["greeter"]),
     ],
     targets: [
-        .target(name: "CPortShims"),
+        .target(name: "CPortShims", linkerSettings: [.linkedLibrary("dispatch")]),
         .target(name: "PortSystem", dependencies: ["CPortShims"]),
         .target(name: "RunLoopCore", dependencies: ["PortSystem"]),
         .target(name: "MessagePort", dependencies: ["PortSystem", "RunLoopCore"]),
@@ -32,8 +32,14 @@ let package = Package(
         .executableTarget(
             name: "port-test-peer", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
             path: "Tests/PortTestPeer"),
+        .executableTarget(
+            name: "main-loop-peer", dependencies: ["PortSystem", "RunLoopCore"], path: "Tests/MainLoopPeer"),
         .testTarget(name: "PortSystemTests", dependencies: ["PortSystem", "TestSupport"]),
-        .testTarget(name: "RunLoopCoreTests", dependencies: ["PortSystem", "RunLoopCore", "TestSupport"]),
+        .testTarget(
+            name: "RunLoopDifferentialTests",
+            dependencies: ["PortSystem", "RunLoopCore", "TestSupport", "main-loop-peer"]),
+        .testTarget(
+            name: "RunLoopCoreTests", dependencies: ["PortSystem", "RunLoopCore", "TestSupport", "main-loop-peer"]),
         .testTarget(
             name: "MessagePortTests", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "TestSupport"]),
         .testTarget(

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -148,4 +149,8 @@ int shim_accept(int socket) { return accept4(socket, NULL, NULL, SOCK_CLOEXEC | 
 
 int shim_thread_id(void) { return (int)syscall(SYS_gettid); }
 
+int shim_allowed_processor_count(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : -1;
+}
 int shim_name_thread(const char *name) { return pthread_setname_np(pthread_self(), name); }

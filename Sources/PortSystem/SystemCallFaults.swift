@@ -32,6 +32,7 @@ package final class SystemCallFaults {
 
     private var rules: [Rule]
     private var hits = 0
+    private var calls: [SystemCall: Int] = [:]
 
     private init(_ rules: [Rule]) {
         self.rules = rules
@@ -52,10 +53,24 @@ package final class SystemCallFaults {
         return (try body(), faults.hits)
     }
 
+    /// Runs `body` and counts the system calls that this thread makes meanwhile through this package.
+    ///
+    /// - Returns: the body's result, and how often each call was made, forced results included.
+    package static func counting<Result, Failure: Error>(
+        _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> (result: Result, calls: [SystemCall: Int]) {
+        let outer = current.value
+        let faults = SystemCallFaults([])
+        current.value = faults
+        defer { current.value = outer }
+        return (try body(), faults.calls)
+    }
+
     static func forcedError(for call: SystemCall) -> SystemError? {
-        guard let faults = current.value,
-            case .fail(let code) = faults.take(call, where: { if case .fail = $0 { true } else { false } })
-        else { return nil }
+        guard let faults = current.value else { return nil }
+        faults.calls[call, default: 0] += 1
+        let fault = faults.take(call) { if case .fail = $0 { true } else { false } }
+        guard case .fail(let code) = fault else { return nil }
         return SystemError(code)
     }
 

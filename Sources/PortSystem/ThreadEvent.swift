@@ -3,7 +3,7 @@
 
 import Glibc
 
-/// A one-shot event that a thread waits for with a deadline: set once, seen by every waiter, now or later.
+/// An event that a thread waits for with a deadline: once set, seen by every waiter, now or later, until it is cleared.
 @safe package final class ThreadEvent: @unchecked Sendable {
     // @unchecked: `isSet` is guarded by `mutex`; the two C objects never move and are made for use by many threads.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -32,6 +32,13 @@ import Glibc
         unsafe pthread_mutex_lock(mutex)
         isSet = true
         unsafe pthread_cond_broadcast(condition)
+        unsafe pthread_mutex_unlock(mutex)
+    }
+
+    /// Makes the event not set. What was done before each `set` that this call undoes is seen after it.
+    package func clear() {
+        unsafe pthread_mutex_lock(mutex)
+        isSet = false
         unsafe pthread_mutex_unlock(mutex)
     }
 

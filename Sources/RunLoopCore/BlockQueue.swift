@@ -7,6 +7,7 @@ struct BlockQueue: Sendable {
         /// The request that it calls; nil for a block that nobody can take back.
         var id: ItemID?
         var modes: Set<RunLoopMode>
+        var name: String?
         var block: @Sendable () -> Void
     }
 
@@ -30,8 +31,10 @@ struct BlockQueue: Sendable {
     var jobCount: Int { items.count { if case .job = $0 { true } else { false } } }
 
     /// Puts a block behind all others.
-    mutating func append(_ block: @escaping @Sendable () -> Void, id: ItemID? = nil, modes: Set<RunLoopMode>) {
-        items.append(.block(Entry(id: id, modes: modes, block: block)))
+    mutating func append(
+        _ block: @escaping @Sendable () -> Void, id: ItemID? = nil, modes: Set<RunLoopMode>, name: String? = nil
+    ) {
+        items.append(.block(Entry(id: id, modes: modes, name: name, block: block)))
     }
 
     /// Takes out the blocks of requests, whatever their modes; the others keep their places.

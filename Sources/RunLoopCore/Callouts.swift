@@ -2,8 +2,12 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 // Every callout leaves through one of these functions, so that a stack shows what kind of callout runs (S9). The names
-// are those of CFRunLoop without the underscores. Each counts its callout after it, which also keeps its frame: nothing
-// here can become a jump.
+// are those of CFRunLoop without the underscores.
+//
+// Each tells the loop's instruments before and after: see Instruments.swift. What follows the call also keeps the frame:
+// nothing here can become a jump.
+
+import PortSystem
 
 extension ThreadRunLoop {
     // swift-format-ignore: AlwaysUseLowerCamelCase
@@ -11,49 +15,62 @@ extension ThreadRunLoop {
     func RUNLOOP_IS_CALLING_OUT_TO_AN_OBSERVER_CALLBACK_FUNCTION(
         _ observer: RunLoopObserver, _ activity: RunLoopActivity
     ) {
+        let span = calloutBegins(RunLoopCallout(.observer, observer.name, observer.id))
         observer.handler(observer, activity)
-        countCallout()
+        calloutEnded(span, RunLoopCallout(.observer, observer.name, observer.id))
     }
 
     // swift-format-ignore: AlwaysUseLowerCamelCase
     @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION(_ timer: RunLoopTimer) {
+        let span = calloutBegins(RunLoopCallout(.timer, timer.name, timer.id))
         timer.handler(timer)
-        countCallout()
+        calloutEnded(span, RunLoopCallout(.timer, timer.name, timer.id))
     }
 
     // swift-format-ignore: AlwaysUseLowerCamelCase
     @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_A_BLOCK(_ entry: BlockQueue.Entry) {
+        let span = calloutBegins(RunLoopCallout(.block, entry.name))
         entry.block()
-        countCallout()
+        calloutEnded(span, RunLoopCallout(.block, entry.name))
     }
 
     // swift-format-ignore: AlwaysUseLowerCamelCase
     @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_AN_EXECUTOR_JOB(_ job: UnownedJob, _ kind: BlockQueue.JobKind) {
+        let span = calloutBegins(RunLoopCallout(.job, nil))
         // SAFETY: the loop outlives the job: it is the calling thread's, and ends after its jobs.
         switch kind {
         case .actor: unsafe job.runSynchronously(on: asUnownedSerialExecutor())
         case .task: unsafe job.runSynchronously(on: asUnownedTaskExecutor())
         }
-        countCallout()
+        calloutEnded(span, RunLoopCallout(.job, nil))
     }
 
     // swift-format-ignore: AlwaysUseLowerCamelCase
     @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(_ source: RunLoopSource) {
+        let span = calloutBegins(RunLoopCallout(.customSource, source.name, source.id))
         _ = source.performRoutine()
-        countCallout()
+        calloutEnded(span, RunLoopCallout(.customSource, source.name, source.id))
     }
 
     // swift-format-ignore: AlwaysUseLowerCamelCase
-    // Returns whether the source handled anything. (It must differ from the one above, or the optimizer makes one function
-    // of the two.)
+    // Returns whether the source handled anything.
     @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(_ source: RunLoopSource) -> Bool {
+        let span = calloutBegins(RunLoopCallout(.portSource, source.name, source.id))
         let hasHandled = source.performRoutine()
-        countCallout()
+        calloutEnded(span, RunLoopCallout(.portSource, source.name, source.id))
         return hasHandled
+    }
+
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    @inline(never)
+    func RUNLOOP_IS_SERVICING_THE_MAIN_DISPATCH_QUEUE() {
+        let span = calloutBegins(RunLoopCallout(.mainDispatchQueue, nil))
+        sysServeMainQueue()
+        calloutEnded(span, RunLoopCallout(.mainDispatchQueue, nil))
     }
 }

@@ -8,7 +8,8 @@
 //           RunLoopSource ─► CommandBuffer ◄─ CommandSource ─► RunLoopSource     else
 //
 // What a client is to be told is put into its list under the lock, in the order of events. A block on the client's loop
-// takes it from there. So a client is told in order although the blocks are posted without the lock.
+// takes it from there. So a client is told in order although the blocks are posted without the lock. A source that leaves
+// before a client was told that it came is not mentioned to it. So the list cannot grow when the client's loop does not run.
 
 import PortSystem
 import Synchronization
@@ -44,14 +45,14 @@ final class CommandBuffer<Command: Sendable>: Sendable {
 
     /// The source has entered a mode of a loop. Clients are told when it was the first.
     func didEnter(_ loop: ThreadRunLoop) {
-        for (client, _) in state.withLock({ $0.enter(loop) }) { client.post() }
+        for (client, _) in state.withLock({ $0.enter(loop) }) { post(client) }
     }
 
     /// The source has left a mode of a loop. Clients are told, and waited for, when it was the last.
     func didLeave(_ loop: ThreadRunLoop) {
         let (told, source) = state.withLock { $0.leave(loop) }
         let start = MonotonicInstant.now
-        for (client, _) in told where !client.loop.isCurrent { client.post() }
+        for (client, _) in told where !client.loop.isCurrent { post(client) }
         for (client, _) in told where client.loop.isCurrent { client.deliver() }
         for (client, isDone) in told { isDone?.wait(until: start.advanced(by: client.removalLimit)) }
         _ = source  // goes here, without the lock
@@ -66,7 +67,17 @@ final class CommandBuffer<Command: Sendable>: Sendable {
     }
 
     func add(_ client: CommandSource<Command>.Client) {
-        if state.withLock({ $0.add(client) }) { client.post() }
+        if state.withLock({ $0.add(client) }) { post(client) }
+    }
+
+    /// Makes a client's thread look at its notices.
+    private func post(_ client: CommandSource<Command>.Client) {
+        if state.withLock({ $0.beginPost(to: client.id) }) { client.post() }
+    }
+
+    /// The client's thread looks at its notices.
+    func endPost(to client: ItemID) {
+        state.withLock { $0.endPost(to: client) }
     }
 
     /// Takes a client out, and lets nobody wait for it any more.

@@ -26,6 +26,8 @@ extension CommandSource {
         let removalLimit: Duration
         let registered: Callback
         let removed: Callback
+        /// Stands for what is posted to the client's loop.
+        private let posts = Posts()
         /// Lives while there is something to be told: that holds the source.
         private weak let buffer: CommandBuffer<Command>?
 
@@ -48,14 +50,17 @@ extension CommandSource {
         /// A call that has begun goes on.
         public func leave() {
             buffer?.remove(id)
-            loop.cancelPerformRequests(for: self)
+            loop.cancelPerformRequests(for: posts)
         }
 
         /// Makes the client's thread look at its notices.
         func post() {
             let request = PerformRequest(
-                on: loop, for: self, whenOver: { wasCalled in if !wasCalled { self.leave() } }
-            ) { self.deliver() }
+                on: loop, for: posts, whenOver: { wasCalled in if !wasCalled { self.leave() } }
+            ) {
+                self.buffer?.endPost(to: self.id)
+                self.deliver()
+            }
             loop.post(request, in: modes)
         }
 
@@ -71,17 +76,21 @@ extension CommandSource {
         }
     }
 
+    /// The target of the requests that tell a client.
+    private final class Posts: Sendable {}
+
     /// Tells a client, on its loop, when the source can be reached and when it cannot any more.
     ///
-    /// `registered` is called once for each loop that the source is in or enters, `removed` once for each that it leaves,
-    /// in the order of events. They are posted to the client's loop and called when it runs in one of the modes. A client
-    /// of an invalid source is told nothing.
+    /// `registered` is called once for each loop that the source is in or enters, `removed` once for each that it leaves
+    /// after that, in the order of events. They are posted to the client's loop and called when it runs in one of the modes.
+    /// When the source has left again before the client was told that it came, the client is told neither. A client of
+    /// an invalid source is told nothing.
     ///
     /// Nobody waits for `registered`. Whoever makes the source leave waits until `removed` has returned, so that
     /// the client has let go by then: the thread that removes or invalidates it, or the worker's thread when it ends. It
     /// waits at most for the client's limit. A client whose loop does not get to it within the limit is told later, when
     /// its loop runs; one whose thread ends is no client any more. When the source leaves on the client's own thread, also
-    /// because client and worker are one thread, what the client has not been told yet is told at once, and nobody waits.
+    /// because client and worker are one thread, it is told at once, after what it was still to be told; nobody waits.
     ///
     /// - Parameters:
     ///   - loop: the client's loop.

@@ -21,7 +21,10 @@ struct CommandState<Command: Sendable>: Sendable {
 
     struct ClientEntry: Sendable {
         let client: Source.Client
+        /// In the order of events; at most two for each loop.
         var notices: [Notice] = []
+        /// A block that looks at the notices is on its way to the client's loop.
+        var isPosted = false
     }
 
     /// A client that has something to be told.
@@ -64,7 +67,8 @@ struct CommandState<Command: Sendable>: Sendable {
 
     /// The source has left a mode of a loop.
     ///
-    /// - Returns: the clients that have to be told, and the source, for the caller to release.
+    /// - Returns: the clients that have to be told, and the source, for the caller to release. A client that has not been
+    ///   told of the registration is told nothing.
     mutating func leave(_ loop: ThreadRunLoop) -> ([Told], Source?) {
         guard countModes(of: loop, -1) == 0, let source else { return ([], nil) }
         let told = tell(.removed, source, loop)
@@ -78,13 +82,39 @@ struct CommandState<Command: Sendable>: Sendable {
         return count
     }
 
+    /// Puts a notice into the clients' lists, and takes a registration out whose removal comes before it was told.
     private mutating func tell(_ event: Notice.Event, _ source: Source, _ loop: ThreadRunLoop) -> [Told] {
         let context = Source.Context(source: source, loop: loop)
-        return clients.indices.map { index in
+        return clients.indices.compactMap { index in
+            if event == .removed,
+                let untold = clients[index].notices.lastIndex(where: {
+                    $0.event == .registered && $0.context == context
+                })
+            {
+                clients[index].notices.remove(at: untold)
+                return nil
+            }
             let isDone = event == .removed ? ThreadEvent() : nil
             clients[index].notices.append(Notice(event: event, context: context, isDone: isDone))
             return (clients[index].client, isDone)
         }
+    }
+
+    /// Says that a block is on its way to a client's loop.
+    ///
+    /// - Returns: false when one is already, or when the client is gone.
+    mutating func beginPost(to client: ItemID) -> Bool {
+        guard let index = clients.firstIndex(where: { $0.client.id == client }), !clients[index].isPosted else {
+            return false
+        }
+        clients[index].isPosted = true
+        return true
+    }
+
+    /// Says that the block looks at the notices now: for later ones another has to be posted.
+    mutating func endPost(to client: ItemID) {
+        guard let index = clients.firstIndex(where: { $0.client.id == client }) else { return }
+        clients[index].isPosted = false
     }
 
     /// Adds a client.

@@ -11,6 +11,8 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
 
     private var entries: [Entry] = []
     private var positions: [ItemID: Int] = [:]
+    /// How many entries were compared or looked at so far: what tests measure costs by.
+    private(set) var steps = 0
 
     var isEmpty: Bool { entries.isEmpty }
     var count: Int { entries.count }
@@ -60,10 +62,11 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
     }
 
     /// The items whose key is not greater than `limit`, in no particular order, in time proportional to their number.
-    func entries(notAfter limit: Key) -> [Entry] {
+    mutating func entries(notAfter limit: Key) -> [Entry] {
         var found: [Entry] = []
         var unseen = [0]
         while let position = unseen.popLast() {
+            steps += 1
             guard position < entries.count, entries[position].key <= limit else { continue }
             found.append(entries[position])
             unseen += [2 * position + 1, 2 * position + 2]
@@ -78,7 +81,9 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
     @discardableResult
     private mutating func moveUp(from start: Int) -> Int {
         var position = start
-        while position > 0, entries[position].key < entries[(position - 1) / 2].key {
+        while position > 0 {
+            steps += 1
+            guard entries[position].key < entries[(position - 1) / 2].key else { break }
             exchange(position, (position - 1) / 2)
             position = (position - 1) / 2
         }
@@ -89,6 +94,7 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
         var position = start
         while true {
             var child = 2 * position + 1
+            steps += 1
             if child + 1 < entries.count, entries[child + 1].key < entries[child].key { child += 1 }
             guard child < entries.count, entries[child].key < entries[position].key else { return }
             exchange(position, child)

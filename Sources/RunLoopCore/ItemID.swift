@@ -22,3 +22,10 @@ struct ItemID: Hashable, Comparable, Sendable {
         left.rawValue < right.rawValue
     }
 }
+
+extension ItemID {
+    /// How an item calls itself: `timer "heartbeat" #12`.
+    func description(of kind: String, named name: String?) -> String {
+        name.map { "\(kind) \($0.debugDescription) #\(rawValue)" } ?? "\(kind) #\(rawValue)"
+    }
+}

@@ -31,6 +31,8 @@ struct ModeState: Sendable {
     var ready = ReadyList()
     /// Timers that are armed: all but those that are firing.
     var timers = TimerQueue()
+    /// What its waits were like.
+    var spins = SpinPredictor()
     /// Which registration in `descriptors` belongs to which source.
     var watches: [ItemID: DescriptorWatch] = [:]
     /// The kernel's set, once a source with a descriptor has been here.

@@ -5,7 +5,7 @@
 //
 // A loop performs one of them per turn: the lowest `order`, then the one that has waited longest. So that a busy source
 // cannot keep the others waiting, the list is served in passes: a source that was performed in this pass comes back in
-// the next one, which begins when every other ready source has had its turn.
+// the next one, which begins when every other ready source has had its turn, or none is ready.
 
 /// The version-1 sources of a mode that may be ready, in the order in which they are to be looked at.
 struct ReadyList: Sendable {
@@ -35,6 +35,8 @@ struct ReadyList: Sendable {
 
     var isEmpty: Bool { heap.isEmpty }
     var count: Int { heap.count }
+    /// What the list has cost so far, in looks at entries.
+    var steps: Int { heap.steps }
 
     func contains(_ id: ItemID) -> Bool {
         heap.contains(id)
@@ -43,6 +45,8 @@ struct ReadyList: Sendable {
     /// Puts a source on the list; one that is there keeps its place.
     mutating func insert(_ id: ItemID, order: Int) {
         if heap.contains(id) { return }
+        // Nobody waits, so every ready source has had its turn: the pass is over.
+        if heap.isEmpty { performed.removeAll(keepingCapacity: true) }
         lastStamp += 1
         heap.set(id, Key(pass: performed.contains(id) ? pass + 1 : pass, order: order, stamp: lastStamp))
     }

@@ -4,12 +4,14 @@
 // How a loop sleeps and is woken without a lost wake-up and without a needless system call.
 //
 //   deaf       the loop does not run, or handles an event: it looks at everything before it sleeps, so nobody need ring
-//   listening  steps 2 to 6 of a turn: a wake-up is remembered and the turn does not sleep
+//   listening  steps 1 to 6: a wake-up is remembered and the turn does not sleep
+//   looking    the loop looks for an event, or spins: whoever has work for it says so here, without a system call
 //   sleeping   the loop is about to wait in the kernel, or does: whoever has work for it writes the descriptor
 //   rung       it was woken
 //
-// Whoever has work first puts it into the loop's state, under its lock, and then calls `endSleep`. The loop first
-// publishes `sleeping` and then looks at its state, under the lock. One of the two sees the other.
+// Whoever has work first puts it into the loop's state, under its lock, and then calls `endWait`. The loop first
+// publishes `looking` and then looks at its state, under the lock. One of the two sees the other. From `looking` to
+// `sleeping` it goes in one atomic step, which fails when it was rung meanwhile.
 
 import PortSystem
 import Synchronization
@@ -17,7 +19,7 @@ import Synchronization
 /// A loop's phase, and the descriptor that ends its sleep.
 final class RunLoopDoorbell: Sendable {
     enum Phase: UInt8, AtomicRepresentable {
-        case deaf, listening, sleeping, rung
+        case deaf, listening, looking, sleeping, rung
     }
 
     /// The kernel object, shared with those who are about to ring it while the loop ends.
@@ -53,19 +55,28 @@ final class RunLoopDoorbell: Sendable {
         _ = bell  // goes here, without the lock
     }
 
-    /// Remembers wake-ups from now on: a turn begins.
+    /// Remembers wake-ups from now on: a run or a turn begins.
     func listen() {
         phase.store(.listening, ordering: .sequentiallyConsistent)
     }
 
-    /// Announces a sleep.
+    /// Announces a wait.
     ///
     /// - Returns: false when a wake-up has come since `listen()`.
-    func willSleep() -> Bool {
-        phase.compareExchange(expected: .listening, desired: .sleeping, ordering: .sequentiallyConsistent).exchanged
+    func willWait() -> Bool {
+        phase.compareExchange(expected: .listening, desired: .looking, ordering: .sequentiallyConsistent).exchanged
     }
 
-    /// Whether the sleep that was announced has been ended.
+    /// Announces a sleep; the kernel object exists.
+    ///
+    /// - Returns: false when the loop was rung since it announced its wait.
+    func willSleep() -> Bool {
+        let seen = phase.compareExchange(
+            expected: .looking, desired: .sleeping, ordering: .sequentiallyConsistent)
+        return seen.exchanged || seen.original == .sleeping
+    }
+
+    /// Whether the wait that was announced has been ended.
     var isRung: Bool { phase.load(ordering: .sequentiallyConsistent) == .rung }
 
     /// Ignores wake-ups from now on: the loop is awake, and handles.
@@ -85,26 +96,28 @@ final class RunLoopDoorbell: Sendable {
         switch outer {
         case .deaf: phase.store(.deaf, ordering: .sequentiallyConsistent)
         case .rung: phase.store(.rung, ordering: .sequentiallyConsistent)
-        case .listening, .sleeping:
+        case .listening, .looking, .sleeping:
             _ = phase.compareExchange(expected: .deaf, desired: .listening, ordering: .sequentiallyConsistent)
         }
     }
 
-    /// Wakes the loop: now when it sleeps; otherwise the turn that it is in does not sleep.
+    /// Wakes the loop: now when it waits; otherwise the turn that it is in does not sleep.
     func wakeUp() {
-        if phase.compareExchange(expected: .listening, desired: .rung, ordering: .sequentiallyConsistent).original
-            == .sleeping
-        {
-            endSleep()
+        if !phase.compareExchange(expected: .listening, desired: .rung, ordering: .sequentiallyConsistent).exchanged {
+            endWait()
         }
     }
 
-    /// Ends the loop's sleep; does nothing when it does not sleep, because it will see what has been put into its state.
-    func endSleep() {
-        if phase.load(ordering: .sequentiallyConsistent) == .sleeping,
-            phase.compareExchange(expected: .sleeping, desired: .rung, ordering: .sequentiallyConsistent).exchanged
-        {
-            madeBell.withLock { $0 }?.descriptor.ring()
+    /// Ends the loop's wait; does nothing when it does not wait, because it will see what has been put into its state.
+    func endWait() {
+        var seen = phase.load(ordering: .sequentiallyConsistent)
+        while seen == .looking || seen == .sleeping {
+            let result = phase.compareExchange(expected: seen, desired: .rung, ordering: .sequentiallyConsistent)
+            if result.exchanged {
+                if seen == .sleeping { madeBell.withLock { $0 }?.descriptor.ring() }
+                return
+            }
+            seen = result.original
         }
     }
 }

@@ -18,6 +18,8 @@ public final class RunLoopObserver: Sendable {
     let handler: Handler
     let state = Mutex(State())  // comes before the loop's lock
 
+    /// What it is called in traces, reports and descriptions; nil when it was given no name.
+    public let name: String?
     /// The activities that it observes.
     public let activities: RunLoopActivity
     /// Whether it stays after its first call.
@@ -30,11 +32,16 @@ public final class RunLoopObserver: Sendable {
     /// An observer whose handler is under way is passed over by runs inside of that handler.
     ///
     /// - Parameters:
+    ///   - name: what it is called in traces, reports and descriptions.
     ///   - activities: when to be called.
     ///   - repeats: false to be called once, and to be invalid after it.
     ///   - order: lower ones are called first.
     ///   - handler: what to call, with the observer and the one activity.
-    public init(activities: RunLoopActivity, repeats: Bool = true, order: Int = 0, _ handler: @escaping Handler) {
+    public init(
+        name: String? = nil, activities: RunLoopActivity, repeats: Bool = true, order: Int = 0,
+        _ handler: @escaping Handler
+    ) {
+        self.name = name
         self.activities = activities
         self.repeats = repeats
         self.order = order
@@ -72,4 +79,9 @@ extension RunLoopObserver: Hashable {
     public func hash(into hasher: inout Hasher) {
         hasher.combine(ObjectIdentifier(self))
     }
+}
+
+extension RunLoopObserver: CustomStringConvertible {
+    /// What it is, its name when it has one, and its number.
+    public var description: String { id.description(of: "observer", named: name) }
 }

@@ -56,7 +56,7 @@ extension ThreadRunLoop {
             }
             return mustWake
         }
-        if mustWake { doorbell.endSleep() }
+        if mustWake { doorbell.endWait() }
     }
 
     func noteRing(of source: RunLoopSource) {
@@ -68,6 +68,6 @@ extension ThreadRunLoop {
             }
             return mustWake
         }
-        if mustWake { doorbell.endSleep() }
+        if mustWake { doorbell.endWait() }
     }
 }

@@ -74,7 +74,7 @@ extension ThreadRunLoop {
             return state.modes[mode].descriptors ?? made
         }
         // A loop that sleeps without a set has to come back and wait on it.
-        doorbell.endSleep()
+        doorbell.endWait()
         return set
     }
 

@@ -46,19 +46,24 @@ public final class RunLoopSource: Sendable {
     /// Whether a run goes on because the source is there. One that only watches for an end does not keep a loop alive.
     let keepsModeAlive: Bool
 
+    /// What it is called in traces, reports and descriptions; nil when it was given no name.
+    public let name: String?
     /// Sources that have work at the same time are performed lowest first, equal ones in the order in which they got it.
     public let order: Int
 
     /// Makes a custom source (version 0), which is performed after it was signalled.
     ///
     /// - Parameters:
+    ///   - name: what it is called in traces, reports and descriptions.
     ///   - order: lower ones are performed first.
     ///   - schedule: called for each mode that the source enters.
     ///   - cancel: called for each mode that the source leaves, also because it was invalidated or the thread ends.
     ///   - perform: handles what the source has.
     public init(
-        order: Int = 0, schedule: ModeRoutine? = nil, cancel: ModeRoutine? = nil, perform: @escaping Perform
+        name: String? = nil, order: Int = 0, schedule: ModeRoutine? = nil, cancel: ModeRoutine? = nil,
+        perform: @escaping Perform
     ) {
+        self.name = name
         self.order = order
         readiness = nil
         scheduleRoutine = schedule
@@ -77,17 +82,18 @@ public final class RunLoopSource: Sendable {
     /// have emptied the source between check and `perform`, so `perform` looks for itself.
     ///
     /// - Parameters:
+    ///   - name: what it is called in traces, reports and descriptions.
     ///   - order: lower ones are performed first.
     ///   - readiness: says whether something is there.
     ///   - schedule: called for each mode that the source enters.
     ///   - cancel: called for each mode that the source leaves, also because it was invalidated or the thread ends.
     ///   - perform: handles what is there: one thing, or all.
     public convenience init(
-        order: Int = 0, readiness: @escaping Readiness, schedule: ModeRoutine? = nil, cancel: ModeRoutine? = nil,
-        perform: @escaping Perform
+        name: String? = nil, order: Int = 0, readiness: @escaping Readiness, schedule: ModeRoutine? = nil,
+        cancel: ModeRoutine? = nil, perform: @escaping Perform
     ) {
         self.init(
-            order: order, keepsModeAlive: true, readiness: readiness, schedule: schedule, cancel: cancel,
+            name: name, order: order, keepsModeAlive: true, readiness: readiness, schedule: schedule, cancel: cancel,
             performIfAny: {
                 perform()
                 return true
@@ -97,9 +103,10 @@ public final class RunLoopSource: Sendable {
     /// As above, for a source that may leave a run to finish although it is there, and that may find nothing worth a
     /// return from a run: its routine says whether it handled something.
     package init(
-        order: Int = 0, keepsModeAlive: Bool = true, readiness: @escaping Readiness, schedule: ModeRoutine? = nil,
-        cancel: ModeRoutine? = nil, performIfAny: @escaping PerformIfAny
+        name: String? = nil, order: Int = 0, keepsModeAlive: Bool = true, readiness: @escaping Readiness,
+        schedule: ModeRoutine? = nil, cancel: ModeRoutine? = nil, performIfAny: @escaping PerformIfAny
     ) {
+        self.name = name
         self.order = order
         self.keepsModeAlive = keepsModeAlive
         self.readiness = readiness
@@ -119,16 +126,18 @@ public final class RunLoopSource: Sendable {
     /// descriptor closed.
     ///
     /// - Parameters:
+    ///   - name: what it is called in traces, reports and descriptions.
     ///   - descriptor: an open descriptor, which stays the caller's.
     ///   - order: lower ones are performed first.
     ///   - schedule: called for each mode that the source enters.
     ///   - cancel: called for each mode that the source leaves, also because it was invalidated or the thread ends.
     ///   - perform: reads the descriptor.
     public convenience init(
-        descriptor: CInt, order: Int = 0, schedule: ModeRoutine? = nil, cancel: ModeRoutine? = nil,
-        perform: @escaping Perform
+        name: String? = nil, descriptor: CInt, order: Int = 0, schedule: ModeRoutine? = nil,
+        cancel: ModeRoutine? = nil, perform: @escaping Perform
     ) {
-        self.init(order: order, readiness: { false }, schedule: schedule, cancel: cancel, perform: perform)
+        self.init(
+            name: name, order: order, readiness: { false }, schedule: schedule, cancel: cancel, perform: perform)
         state.withLock { $0.descriptor = descriptor }
     }
 
@@ -154,5 +163,12 @@ extension RunLoopSource: Hashable {
     /// - Parameter hasher: takes the identity.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(ObjectIdentifier(self))
+    }
+}
+
+extension RunLoopSource: CustomStringConvertible {
+    /// What it is, its name when it has one, and its number.
+    public var description: String {
+        id.description(of: isPortBased ? "port-based source" : "custom source", named: name)
     }
 }

@@ -18,6 +18,8 @@ struct RunLoopState: Sendable {
     private var commonItems: [ItemID: CommonItem] = [:]
     private var lastSerial = 0
 
+    var waitStrategy = WaitStrategy.adaptive
+    var mainQueue: MainQueueState?
     var blocks = BlockQueue()
     /// A job is under way: runs nested inside of it leave the other jobs waiting.
     var isRunningJob = false
@@ -69,7 +71,10 @@ struct RunLoopState: Sendable {
 
     /// Whether nothing in the mode keeps a run going: observers do not, sources, timers and waiting blocks do.
     func isEmpty(_ mode: Int) -> Bool {
-        modes[mode].lastingCount == 0 && !hasBlock(for: mode)
+        var count = modes[mode].lastingCount
+        // The main queue does not keep a run going that was started inside of it, and that cannot serve it.
+        if let mainQueue, mainQueue.isServed, modes[mode].members[mainQueue.source] != nil { count -= 1 }
+        return count == 0 && !hasBlock(for: mode)
     }
 }
 

@@ -69,7 +69,7 @@ extension ThreadRunLoop {
             }
             return mustWake
         }
-        if mustWake { doorbell.endSleep() }
+        if mustWake { doorbell.endWait() }
     }
 
     /// Takes a timer that fires out of the queues; it stays a member of its modes.
@@ -83,13 +83,14 @@ extension ThreadRunLoop {
     func fireDueTimers(in mode: Int) {
         let now = MonotonicInstant.now
         let due = state.withLock { state in
-            state.modes[mode].timers.due(at: now).compactMap { state.modes[mode].timer($0) }
+            let ids = state.modes[mode].timers.due(at: now)
+            return ids.compactMap { state.modes[mode].timer($0) }
         }
         // By order; equal orders stay as they are, by date and creation.
         let sorted = due.enumerated().sorted { ($0.element.order, $0.offset) < ($1.element.order, $1.offset) }
         for timer in sorted.map(\.element) {
             let isHere = state.withLock { $0.modes[mode].timer(timer.id) != nil }
-            guard isHere, timer.beginFiring(at: now) else { continue }
+            guard isHere, timer.beginFiring(at: .now) else { continue }
             RUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION(timer)
             timer.endFiring()
         }

@@ -27,6 +27,8 @@ public final class RunLoopTimer: Sendable {
     let handler: Handler
     let state: Mutex<State>  // comes before the loop's lock
 
+    /// What it is called in traces, reports and descriptions; nil when it was given no name.
+    public let name: String?
     /// The time between two firings; nil for a timer that fires once.
     public let interval: Duration?
     /// Timers that are due together fire lowest first, then by date, then in the order of creation.
@@ -35,6 +37,7 @@ public final class RunLoopTimer: Sendable {
     /// Makes a timer, to be added to a loop.
     ///
     /// - Parameters:
+    ///   - name: what it is called in traces, reports and descriptions.
     ///   - fireDate: when it fires first; a past date means at once, ``MonotonicInstant/distantFuture`` never.
     ///   - interval: the time between two firings, greater than zero, or the call traps; nil to fire once.
     ///   - tolerance: how late it may fire so that it can share a wake-up with others; at most half the interval counts,
@@ -42,12 +45,13 @@ public final class RunLoopTimer: Sendable {
     ///   - order: of timers that are due together, lower ones fire first.
     ///   - handler: what to call, with the timer.
     public init(
-        fireDate: MonotonicInstant, interval: Duration? = nil, tolerance: Duration = .zero, order: Int = 0,
-        _ handler: @escaping Handler
+        name: String? = nil, fireDate: MonotonicInstant, interval: Duration? = nil, tolerance: Duration = .zero,
+        order: Int = 0, _ handler: @escaping Handler
     ) {
         if let interval, interval <= .zero {
             fatalError("A repeating timer needs an interval greater than zero. Pass nil for a timer that fires once.")
         }
+        self.name = name
         self.interval = interval
         self.order = order
         self.handler = handler
@@ -58,16 +62,18 @@ public final class RunLoopTimer: Sendable {
     /// Makes a timer that fires first after some time from now.
     ///
     /// - Parameters:
+    ///   - name: what it is called in traces, reports and descriptions.
     ///   - delay: from now to the first firing.
     ///   - interval: the time between two firings, greater than zero, or the call traps; nil to fire once.
     ///   - tolerance: how late it may fire so that it can share a wake-up with others.
     ///   - order: of timers that are due together, lower ones fire first.
     ///   - handler: what to call, with the timer.
     public convenience init(
-        after delay: Duration, interval: Duration? = nil, tolerance: Duration = .zero, order: Int = 0,
-        _ handler: @escaping Handler
+        name: String? = nil, after delay: Duration, interval: Duration? = nil, tolerance: Duration = .zero,
+        order: Int = 0, _ handler: @escaping Handler
     ) {
-        self.init(fireDate: .after(delay), interval: interval, tolerance: tolerance, order: order, handler)
+        self.init(
+            name: name, fireDate: .after(delay), interval: interval, tolerance: tolerance, order: order, handler)
     }
 
     /// When it fires next. During its call, the date at which it fired.
@@ -114,4 +120,9 @@ extension RunLoopTimer: Hashable {
     public func hash(into hasher: inout Hasher) {
         hasher.combine(ObjectIdentifier(self))
     }
+}
+
+extension RunLoopTimer: CustomStringConvertible {
+    /// What it is, its name when it has one, and its number.
+    public var description: String { id.description(of: "timer", named: name) }
 }

@@ -6,6 +6,7 @@ import Synchronization
 extension ThreadRunLoop {
     /// Calls the observers of an activity: those that are there now, without those that are under way.
     func notify(_ activity: RunLoopActivity, in mode: Int) {
+        activityBegins(activity)
         for observer in state.withLock({ $0.modes[mode].observers.observers(of: activity) }) {
             guard observer.isValid, state.withLock({ $0.beginObserver(observer.id, in: mode) }) else { continue }
             RUNLOOP_IS_CALLING_OUT_TO_AN_OBSERVER_CALLBACK_FUNCTION(observer, activity)
@@ -23,15 +24,25 @@ extension ThreadRunLoop {
     ///
     /// - Returns: whether there was one.
     func performSignalledSources(in mode: Int, onlyFirst: Bool) -> Bool {
+        if onlyFirst { return performFirstSignalledSource(in: mode) }
         var hasHandled = false
         for source in state.withLock({ $0.signalledSources(in: mode) }) {
-            let isHere = state.withLock { $0.modes[mode].takeSignal(source.id) }
+            let isHere = state.withLock { $0.takeSignal(source.id, in: mode) }
             guard isHere, source.takeSignal() else { continue }
             RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(source)
             hasHandled = true
-            if onlyFirst { break }
         }
         return hasHandled
+    }
+
+    private func performFirstSignalledSource(in mode: Int) -> Bool {
+        while let source = state.withLock({ $0.takeFirstSignalled(in: mode) }) {
+            // Another mode or loop may have performed it.
+            guard source.takeSignal() else { continue }
+            RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(source)
+            return true
+        }
+        return false
     }
 
     /// Performs a port-based source that was found ready, and asks it again after that.
@@ -58,20 +69,25 @@ extension RunLoopState {
         return true
     }
 
+    mutating func takeFirstSignalled(in mode: Int) -> RunLoopSource? {
+        guard let first = modes[mode].signalled.first, takeSignal(first.id, in: mode) else { return nil }
+        return modes[mode].source(first.id)
+    }
+
+    /// Takes a custom source off the lists of the signalled: that of the mode, and those of its other modes.
+    ///
+    /// - Returns: false when it is no longer on the mode's.
+    mutating func takeSignal(_ id: ItemID, in mode: Int) -> Bool {
+        guard modes[mode].signalled.remove(id) != nil else { return false }
+        for index in modes.indices { modes[index].signalled.remove(id) }
+        return true
+    }
+
     /// The custom sources that are signalled, in the order in which they are to be performed.
-    func signalledSources(in mode: Int) -> [RunLoopSource] {
+    mutating func signalledSources(in mode: Int) -> [RunLoopSource] {
         if modes[mode].signalled.isEmpty { return [] }
         let last = ModeState.SignalKey(order: .max, stamp: .max)
         return modes[mode].signalled.entries(notAfter: last).sorted { $0.key < $1.key }
             .compactMap { modes[mode].source($0.id) }
-    }
-}
-
-extension ModeState {
-    /// Takes a custom source off the list of the signalled.
-    ///
-    /// - Returns: false when it is no longer there.
-    mutating func takeSignal(_ id: ItemID) -> Bool {
-        signalled.remove(id) != nil
     }
 }

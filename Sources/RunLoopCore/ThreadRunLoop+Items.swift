@@ -128,7 +128,7 @@ extension ThreadRunLoop {
             let mustWake = departures.contains { state.isRunning(in: $0.mode) && state.isEmpty($0.mode) }
             return (departures, !state.contains(id), mustWake)
         }
-        if mustWake { doorbell.endSleep() }
+        if mustWake { doorbell.endWait() }
         return (departures, isGone)
     }
 
@@ -142,6 +142,7 @@ extension ThreadRunLoop {
                 source.cancelRoutine?(self, mode.name)
             }
         }
+        endInstruments()
         doorbell.end()
     }
 }

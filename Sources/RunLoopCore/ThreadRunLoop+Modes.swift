@@ -51,7 +51,7 @@ extension ThreadRunLoop {
             case .observer: break
             }
         }
-        doorbell.endSleep()
+        doorbell.endWait()
     }
 
     /// Stops the innermost run: it returns ``RunLoopRunResult/stopped`` at the end of the turn that it is in.
@@ -61,7 +61,7 @@ extension ThreadRunLoop {
     /// add up.
     public func stop() {
         state.withLock { $0.stop() }
-        doorbell.endSleep()
+        doorbell.endWait()
     }
 
     /// Wakes the loop when it sleeps, or keeps the present turn from sleeping. Makes no run return, and means nothing to a
@@ -77,12 +77,15 @@ extension ThreadRunLoop {
     ///
     /// - Parameters:
     ///   - modes: in which modes; ``RunLoopMode/common`` means the modes that are common when the loop looks.
+    ///   - name: what the block is called in traces and reports.
     ///   - block: what to call, on the loop's thread.
-    public func perform(in modes: [RunLoopMode] = [.default], _ block: @escaping @Sendable () -> Void) {
+    public func perform(
+        in modes: [RunLoopMode] = [.default], name: String? = nil, _ block: @escaping @Sendable () -> Void
+    ) {
         let mustWake = state.withLock { state in
             if state.hasEnded { return false }
-            return state.post(block, in: modes)
+            return state.post(block, in: modes, name: name)
         }
-        if mustWake { doorbell.endSleep() }
+        if mustWake { doorbell.endWait() }
     }
 }

@@ -87,7 +87,7 @@ extension ThreadRunLoop {
             if !state.insert(request) { return (false, false) }
             return (true, state.post({ request.call() }, id: request.id, in: modes))
         }
-        if mustWake { doorbell.endSleep() }
+        if mustWake { doorbell.endWait() }
         if !isAccepted { request.drop() }
     }
 
@@ -119,9 +119,11 @@ extension RunLoopState {
     /// Puts a block behind all others.
     ///
     /// - Returns: whether a loop that sleeps has to be woken for it.
-    mutating func post(_ block: @escaping @Sendable () -> Void, id: ItemID? = nil, in modes: [RunLoopMode]) -> Bool {
+    mutating func post(
+        _ block: @escaping @Sendable () -> Void, id: ItemID? = nil, in modes: [RunLoopMode], name: String? = nil
+    ) -> Bool {
         for mode in modes where mode != .common { _ = makeIndex(of: mode) }
-        blocks.append(block, id: id, modes: Set(modes))
+        blocks.append(block, id: id, modes: Set(modes), name: name)
         return runs.last.map { hasBlock(for: $0.mode) } ?? false
     }
 }

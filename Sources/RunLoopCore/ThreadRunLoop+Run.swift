@@ -16,8 +16,27 @@ struct LoopRun {
     let isConditional: Bool
     /// The last event was timers, so a ready source goes first now.
     var hasJustFiredTimers = false
+    /// The last event was the main queue, or there was none yet: it does not go before all others now.
+    var hasJustServedMainQueue = true
     /// How many events were handled since the kernel was asked last.
     var eventsSinceLook = 0
+    /// When it has to be asked again; nil before the first event since.
+    var nextLook: MonotonicInstant?
+
+    /// Whether descriptors have to be looked at before the next event, so that a stream of events cannot hide them.
+    mutating func isLookDue(at now: MonotonicInstant) -> Bool {
+        if eventsSinceLook == 0 { return false }
+        guard let nextLook else {
+            nextLook = now.advanced(by: .milliseconds(2))
+            return false
+        }
+        return eventsSinceLook >= 128 || nextLook <= now
+    }
+
+    /// The wait of the present turn, as instruments know it.
+    var wait = InstrumentSpan.none
+    /// There was nothing to do in that wait.
+    var hasSlept = false
 }
 
 extension ThreadRunLoop {
@@ -46,8 +65,10 @@ extension ThreadRunLoop {
     public func run(
         mode: RunLoopMode = .default, for limit: Duration, returnAfterSourceHandled: Bool = false
     ) -> RunLoopRunResult {
-        let deadline = limit <= .zero ? MonotonicInstant.distantPast : .after(limit)
-        return run(mode: mode, until: deadline, returnAfterSourceHandled: returnAfterSourceHandled)
+        let polls = limit <= .zero
+        return run(
+            mode, until: polls ? .distantPast : .after(limit), polls: polls,
+            returnsAfterSource: returnAfterSourceHandled)
     }
 
     /// Runs the loop in a mode until a deadline. See ``run(mode:for:returnAfterSourceHandled:)``.
@@ -63,12 +84,20 @@ extension ThreadRunLoop {
     public func run(
         mode: RunLoopMode = .default, until deadline: MonotonicInstant, returnAfterSourceHandled: Bool = false
     ) -> RunLoopRunResult {
+        let polls = deadline != .distantFuture && deadline <= .now
+        return run(mode, until: deadline, polls: polls, returnsAfterSource: returnAfterSourceHandled)
+    }
+
+    private func run(
+        _ mode: RunLoopMode, until deadline: MonotonicInstant, polls: Bool, returnsAfterSource: Bool
+    ) -> RunLoopRunResult {
         preconditionOnLoop("Running a loop")
+        if isMain { beginServingMainQueue() }
         let start = state.withLock { $0.beginRun(in: mode) }
         guard case .runs(let index) = start else { return start == .stopped ? .stopped : .finished }
         var run = LoopRun(
-            mode: index, deadline: deadline, polls: deadline != .distantFuture && deadline <= .now,
-            returnsAfterSource: returnAfterSourceHandled, isConditional: false)
+            mode: index, deadline: deadline, polls: polls, returnsAfterSource: returnsAfterSource,
+            isConditional: false)
         return perform(&run, while: { true })
     }
 
@@ -97,13 +126,17 @@ extension ThreadRunLoop {
 
     /// Steps 1 and 10 around the turns.
     private func perform(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult {
+        let span = runBegins(until: run.deadline)
         let outer = doorbell.beginNesting()
+        doorbell.listen()
         notify(.entry, in: run.mode)  // 1
         var result = stopResult()
         while result == nil {
             result = turn(&run, while: condition)  // 2 to 9
+            if result == nil { doorbell.listen() }
         }
         notify(.exit, in: run.mode)  // 10
+        runEnds(span, result ?? .finished)
         state.withLock { $0.endRun() }
         doorbell.endNesting(outer)
         return result ?? .finished
@@ -113,26 +146,39 @@ extension ThreadRunLoop {
     ///
     /// - Returns: the run's result; nil when it goes on.
     private func turn(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult? {
-        doorbell.listen()
+        counts.didTurn()
         notify(.beforeTimers, in: run.mode)  // 2
         notify(.beforeSources, in: run.mode)  // 3
         performBlocks(in: run.mode)
         var hasHandledSource = performSignalledSources(in: run.mode, onlyFirst: run.returnsAfterSource)  // 4
         if hasHandledSource { performBlocks(in: run.mode) }
-        // 5: the main dispatch queue's place. From a main loop's second turn on, its ready queue is served here: to 9.
-
-        let polls = run.polls || hasHandledSource
-        if !polls { notify(.beforeWaiting, in: run.mode) }  // 6
-        let event = waitForEvent(&run, polls: polls, while: condition)  // 7
-        if !polls { notify(.afterWaiting, in: run.mode) }  // 8
-
-        switch event {  // 9
-        case .nothing: break
-        case .timers: fireDueTimers(in: run.mode)
-        case .source(let source): if performReadySource(source, in: run.mode) { hasHandledSource = true }
+        var event = isMain && mainQueueGoesFirst(run) ? LoopEvent.mainQueue : nil  // 5
+        if event == nil {
+            let polls = run.polls || hasHandledSource
+            if !polls { notify(.beforeWaiting, in: run.mode) }  // 6
+            waitBegins(&run, polls: polls)
+            let found = waitForEvent(&run, polls: polls, while: condition)  // 7
+            waitEnded(run, found, polls: polls)
+            if !polls { notify(.afterWaiting, in: run.mode) }  // 8
+            event = found
         }
+        if handle(event ?? .nothing, &run) { hasHandledSource = true }  // 9
         performBlocks(in: run.mode)
         return result(run, hasHandledSource: hasHandledSource, while: condition)
+    }
+
+    /// Handles the event of a turn.
+    ///
+    /// - Returns: whether it was a source that handled something.
+    private func handle(_ event: LoopEvent, _ run: inout LoopRun) -> Bool {
+        run.hasJustServedMainQueue = event == .mainQueue
+        switch event {
+        case .nothing: return false
+        case .timers: fireDueTimers(in: run.mode)
+        case .mainQueue: serveMainQueue(in: run.mode)
+        case .source(let source): return performReadySource(source, in: run.mode)
+        }
+        return false
     }
 
     private func result(

@@ -5,7 +5,7 @@
 //
 // One event per turn: all timers that are due, or one port-based source, or nothing. Timers go first, but not twice in
 // a row while a source is ready: neither keeps the other waiting. Sources that rang cost no system call. The kernel is
-// asked for descriptors when nothing else is there, and after so many events without asking.
+// asked for descriptors when nothing else is there, and after 128 events or 2 ms without asking.
 //
 // The rule for the timeout of a wait: zero when the turn polls, was woken, or has anything pending (a stop, a block, a
 // signalled source, a condition that is false, an empty mode); else until the run's deadline or the date at which a timer
@@ -15,42 +15,51 @@ import PortSystem
 import Synchronization
 
 /// What a wait ended with.
-enum LoopEvent {
+enum LoopEvent: Equatable {
     case nothing
     case timers
+    case mainQueue
     case source(RunLoopSource)
 }
 
 extension ThreadRunLoop {
-    /// So many events may be handled before descriptors are looked at again.
-    private static let eventsBetweenLooks = 128
-
     /// Waits for the next event of a run.
     func waitForEvent(_ run: inout LoopRun, polls: Bool, while condition: () -> Bool) -> LoopEvent {
-        countTurn()
         isAsleep.store(true, ordering: .releasing)
         defer { isAsleep.store(false, ordering: .releasing) }
         // From here on whoever has work for the loop rings; then the loop looks.
-        var mustNotSleep = polls || !doorbell.willSleep()
+        var mustNotSleep = polls || !doorbell.willWait()
         defer { doorbell.didWake() }
-        var hasLooked = false
+        var wait = PresentWait()
         while true {
             let now = MonotonicInstant.now
-            if run.eventsSinceLook >= Self.eventsBetweenLooks {
+            if run.isLookDue(at: now) {
                 look(&run, until: .distantPast)
-                hasLooked = true
+                wait.hasLooked = true
             }
             if let event = readyEvent(&run, at: now) {
                 run.eventsSinceLook += 1
+                didWait(wait, in: run.mode, until: now)
                 return event
             }
             if !mustNotSleep {
                 mustNotSleep = doorbell.isRung || run.isConditional && !condition()
             }
-            let limit = mustNotSleep ? .distantPast : state.withLock { $0.sleepLimit(run) }
-            if hasLooked && limit <= now { return .nothing }
-            look(&run, until: limit)
-            hasLooked = true
+            let plan = mustNotSleep ? .none : state.withLock { $0.waitPlan(run) }
+            if wait.hasLooked && plan.limit <= now {
+                didWait(wait, in: run.mode, until: now)
+                return .nothing
+            }
+            if plan.limit > now {
+                if wait.start == nil {
+                    wait.start = now
+                    waitFallsIdle(&run)
+                }
+                if wait.spin == .none, spin(&run, plan, &wait, from: now) { continue }
+                if wait.spin == .paid { wait.spin = .failed }
+            }
+            look(&run, until: plan.limit > now ? plan.limit : .distantPast)
+            wait.hasLooked = true
         }
     }
 
@@ -59,7 +68,7 @@ extension ThreadRunLoop {
         let timersAreDue = state.withLock { $0.modes[run.mode].timers.isDue(at: now) }
         if !timersAreDue || run.hasJustFiredTimers, let source = readySource(run) {
             run.hasJustFiredTimers = false
-            return .source(source)
+            return isMain && isMainQueue(source) ? .mainQueue : .source(source)
         }
         run.hasJustFiredTimers = timersAreDue
         return timersAreDue ? .timers : nil
@@ -89,13 +98,14 @@ extension ThreadRunLoop {
 
     /// Waits in the kernel, or only looks when the deadline is past, and puts reported sources on the ready list.
     ///
-    /// This is the one place in which a loop sleeps. Once the doorbell is there, it looks whether somebody rang before it
-    /// was.
-    private func look(_ run: inout LoopRun, until deadline: MonotonicInstant) {
+    /// This is the one place in which a loop sleeps. The doorbell's descriptor is there before the sleep is announced.
+    func look(_ run: inout LoopRun, until deadline: MonotonicInstant) {
         run.eventsSinceLook = 0
+        run.nextLook = nil
         if let set = state.withLock({ $0.modes[run.mode].descriptors }) {
-            countWait()
-            let sources = set.wait(until: doorbell.isRung ? .distantPast : deadline)
+            let sleeps = deadline != .distantPast && doorbell.willSleep()
+            counts.didLook(sleeping: sleeps)
+            let sources = set.wait(until: sleeps ? deadline : .distantPast)
             let report = turnCount
             state.withLock { state in
                 for source in sources where state.modes[run.mode].members[source.id] != nil {
@@ -110,8 +120,8 @@ extension ThreadRunLoop {
     private func sleepWithoutDescriptors(until deadline: MonotonicInstant) {
         do throws(SystemError) {
             let bell = try doorbell.bell()
-            if doorbell.isRung { return }
-            countWait()
+            if !doorbell.willSleep() { return }
+            counts.didLook(sleeping: true)
             if !(try sysPoll(bell.descriptor.raw, .readable, until: deadline)).isEmpty { bell.descriptor.silence() }
         } catch {
             fatalError(
@@ -133,14 +143,5 @@ extension RunLoopSource {
         } catch {
             return true
         }
-    }
-}
-
-extension RunLoopState {
-    /// How long a run may sleep; the distant past when something is there already.
-    func sleepLimit(_ run: LoopRun) -> MonotonicInstant {
-        if !modes[run.mode].signalled.isEmpty || hasBlock(for: run.mode) { return .distantPast }
-        if !run.isConditional, isStopped || isEmpty(run.mode) { return .distantPast }
-        return min(run.deadline, modes[run.mode].timers.wakeDate ?? .distantFuture)
     }
 }

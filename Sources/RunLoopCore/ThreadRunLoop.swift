@@ -23,22 +23,32 @@ public final class ThreadRunLoop: Sendable {
     let state = Mutex(RunLoopState())
     let doorbell = RunLoopDoorbell()
     let isAsleep = Atomic<Bool>(false)  // written by the loop's thread
-    private let waits = Atomic<Int>(0)  // written by the loop's thread
-    private let turns = Atomic<Int>(0)  // written by the loop's thread
-    private let callouts = Atomic<Int>(0)  // written by the loop's thread
+    let counts = LoopCounts()  // written by the loop's thread
+    let processors = ProcessorAllowance()  // loop thread
+    let instruments = Mutex(Instruments())  // takes no other lock
+    let isInstrumented = Atomic<Bool>(false)  // written under the lock of `instruments`
+    let lastSpan = Atomic<UInt64>(0)  // written by the loop's thread
 
-    private init() {}
+    /// The kernel's id of the loop's thread; the main thread's is the process's.
+    let threadID: Int32  // immutable
+    /// Whether it is the main thread's.
+    let isMain: Bool  // immutable
+
+    private init(threadID: Int32) {
+        self.threadID = threadID
+        isMain = threadID == sysProcessID()
+    }
 
     private static let slot = ThreadLocal<ThreadRunLoop> { $0.end() }
 
     /// The main thread's loop, from any thread.
-    public static let main = ThreadRunLoop()
+    public static let main = ThreadRunLoop(threadID: sysProcessID())
 
     /// The calling thread's loop, made when it does not exist yet.
     @available(*, noasync, message: "A task has no thread of its own: this would be the loop of a pool's thread.")
     public static var current: ThreadRunLoop {
         if let loop = slot.value { return loop }
-        let loop = isMainThread ? main : ThreadRunLoop()
+        let loop = isMainThread ? main : ThreadRunLoop(threadID: sysThreadID())
         slot.value = loop
         return loop
     }
@@ -62,25 +72,10 @@ public final class ThreadRunLoop: Sendable {
     }
 
     /// How often the loop has waited in the kernel, zero-time looks included.
-    package var kernelWaitCount: Int { waits.load(ordering: .relaxed) }
-
-    /// How many callouts the loop has made.
-    package var calloutCount: Int { callouts.load(ordering: .relaxed) }
+    package var kernelWaitCount: Int { counts.kernelWaits }
 
     /// How many turns the loop has made.
-    package var turnCount: Int { turns.load(ordering: .relaxed) }
-
-    func countTurn() {
-        turns.store(turns.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
-    }
-
-    func countWait() {
-        waits.store(waits.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
-    }
-
-    func countCallout() {
-        callouts.store(callouts.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
-    }
+    package var turnCount: Int { counts.turns }
 }
 
 extension ThreadRunLoop: Hashable {
@@ -94,5 +89,12 @@ extension ThreadRunLoop: Hashable {
     /// - Parameter hasher: takes the identity.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(ObjectIdentifier(self))
+    }
+}
+
+extension ThreadRunLoop: CustomStringConvertible {
+    /// What it is, and the kernel's id of its thread.
+    public var description: String {
+        self === Self.main ? "run loop of the main thread \(threadID)" : "run loop of thread \(threadID)"
     }
 }

@@ -27,6 +27,9 @@ struct TimerQueue: Sendable {
     /// The date at which the loop must be awake for a timer at the latest.
     var wakeDate: MonotonicInstant? { byLatestDate.first?.key.date }
 
+    /// What the queue has cost so far, in looks at entries.
+    var steps: Int { byFireDate.steps + byLatestDate.steps }
+
     func contains(_ id: ItemID) -> Bool {
         byFireDate.contains(id)
     }
@@ -49,7 +52,7 @@ struct TimerQueue: Sendable {
     }
 
     /// The timers whose date has come, earliest first, equal dates in the order of creation.
-    func due(at now: MonotonicInstant) -> [ItemID] {
+    mutating func due(at now: MonotonicInstant) -> [ItemID] {
         byFireDate.entries(notAfter: Key(date: now, id: ItemID(rawValue: .max))).sorted { $0.key < $1.key }.map(\.id)
     }
 }

@@ -5,6 +5,7 @@ import Foundation
 @testable import MessagePort
 import NamedPortServer
 import PortSystem
+import RunLoopCore
 import TestSupport
 import Testing
 
@@ -86,9 +87,12 @@ struct DocumentTests {
             "`PacketHeader.packetLimit`": PacketHeader.packetLimit,
             "`PortName.limit`": PortName.limit,
             "`NameRecord.pathLimit`": NameRecord.pathLimit,
+            "`RunLoopTracer.defaultCapacity`": RunLoopTracer.defaultCapacity,
+            "`RunLoopTracer.maximumCapacity`": RunLoopTracer.maximumCapacity,
         ]
         #expect(shown == limits.mapValues { "\($0)" })
         #expect(SendOnceRight.defaultLimit == .seconds(1))
+        #expect(RunLoopStallMonitor.defaultThreshold == .milliseconds(250))
     }
 
     @Test("the table of locks has every lock of the sources, and no other")

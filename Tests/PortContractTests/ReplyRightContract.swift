@@ -118,6 +118,32 @@ import Testing
         }
     }
 
+    @Test(
+        "a port that handed a request on and then ended is dead, whoever keeps the request",
+        arguments: TestTransport.allCases)
+    func handedOnThenEnded(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let kept = Recorder<MachMessage>()
+            try bench.serving({ _, message in try? message.reply(MachMessage(id: 3)) }) { behind, _, _ in
+                try bench.serving({ _, message in
+                    kept.append(message)
+                    guard let right = message.takeReplyRight() else { return }
+                    var onward = MachMessage(id: 2)
+                    onward.setReplyRight(right)
+                    try? behind.send(onward)
+                }) { front, port, _ in
+                    #expect(try front.ask(MachMessage(id: 1)).id == 3)
+                    let (worker, told) = (Worker("watcher"), Counter("a death notice"))
+                    try front.notifyWhenDead(on: worker.loop) { told.increment() }
+                    port.invalidate()
+                    told.waitUntilCount(1)
+                    try worker.end()
+                }
+            }
+            #expect(kept.count == 1)
+        }
+    }
+
     @Test("a request that was handed on and is let go there tells its requester", arguments: TestTransport.allCases)
     func handedOnAndDropped(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

@@ -97,6 +97,16 @@ import Testing
         #expect(hits == 1)
     }
 
+    @Test("the calls of a closure are counted by kind, those of other threads are not")
+    func counting() throws {
+        let calls = try SystemCallFaults.counting {
+            #expect(!fails())
+            #expect(!fails())
+            try runOnThread { [self] in _ = fails() }.join()
+        }.calls
+        #expect(calls == [.open: 2, .clone: 1], "the thread was started here")
+    }
+
     @Test("a rule for one call leaves the others alone")
     func otherCalls() {
         let hits = SystemCallFaults.with([.init(.read, .fail(EIO), times: 100)]) { #expect(!fails()) }.hits

@@ -119,6 +119,19 @@ import Testing
         }
     }
 
+    @Test("a wake-up in an observer of entry keeps the first turn from sleeping")
+    func wakeUpAtEntry() async throws {
+        try await onLoop { loop in
+            loop.add(idleSource())
+            loop.add(RunLoopObserver(activities: .entry) { _, _ in loop.wakeUp() })
+            let turns = Counter("turns")
+            loop.add(
+                RunLoopObserver(activities: .beforeTimers) { _, _ in if turns.increment() == 2 { loop.stop() } })
+            #expect(loop.runGuarded() == .stopped)
+            #expect(turns.value == 2)
+        }
+    }
+
     @Test("a wake-up that a nested run did not use keeps the outer turn from sleeping")
     func wakeUpAroundNesting() async throws {
         try await onLoop { loop in

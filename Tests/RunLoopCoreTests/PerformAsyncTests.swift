@@ -115,6 +115,25 @@ import Testing
         }
     }
 
+    @Test("a cancelled task leaves nothing behind, wherever the cancellation meets it")
+    func nothingLeft() async throws {
+        try await withLoop { loop in
+            for number in 0..<300 {
+                let task = Task {
+                    try await loop.performAndWait(in: ["other"]) { _ = Issue.record("a cancelled body was called") }
+                }
+                if number.isMultiple(of: 2) { await Task.yield() }
+                task.cancel()
+                await #expect(throws: CancellationError.self) { try await task.value }
+            }
+            let trace = Recorder<String>()
+            loop.record(trace, in: "other")
+            let result = try await loop.performAndWait { loop.run(mode: "other", until: Watchdog.deadline) }
+            #expect(result == .finished)
+            #expect(trace.elements.isEmpty)
+        }
+    }
+
     @Test("S11: on the loop's own thread a task calls the body at once, whatever the modes are")
     func ownThread() async throws {
         try await withLoop { loop in

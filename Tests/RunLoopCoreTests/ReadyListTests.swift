@@ -42,6 +42,17 @@ import Testing
         #expect(performed == [ids[2], ids[0], ids[1]])
     }
 
+    @Test("a source that was performed is equal to the others again once none is ready")
+    func newPass() {
+        var list = ReadyList()
+        list.insert(ids[0], order: 0)
+        #expect(perform(&list) == ids[0])
+        list.insert(ids[0], order: 0)
+        list.insert(ids[1], order: 0)
+        let performed = (0..<3).map { _ in perform(&list) }
+        #expect(performed == [ids[0], ids[1], nil])
+    }
+
     @Test("a report stays with its source until that is performed or forgotten")
     func reports() {
         var list = ReadyList()

@@ -74,6 +74,17 @@ import Testing
         #expect(trace.elements == turn + turn)
     }
 
+    @Test("a limit above zero is no poll, however short it is")
+    func shortLimit() async throws {
+        let trace = Recorder<String>()
+        try await onLoop { loop in
+            loop.record(trace)
+            loop.add(idleSource())
+            #expect(loop.run(for: .nanoseconds(1)) == .timedOut)
+        }
+        #expect(trace.elements == Self.waiting + ["exit"])
+    }
+
     @Test("S2, S10: a wake-up goes back to step 2 and ends no run", arguments: WakeDescriptor.Kind.allCases)
     func wakeUp(_ kind: WakeDescriptor.Kind) async throws {
         let trace = Recorder<String>()

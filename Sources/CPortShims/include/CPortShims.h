@@ -46,6 +46,18 @@ extern const int SHIM_MSG_TRUNC, SHIM_MSG_CTRUNC, SHIM_SCM_MAX_FD;
 int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *group);
 int shim_accept(int socket);
 int shim_thread_id(void);
+int shim_allowed_processor_count(void);
+static inline void shim_pause(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* The main dispatch queue: an eventfd that is readable while blocks wait, and the function that runs them. */
+int shim_main_queue_descriptor(void);
+void shim_main_queue_serve(void);
 /* Returns the error number; the name has at most 15 bytes. */
 int shim_name_thread(const char *name);
 

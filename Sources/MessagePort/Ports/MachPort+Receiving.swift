@@ -35,7 +35,8 @@ extension MachPort {
         let deadline = MonotonicInstant.after(limit)
         let loop = ThreadRunLoop.current
         let source = RunLoopSource(
-            readiness: { [core] in core.hasMessage }, perform: { [core] in core.receiveFromSockets() })
+            name: "port receive", readiness: { [core] in core.hasMessage },
+            perform: { [core] in core.receiveFromSockets() })
         guard try core.attach(source) else { throw PortError(.invalidPort) }
         defer {
             core.detach(source)

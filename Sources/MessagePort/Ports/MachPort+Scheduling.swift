@@ -62,7 +62,7 @@ extension MachPort {
     /// A source that keeps the port alive as long as a loop has it.
     private func makeSource() -> RunLoopSource {
         RunLoopSource(
-            readiness: { [core] in core.hasMessage },
+            name: "port messages", readiness: { [core] in core.hasMessage },
             schedule: { [weak self] loop, mode in
                 self?.dropUnusedSource { $0.change(Place(loop: ObjectIdentifier(loop), mode: mode), by: 1) }
             },

@@ -49,7 +49,7 @@ package struct DeathWatcher: Sendable {
 
     /// Tells it, on its loop.
     package func tell() {
-        loop.perform(in: [mode], handler)
+        loop.perform(in: [mode], name: "port end", handler)
     }
 }
 

@@ -88,7 +88,10 @@ extension SocketConnection {
             return deliver(message, answering: answers, core)
         case .withoutDescriptors(let asks, let answers):
             // Without its descriptors the message is not what was sent: whoever waits for it, or for its answer, is told.
-            if asks != 0 { dropReply(to: asks, because: .descriptorsLost) }
+            if asks != 0 {
+                willOweReply()
+                dropReply(to: asks, because: .descriptorsLost)
+            }
             if answers != 0 { takeAwaited(answers)?.fail(PortError(.descriptorsLost)) }
             return true
         case .replyDropped(let token, let reason):

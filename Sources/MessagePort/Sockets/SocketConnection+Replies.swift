@@ -66,7 +66,7 @@ extension SocketConnection {
         if let source = state.withLock({ $0.source }) { return source }
         // Who waits for a reply, or for the peer's end, does so in a run that has reasons of its own to go on.
         let made = RunLoopSource(
-            keepsModeAlive: false, readiness: { false },
+            name: "port replies", keepsModeAlive: false, readiness: { false },
             cancel: { [weak self] loop, _ in if loop.hasEnded { self?.forgetWatchers(on: loop) } },
             performIfAny: { [weak self] in
                 self?.receive(into: self?.port?.core)
@@ -138,7 +138,6 @@ final class RemoteReplyReceiver: ReplyReceiver {
         let isGone = connection.port.map { $0.core?.isDead ?? true } ?? false
         let code = error.code == .replyDropped && isGone ? .peerDied : error.code
         connection.dropReply(to: token, because: code == .replyDropped ? nil : code)
-        connection.didSettleReply()
     }
 
     /// The request is handed on to another process: the port that got it also listens for the answer.

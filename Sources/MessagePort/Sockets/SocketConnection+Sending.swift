@@ -31,7 +31,7 @@ extension SocketConnection {
         if asks != 0 { didSend(token: asks) }
     }
 
-    /// Says that the message that asked with `token` will not be answered. Never waits.
+    /// Says that the message that asked with `token` will not be answered, which settles it. Never waits.
     ///
     /// - Parameters:
     ///   - token: the token that came with the message.
@@ -39,12 +39,12 @@ extension SocketConnection {
     func dropReply(to token: UInt64, because reason: PortError.Code? = nil) {
         let code = Int32(reason?.rawValue ?? 0)
         let header = PacketHeader(kind: .replyDropped, messageID: code, answers: token)
-        overdue.withLock { $0.packets.append(OverduePacket(header: header)) }
+        overdue.withLock { $0.packets.append(OverduePacket(header: header, settlesReply: true)) }
         sendOverdue()
     }
 
     /// Sends a reply that has come from another process, now or when there is room. Never waits: the thread that received
-    /// it has other things to do.
+    /// it has other things to do. The request is settled once the whole reply has been sent.
     ///
     /// - Parameters:
     ///   - message: the reply.
@@ -63,6 +63,7 @@ extension SocketConnection {
             let piece = encoded.payload[start...].prefix(PacketHeader.payloadLimit)
             packets.append(OverduePacket(header: PacketHeader(kind: .continuation), payload: piece))
         }
+        packets[packets.count - 1].settlesReply = true
         overdue.withLock { $0.packets += packets }
         if asks != 0 { didSend(token: asks) }
         sendOverdue()
@@ -84,9 +85,18 @@ extension SocketConnection {
             turn.give()
             guard let failure else { continue }
             // A peer that reads nothing any more always has room: waiting for it would never end.
-            if failure.code == .deadName { return overdue.withLock { $0 = Overdue() } }
+            if failure.code == .deadName { return dropOverdue() }
             return port?.core?.sockets?.awaitRoom(self) ?? ()
         }
+    }
+
+    /// Drops what is overdue: nobody is there to read it.
+    private func dropOverdue() {
+        let dropped = overdue.withLock { overdue in
+            defer { overdue = Overdue() }
+            return overdue.packets
+        }
+        for packet in dropped where packet.settlesReply { didSettleReply() }
     }
 
     /// Sends what is overdue as far as there is room; the caller has the turn.
@@ -134,6 +144,7 @@ extension SocketConnection {
         while let packet = overdue.withLock({ $0.packets.first }) {
             try transmit(packet.header, packet.payload, packet.descriptors, until: deadline)
             overdue.withLock { _ = $0.packets.removeFirst() }
+            if packet.settlesReply { didSettleReply() }
         }
     }
 

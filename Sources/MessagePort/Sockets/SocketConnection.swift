@@ -53,6 +53,8 @@ package final class SocketConnection: Sendable {
         var header: PacketHeader
         var payload: ArraySlice<UInt8> = []
         var descriptors: [SharedDescriptor] = []
+        /// With it a request that came over the connection is answered, or dropped.
+        var settlesReply = false
     }
 
     package let peer: PeerIdentity  // immutable
@@ -132,7 +134,7 @@ extension SocketConnection {
         state.withLock { $0.owedReplies += 1 }
     }
 
-    /// A request was answered, or dropped.
+    /// A request was answered, or dropped, and the peer was told.
     func didSettleReply() {
         let isDone = state.withLock { state in
             state.owedReplies -= 1

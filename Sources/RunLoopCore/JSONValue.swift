@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// A value of JSON (RFC 8259), to be written as UTF-8.
+enum JSONValue {
+    case text(String)
+    /// The digits of a number, as JSON has them.
+    case number(String)
+    case flag(Bool)
+    case object([(String, JSONValue)])
+
+    static func number(_ value: some BinaryInteger) -> JSONValue {
+        .number(String(value))
+    }
+
+    /// Appends the value's JSON.
+    func append(to bytes: inout [UInt8]) {
+        switch self {
+        case .text(let text): Self.append(quoted: text, to: &bytes)
+        case .number(let digits): bytes += digits.utf8
+        case .flag(let flag): bytes += (flag ? "true" : "false").utf8
+        case .object(let members):
+            bytes.append(UInt8(ascii: "{"))
+            for (index, (key, value)) in members.enumerated() {
+                if index > 0 { bytes.append(UInt8(ascii: ",")) }
+                Self.append(quoted: key, to: &bytes)
+                bytes.append(UInt8(ascii: ":"))
+                value.append(to: &bytes)
+            }
+            bytes.append(UInt8(ascii: "}"))
+        }
+    }
+
+    private static func append(quoted text: String, to bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: "\""))
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), byte]
+            case 0..<0x20: bytes += "\\u00\(byte < 0x10 ? "0" : "")\(String(byte, radix: 16))".utf8
+            default: bytes.append(byte)
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+public import PortSystem
+import Synchronization
+
+/// Watches a loop from a thread of its own, and reports what keeps it busy for too long.
+///
+/// A loop is busy from the moment at which it has something to do until it has nothing to do and sleeps, or its run ends. A
+/// loop that has been busy for the threshold has *stalled*: because one handler is slow, or because many together leave it
+/// no rest. Each stall is reported twice: while it lasts, with the handler that is under way, and when it is over, with its
+/// whole duration. A nested run that sleeps does not stall. What a thread does outside of the runs of its loop is not seen,
+/// nor is a handler that was under way before the monitor was made.
+///
+/// The thread sleeps while the loop is idle, and wakes about once for each threshold while it works. It takes no descriptor.
+/// A loop may have several monitors. A monitor that is released ends; when the handler keeps it, ``invalidate()`` ends it.
+/// When the loop's thread ends, a stall that was reported is over; nothing follows.
+///
+/// - Important: Thread safety: any thread.
+public final class RunLoopStallMonitor: Sendable {
+    /// What a monitor calls with each report.
+    public typealias Handler = @Sendable (RunLoopStall) -> Void
+
+    /// How long a loop may be busy, unless said otherwise: what a person just takes for "at once" is over by then.
+    public static let defaultThreshold = Duration.milliseconds(250)
+
+    private struct Target {
+        weak var loop: ThreadRunLoop?
+    }
+
+    let watch: StallWatch
+    private let target: Mutex<Target>
+
+    /// How long the loop may be busy.
+    public let threshold: Duration
+
+    /// Begins to watch a loop.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop.
+    ///   - threshold: how long it may be busy, greater than zero, or the call traps.
+    ///   - reportLoop: the loop on which to call the handler, in its common modes; nil for the monitor's own thread, where
+    ///     the next report waits until the handler returns. On the watched loop itself every report comes when the stall is
+    ///     over.
+    ///   - handler: what to call. It is kept until the monitor has ended.
+    /// - Throws: `EAGAIN` when the system gives no thread.
+    public init(
+        of loop: ThreadRunLoop = .main, threshold: Duration = defaultThreshold,
+        reportingOn reportLoop: ThreadRunLoop? = nil, _ handler: @escaping Handler
+    ) throws(SystemError) {
+        if threshold <= .zero {
+            fatalError("A stall monitor needs a threshold greater than zero.")
+        }
+        let watch = StallWatch(of: loop, threshold: threshold)
+        self.watch = watch
+        self.threshold = threshold
+        target = Mutex(Target(loop: loop))
+        // The thread goes its own way: it ends after `end`.
+        _ = try sysStartThread(blocksSignals: true) {
+            sysNameThread("stall-monitor")
+            watch.watch { stall in
+                guard let reportLoop else { return handler(stall) }
+                reportLoop.perform(in: [.common], name: "stall report") { handler(stall) }
+            }
+        }
+        loop.add(watch)
+    }
+
+    deinit {
+        invalidate()
+    }
+
+    /// Whether it watches.
+    public var isValid: Bool { !watch.isOver }
+
+    /// Ends the watch, for ever. A report that is under way goes on, and one that is posted to a loop arrives.
+    public func invalidate() {
+        target.withLock { $0.loop }?.remove(watch)
+        watch.end()
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import Synchronization
+
+/// What a stall monitor's thread and the loop that it watches share. It knows neither monitor nor loop.
+final class StallWatch: RunLoopInstrument {
+    private let state: Mutex<StallState>  // taken on the loop's thread for each event
+    private let bell = ThreadEvent()  // guards itself
+    private let hasEnded = Atomic<Bool>(false)
+    private let looks = Atomic<Int>(0)  // written by the monitor's thread
+
+    init(of loop: ThreadRunLoop, threshold: Duration) {
+        state = Mutex(StallState(threadID: loop.threadID, threshold: threshold))
+    }
+
+    func note(_ event: RunLoopTraceEvent) {
+        if state.withLock({ $0.note(event) }) { bell.set() }
+    }
+
+    func loopFallsIdle(at time: MonotonicInstant) {
+        if state.withLock({ $0.becomeIdle(at: time) }) { bell.set() }
+    }
+
+    func loopDidEnd() {
+        loopFallsIdle(at: .now)
+    }
+
+    /// Makes `watch` return.
+    func end() {
+        hasEnded.store(true, ordering: .releasing)
+        bell.set()
+    }
+
+    /// Whether `end` was called.
+    var isOver: Bool { hasEnded.load(ordering: .acquiring) }
+
+    /// How often the monitor's thread has woken.
+    var lookCount: Int { looks.load(ordering: .acquiring) }
+
+    /// Whether the loop is idle and the monitor's thread has nothing left to do.
+    var isIdle: Bool { state.withLock { $0.isIdle } }
+
+    /// Reports stalls until the end. For the monitor's thread.
+    func watch(_ report: (RunLoopStall) -> Void) {
+        var next = MonotonicInstant.distantFuture
+        while !isOver {
+            bell.wait(until: next)
+            // First cleared, then looked at: what is rung for after that is looked at again.
+            bell.clear()
+            looks.store(looks.load(ordering: .relaxed) + 1, ordering: .releasing)
+            let found = state.withLock { $0.look(at: .now) }
+            next = found.next
+            for stall in found.reports where !isOver { report(stall) }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// The main dispatch queue in the main thread's loop (S8). A source in the common modes stands for it, so a sleep ends when
+// blocks come, and the loop has something to wait for in each common mode. It differs from other sources, all as in
+// CFRunLoop: it has a place of its own in a turn (step 5), its service is no handled source, and it is not served inside
+// of itself.
+//
+// libdispatch makes the descriptor readable with the first block that comes to an empty queue, and runs those that are there
+// when it is called. So the loop reads the descriptor and calls then. What comes while a block runs a nested loop is owed:
+// the descriptor is made readable again when the outer service has returned.
+
+import PortSystem
+import Synchronization
+
+/// What the main loop knows about the main dispatch queue.
+struct MainQueueState: Sendable {
+    let source: ItemID
+    let descriptor: CInt
+    /// A service is under way.
+    var isServed = false
+    /// Blocks came during it that a nested run saw.
+    var isOwed = false
+}
+
+extension ThreadRunLoop {
+    /// Adds the main queue to the common modes, before the main loop's first run.
+    func beginServingMainQueue() {
+        if state.withLock({ $0.mainQueue != nil }) { return }
+        let descriptor = sysMainQueueDescriptor()
+        let source = RunLoopSource(descriptor: descriptor) {}
+        state.withLock { $0.mainQueue = MainQueueState(source: source.id, descriptor: descriptor) }
+        add(source, to: .common)
+    }
+
+    func isMainQueue(_ source: RunLoopSource) -> Bool {
+        state.withLock { $0.mainQueue?.source == source.id }
+    }
+
+    /// Whether blocks are there that go before every event of the kernel: from a run's second turn on, but not twice in a
+    /// row, and only when no source that rang and no timer is ready. So a stream of messages costs no system call.
+    func mainQueueGoesFirst(_ run: LoopRun) -> Bool {
+        if run.hasJustServedMainQueue { return false }
+        let descriptor = state.withLock { state -> CInt? in
+            guard let queue = state.mainQueue, !queue.isServed, state.modes[run.mode].members[queue.source] != nil,
+                state.modes[run.mode].ready.isEmpty, !state.modes[run.mode].timers.isDue(at: .now)
+            else { return nil }
+            return queue.descriptor
+        }
+        guard let descriptor, isReadable(descriptor) else { return false }
+        doorbell.didWake()
+        return true
+    }
+
+    private func isReadable(_ descriptor: CInt) -> Bool {
+        do throws(SystemError) {
+            return !(try sysPoll(descriptor, .readable, until: .distantPast)).isEmpty
+        } catch {
+            return false
+        }
+    }
+
+    /// Runs the blocks of the main queue, unless that is being done further down on the stack.
+    func serveMainQueue(in mode: Int) {
+        guard let (descriptor, mayServe) = state.withLock({ $0.beginMainQueue(in: mode) }) else { return }
+        Self.read(descriptor)
+        if !mayServe { return }
+        RUNLOOP_IS_SERVICING_THE_MAIN_DISPATCH_QUEUE()
+        if state.withLock({ $0.endMainQueue() }) { Self.makeReadable(descriptor) }
+    }
+
+    private static func read(_ descriptor: CInt) {
+        _ = try? sysRead(descriptor, capacity: 8)
+    }
+
+    private static func makeReadable(_ descriptor: CInt) {
+        _ = try? sysWrite(descriptor, [1, 0, 0, 0, 0, 0, 0, 0])
+    }
+}
+
+extension RunLoopState {
+    /// Takes the main queue off the ready list.
+    ///
+    /// - Returns: its descriptor, which is to be read, and whether its blocks may run now.
+    fileprivate mutating func beginMainQueue(in mode: Int) -> (descriptor: CInt, mayServe: Bool)? {
+        guard let queue = mainQueue else { return nil }
+        _ = modes[mode].ready.takeForPerform(queue.source)
+        if queue.isServed { mainQueue?.isOwed = true } else { mainQueue?.isServed = true }
+        return (queue.descriptor, !queue.isServed)
+    }
+
+    /// - Returns: whether blocks have come that nobody has run.
+    fileprivate mutating func endMainQueue() -> Bool {
+        defer {
+            mainQueue?.isServed = false
+            mainQueue?.isOwed = false
+        }
+        return mainQueue?.isOwed ?? false
+    }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// How a loop waits when nothing is there yet.
+///
+/// To sleep and be woken takes tens of microseconds. A loop that spins instead notices an event in a fraction of one, and
+/// keeps a processor busy meanwhile.
+public enum WaitStrategy: Hashable, Sendable {
+    /// Spins for up to 50 µs before it sleeps, but only while the events in the mode have come less than 100 µs apart, and
+    /// only when two or more processors may run this program: by the thread's affinity mask and by the control group's
+    /// limit. A spin that did not pay makes the next one rarer. An idle program never spins.
+    case adaptive
+    /// Sleeps at once.
+    case blocking
+    /// Spins for so long before it sleeps, always: also on a single processor, where it keeps others from running.
+    case spinning(for: Duration)
+}
+
+/// How often a loop has slept and spun since it was made.
+public struct WaitCounts: Hashable, Sendable {
+    /// Waits in the kernel.
+    public var sleeps = 0
+    /// Spins that an event, a wake-up, or the run's limit ended: no sleep was needed.
+    public var spinsThatPaid = 0
+    /// Spins after which the loop slept nevertheless.
+    public var spinsThatDidNot = 0
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Dispatch
+import Foundation
+import RunLoopCore
+
+/// The scenarios, by name. All but those of "ours only" print the same over both loops.
+let scenarios: [String: @Sendable (any MainLoop) -> Void] = [
+    "blocks": blocks, "actor": actor, "order": order, "idle": idle, "empty": empty, "nested": nested,
+    "nested-alone": nestedAlone, "stop": stop, "sync": sync, "fair": fair, "main": mainLoop, "modes": modes,
+    "stream": stream,
+]
+
+/// Blocks from before the run, from a block, and from another thread.
+private func blocks(_ loop: any MainLoop) {
+    DispatchQueue.main.async {
+        say("before \(Thread.isMainThread)")
+        DispatchQueue.main.async {
+            say("inner")
+            Thread.detachNewThread {
+                DispatchQueue.main.async {
+                    say("other thread's \(Thread.isMainThread)")
+                    loop.stop()
+                }
+            }
+        }
+    }
+    say(loop.run(30, mode: nil))
+}
+
+/// The main actor runs on the main loop.
+private func actor(_ loop: any MainLoop) {
+    Task { @MainActor in
+        say("main actor \(Thread.isMainThread)")
+        let sum = await Task.detached { await onMain(1) + onMain(2) }.value
+        say("sum \(sum)")
+        loop.timer(after: 0) {
+            MainActor.assumeIsolated { say("assumed") }
+            loop.stop()
+        }
+    }
+    say(loop.run(30, mode: nil))
+}
+
+@MainActor private func onMain(_ number: Int) -> Int { number }
+
+/// In the first turn the queue is an event like others; in later turns it goes first, and no observer of waiting is told.
+private func order(_ loop: any MainLoop) {
+    loop.observe { say($0) }
+    let signal = loop.source {
+        say("source")
+        DispatchQueue.main.async {
+            say("second block")
+            DispatchQueue.main.async {
+                say("third block")
+                loop.stop()
+            }
+        }
+    }
+    DispatchQueue.main.async {
+        say("first block")
+        signal()
+    }
+    say(loop.run(30, mode: nil))
+}
+
+/// The queue's service is no handled source, and a run goes on because the queue is there.
+private func idle(_ loop: any MainLoop) {
+    loop.observe { say($0) }
+    say(loop.run(0.01, mode: nil))
+    say(loop.run(0, mode: nil))
+    DispatchQueue.main.async { say("block") }
+    say(loop.run(0, mode: nil))
+}
+
+/// The queue keeps common modes alive, and no other.
+private func empty(_ loop: any MainLoop) {
+    say("default " + loop.run(0.01, mode: nil))
+    say("unknown " + loop.run(0.01, mode: "unknown"))
+    loop.addCommonMode("common one")
+    let signal = loop.source {}
+    signal()
+    say("default " + loop.run(0, mode: nil))
+}
+
+/// A run inside of a block does not serve the queue; what came meanwhile is served after it.
+private func nested(_ loop: any MainLoop) {
+    DispatchQueue.main.async {
+        DispatchQueue.main.async {
+            say("after")
+            loop.stop()
+        }
+        loop.timer(after: 0.01) { loop.stop() }
+        say("nested " + loop.run(30, mode: nil))
+    }
+    say(loop.run(30, mode: nil))
+}
+
+/// A run inside of a block with nothing else to wait for finishes at once.
+private func nestedAlone(_ loop: any MainLoop) {
+    DispatchQueue.main.async {
+        say("nested " + loop.run(30, mode: nil))
+        loop.stop()
+    }
+    say(loop.run(30, mode: nil))
+}
+
+/// A stop from a block ends the run; what waits behind is served by the next.
+private func stop(_ loop: any MainLoop) {
+    DispatchQueue.main.async { loop.stop() }
+    say(loop.run(30, mode: nil))
+    DispatchQueue.main.async {
+        say("second run")
+        loop.stop()
+    }
+    say(loop.run(30, mode: nil))
+}
+
+/// Another thread waits for the main thread.
+private func sync(_ loop: any MainLoop) {
+    Thread.detachNewThread {
+        for number in 1...3 {
+            let isMain = DispatchQueue.main.sync { Thread.isMainThread }
+            say("sync \(number) \(isMain)")
+        }
+        loop.stop()
+    }
+    say(loop.run(30, mode: nil))
+}
+
+/// Ours only: a queue that is never empty and a timer that is always due do not keep each other waiting.
+private func fair(_ loop: any MainLoop) {
+    let counts = LoopBound((blocks: 0, firings: 0))
+    @Sendable func again() {
+        counts.value.blocks += 1
+        DispatchQueue.main.async { again() }
+    }
+    again()
+    ThreadRunLoop.main.add(
+        RunLoopTimer(fireDate: .now, interval: .nanoseconds(1)) { _ in
+            counts.value.firings += 1
+            if counts.value.firings >= 1000, counts.value.blocks >= 10 { loop.stop() }
+        })
+    say(loop.run(30, mode: nil))
+}
+
+/// When a block of the queue is served beside a source that is always ready.
+private func stream(_ loop: any MainLoop) {
+    let performed = LoopBound(0)
+    loop.stream {
+        performed.value += 1
+        let count = performed.value
+        if count != 2 { return }
+        DispatchQueue.main.async {
+            let late = performed.value - count
+            say(late == 0 ? "at once" : late <= 128 ? "later" : "too late: \(late)")
+            loop.stop()
+        }
+    }
+    say(loop.run(30, mode: nil))
+}
+
+/// Ours only: the main loop is found from everywhere, and takes work from every thread.
+private func mainLoop(_ loop: any MainLoop) {
+    let main = ThreadRunLoop.main
+    say("\(main == .current) \(main.isCurrent)")
+    Thread.detachNewThread {
+        say("\(main == .current) \(main.isCurrent) \(main == .main)")
+        main.perform {
+            say("performed \(Thread.isMainThread)")
+            main.stop()
+        }
+    }
+    main.run()
+    say("\(main.contains(RunLoopSource {})) \(main.allModes.count)")
+}
+
+/// Ours only: the queue is served in each common mode, also in one that becomes common later, and in no other.
+private func modes(_ loop: any MainLoop) {
+    let main = ThreadRunLoop.main
+    main.add(RunLoopSource {}, to: "private")
+    DispatchQueue.main.async { say("block") }
+    say("private " + loop.run(0.01, mode: "private"))
+    main.addCommonMode("shared")
+    DispatchQueue.main.async { loop.stop() }
+    say("shared " + loop.run(30, mode: "shared"))
+}

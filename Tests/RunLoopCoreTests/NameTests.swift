@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import TestSupport
+import Testing
+
+@testable import RunLoopCore
+
+@Suite(.census) struct NameTests {
+    @Test("items describe themselves with kind, name and number")
+    func items() throws {
+        let pipe = try TestPipe()
+        let timer = RunLoopTimer(name: "heart\"beat\n", fireDate: .distantFuture) { _ in }
+        #expect(timer.description == "timer \"heart\\\"beat\\n\" #\(timer.id.rawValue)")
+        let later = RunLoopTimer(name: "later", after: .seconds(9)) { _ in }
+        #expect(later.description == "timer \"later\" #\(later.id.rawValue)")
+        let observer = RunLoopObserver(name: "watcher", activities: .all) { _, _ in }
+        #expect(observer.description == "observer \"watcher\" #\(observer.id.rawValue)")
+        let custom = RunLoopSource(name: "commands") {}
+        #expect(custom.description == "custom source \"commands\" #\(custom.id.rawValue)")
+        let checked = RunLoopSource(name: "mail", readiness: { false }, perform: {})
+        #expect(checked.description == "port-based source \"mail\" #\(checked.id.rawValue)")
+        let descriptor = RunLoopSource(name: "pipe", descriptor: pipe.reading.rawValue) {}
+        #expect(descriptor.description == "port-based source \"pipe\" #\(descriptor.id.rawValue)")
+        #expect([timer.name, observer.name, custom.name] == ["heart\"beat\n", "watcher", "commands"])
+    }
+
+    @Test("items without a name describe themselves with kind and number")
+    func unnamed() {
+        let timer = RunLoopTimer(fireDate: .distantFuture) { _ in }
+        let source = RunLoopSource {}
+        #expect(timer.name == nil && timer.description == "timer #\(timer.id.rawValue)")
+        #expect(source.name == nil && source.description == "custom source #\(source.id.rawValue)")
+    }
+
+    @Test("a loop describes itself with its thread")
+    func loops() async throws {
+        #expect(ThreadRunLoop.main.description == "run loop of the main thread \(sysProcessID())")
+        try await onLoop { #expect($0.description == "run loop of thread \(sysThreadID())") }
+    }
+
+    @Test("a block with a name is called as one without")
+    func blocks() async throws {
+        let seen = Recorder<Int>()
+        try await onLoop { loop in
+            loop.perform(in: [.default], name: "one") { seen.append(1) }
+            loop.perform(name: "two") { seen.append(2) }
+            loop.run(for: .zero)
+        }
+        #expect(seen.elements == [1, 2])
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Testing
+
+@testable import RunLoopCore
+
+@Suite struct SpinPredictorTests {
+    private static let short = Duration.microseconds(40)
+    private static let long = Duration.milliseconds(3)
+
+    private func predictor(after gaps: [Duration]) -> SpinPredictor {
+        var predictor = SpinPredictor()
+        for gap in gaps { predictor.didWait(gap, .none) }
+        return predictor
+    }
+
+    @Test("it takes four short gaps in a row to expect a short wait")
+    func fourShortGaps() {
+        #expect(!SpinPredictor().expectsShortWait)
+        #expect(!predictor(after: [Self.short, Self.short, Self.short]).expectsShortWait)
+        #expect(predictor(after: [Self.short, Self.short, Self.short, Self.short]).expectsShortWait)
+        #expect(!predictor(after: [Self.short, Self.short, Self.short, Self.long, Self.short]).expectsShortWait)
+    }
+
+    @Test("one long gap ends the expectation")
+    func longGap() {
+        #expect(!predictor(after: Array(repeating: Self.short, count: 100) + [Self.long]).expectsShortWait)
+    }
+
+    @Test("each spin that does not pay doubles what it takes, each that pays halves it")
+    func backOff() {
+        var predictor = predictor(after: [Self.short, Self.short, Self.short, Self.short])
+        var needed = 4
+        while needed < 1024 {
+            predictor.didWait(Self.long, .failed)
+            needed *= 2
+            for _ in 0..<needed {
+                #expect(!predictor.expectsShortWait)
+                predictor.didWait(Self.short, .none)
+            }
+            #expect(predictor.expectsShortWait)
+        }
+        for _ in 0..<8 {
+            predictor.didWait(.microseconds(1), .paid)
+            #expect(predictor.expectsShortWait)
+        }
+        predictor.didWait(Self.long, .failed)
+        for _ in 0..<8 { predictor.didWait(Self.short, .none) }
+        #expect(predictor.expectsShortWait, "four doubled is eight: the rest was forgiven")
+    }
+}

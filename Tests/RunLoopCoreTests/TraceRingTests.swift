@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import Testing
+
+@testable import RunLoopCore
+
+@Suite struct TraceRingTests {
+    @Test("the newest events win, and the count tells the rest")
+    func overwriting() {
+        var ring = TraceRing(capacity: 3)
+        ring.append(event(0, .activity(.entry)))
+        #expect(ring.count == 0, "a ring that is not open records nothing")
+        ring.open(at: .distantPast)
+        for number in 1...5 { ring.append(event(UInt64(number), .activity(.entry))) }
+        #expect(ring.firstPosition == 2 && ring.count == 5)
+        let (events, first) = ring.copy(from: 0, limit: 100)
+        #expect(first == 2 && events.map(\.span.rawValue) == [3, 4, 5])
+        #expect(ring.copy(from: 3, limit: 1).events.map(\.span.rawValue) == [4])
+        #expect(ring.copy(from: 5, limit: 1).events.isEmpty)
+    }
+
+    @Test("a ring forgets cuts before its oldest event")
+    func cuts() {
+        var ring = TraceRing(capacity: 2)
+        for round in 0..<50 {
+            ring.open(at: .distantPast)
+            ring.append(event(UInt64(round), .activity(.entry)))
+            ring.close(at: MonotonicInstant(nanoseconds: Int64(round)))
+            ring.close(at: .distantFuture)
+        }
+        #expect(ring.cuts.map(\.position) == [49, 50])
+        #expect(ring.cuts.map(\.time.nanoseconds) == [48, 49])
+    }
+
+    @Test("an event of the time before the ring was opened again is left out")
+    func reopening() {
+        var ring = TraceRing(capacity: 8)
+        ring.open(at: MonotonicInstant(nanoseconds: 1))
+        ring.append(event(5, .activity(.entry)))
+        ring.close(at: MonotonicInstant(nanoseconds: 10))
+        ring.open(at: MonotonicInstant(nanoseconds: 9))
+        ring.append(event(8, .activity(.exit)))
+        ring.append(event(10, .activity(.exit)))
+        #expect(ring.copy(from: 0, limit: 9).events.map(\.span.rawValue) == [5, 10])
+    }
+
+    @Test("ends without a begin are left out, begins without an end get one")
+    func halves() {
+        let run = event(1, .runBegin(until: .distantFuture))
+        let callout = event(3, .calloutBegin(RunLoopCallout(.block, "b")))
+        let events = [event(7, .calloutEnd(RunLoopCallout(.timer, "t"))), run, callout]
+        let balanced = TraceBalance.balanced(
+            events, from: 0, cuts: [], endingAt: MonotonicInstant(nanoseconds: 99))
+        #expect(
+            balanced.map(\.kind) == [
+                run.kind, callout.kind, .calloutEnd(RunLoopCallout(.block, "b")), .runEnd(nil),
+            ])
+        #expect(balanced.map(\.time.nanoseconds) == [1, 3, 99, 99])
+    }
+
+    @Test("a begin that lost its end closes where what it lies in ends")
+    func gap() {
+        let events = [
+            event(1, .runBegin(until: .distantFuture)), event(2, .waitBegin(until: .distantPast)),
+            event(1, .runEnd(.finished)),
+        ]
+        let balanced = TraceBalance.balanced(events, from: 0, cuts: [], endingAt: .distantFuture)
+        #expect(balanced.map(\.kind)[2...] == [.waitEnd(nil, slept: false), .runEnd(.finished)])
+    }
+
+    @Test("what is under way at a cut ends there, and its end after the cut is left out")
+    func cut() {
+        let callout = RunLoopCallout(.timer, nil)
+        let events = [
+            event(5, .calloutBegin(callout)), event(5, .calloutEnd(callout)), event(6, .calloutBegin(callout)),
+            event(6, .calloutEnd(callout)),
+        ]
+        let cut = TraceRing.Cut(position: 11, time: MonotonicInstant(nanoseconds: 5))
+        let balanced = TraceBalance.balanced(events, from: 10, cuts: [cut], endingAt: .distantFuture)
+        #expect(
+            balanced.map(\.kind) == [
+                .calloutBegin(callout), .calloutEnd(callout), .calloutBegin(callout), .calloutEnd(callout),
+            ])
+        #expect(balanced.map(\.span.rawValue) == [5, 5, 6, 6])
+    }
+
+    @Test("traces write times with all their digits")
+    func times() {
+        #expect(TraceTime.seconds(MonotonicInstant(nanoseconds: 5_063_584_045_999)) == "5063.584045")
+        #expect(TraceTime.seconds(MonotonicInstant(nanoseconds: 1_000)) == "0.000001")
+        #expect(TraceTime.microseconds(12) == "0.012")
+        #expect(TraceTime.microseconds(-1_500) == "-1.500")
+    }
+
+    private func event(_ span: UInt64, _ kind: RunLoopTraceEvent.Kind) -> RunLoopTraceEvent {
+        RunLoopTraceEvent(
+            time: MonotonicInstant(nanoseconds: Int64(span)), threadID: 1, mode: .default, depth: 1, kind: kind,
+            span: InstrumentSpan(rawValue: span))
+    }
+}

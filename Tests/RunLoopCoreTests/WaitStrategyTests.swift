@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import RunLoopCore
+
+@Suite(.census) struct WaitStrategyTests {
+    /// Longer than any test.
+    private static let long = Duration.seconds(600)
+
+    @Test("a loop that spins is woken without a sleep", arguments: WakeDescriptor.Kind.allCases)
+    func spinning(_ kind: WakeDescriptor.Kind) async throws {
+        try await onLoop(kind) { loop in
+            loop.waitStrategy = .spinning(for: Self.long)
+            let waiting = Gate("a wait")
+            loop.add(idleSource())
+            loop.add(RunLoopObserver(activities: .beforeWaiting) { _, _ in waiting.open() })
+            let waker = runOnThread {
+                waiting.wait()
+                loop.perform { loop.stop() }
+            }
+            #expect(loop.runGuarded() == .stopped)
+            try waker.join()
+            #expect(loop.waitCounts.sleeps == 0)
+            #expect(loop.waitCounts.spinsThatPaid <= 1, "it may have found the block before it span")
+            #expect(loop.waitCounts.spinsThatDidNot == 0)
+        }
+    }
+
+    @Test("a loop that spins notices its descriptors")
+    func spinningWithDescriptors() async throws {
+        try await onLoop { loop in
+            loop.waitStrategy = .spinning(for: Self.long)
+            let (pipe, waiting) = (try TestPipe(), Gate("a wait"))
+            loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) { loop.stop() })
+            loop.add(RunLoopObserver(activities: .beforeWaiting) { _, _ in waiting.open() })
+            let writer = runOnThread {
+                waiting.wait()
+                try pipe.put()
+            }
+            #expect(loop.runGuarded() == .stopped)
+            try writer.join()
+            #expect(loop.waitCounts.sleeps == 0)
+        }
+    }
+
+    @Test("a spin ends with the run's limit and with a timer, and needs no sleep for either")
+    func spinningToTheLimit() async throws {
+        try await onLoop { loop in
+            loop.waitStrategy = .spinning(for: Self.long)
+            loop.add(idleSource())
+            #expect(loop.run(for: .milliseconds(2)) == .timedOut)
+            loop.add(RunLoopTimer(after: .milliseconds(2)) { _ in loop.stop() })
+            #expect(loop.runGuarded() == .stopped)
+            #expect(loop.waitCounts == WaitCounts(sleeps: 0, spinsThatPaid: 2, spinsThatDidNot: 0))
+        }
+    }
+
+    @Test("a spin that finds nothing is followed by a sleep, and counted")
+    func failedSpin() async throws {
+        try await onLoop { loop in
+            loop.waitStrategy = .spinning(for: .microseconds(10))
+            loop.add(idleSource())
+            #expect(loop.run(for: .milliseconds(5)) == .timedOut)
+            #expect(loop.waitCounts.spinsThatDidNot == 1)
+            #expect(loop.waitCounts.sleeps >= 1)
+        }
+    }
+
+    @Test("a loop that blocks never spins, and neither does an adaptive one with nothing to do")
+    func noSpin() async throws {
+        for strategy in [WaitStrategy.blocking, .adaptive] {
+            try await onLoop { loop in
+                loop.waitStrategy = strategy
+                loop.add(idleSource())
+                for _ in 0..<20 { #expect(loop.run(for: .milliseconds(2)) == .timedOut) }
+                #expect(loop.waitCounts.spinsThatPaid == 0)
+                #expect(loop.waitCounts.spinsThatDidNot == 0)
+                #expect(loop.waitCounts.sleeps == 20)
+            }
+        }
+    }
+
+    @Test("nothing polls: an idle loop makes no turn, no wake-up and no spin in 5 s, after a time of many events")
+    func idle() async throws {
+        try await onLoop { loop in
+            let pipe = try TestPipe()
+            let left = Atomic<Int>(500)
+            loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) {})
+            let source = RunLoopSource {}
+            loop.add(source)
+            let timer = RunLoopTimer(after: .zero, interval: .microseconds(20)) { timer in
+                if left.wrappingSubtract(1, ordering: .relaxed).newValue == 0 { timer.invalidate() }
+            }
+            loop.add(timer)
+            #expect(loop.run(for: .milliseconds(100)) == .timedOut)
+            #expect(left.load(ordering: .relaxed) == 0)
+            let (turns, waits, counts) = (loop.turnCount, loop.kernelWaitCount, loop.waitCounts)
+            #expect(loop.run(for: .seconds(5)) == .timedOut)
+            #expect(loop.turnCount == turns + 1)
+            #expect(loop.kernelWaitCount <= waits + 1)
+            #expect(loop.waitCounts.sleeps == counts.sleeps + 1)
+            let spins = { (counts: WaitCounts) in counts.spinsThatPaid + counts.spinsThatDidNot }
+            #expect(spins(loop.waitCounts) <= spins(counts) + 1, "the first wait may still expect the next event")
+        }
+    }
+
+    @Test("an adaptive loop whose thread may use one processor only never spins")
+    func oneProcessor() async throws {
+        try await onLoop { loop in
+            try useOneProcessor()
+            #expect(sysAllowedProcessorCount() == 1)
+            let peer = PingPong(loop)
+            try peer.play(rounds: 200)
+            #expect(loop.waitCounts.spinsThatPaid + loop.waitCounts.spinsThatDidNot == 0)
+        }
+    }
+
+    @Test("two loops that answer each other at once lose nothing, whatever their strategies", arguments: strategies)
+    func pingPong(_ strategy: WaitStrategy) async throws {
+        try await onLoop { loop in
+            loop.waitStrategy = strategy
+            let peer = PingPong(loop, peer: strategy)
+            try peer.play(rounds: 2000)
+            #expect(peer.rounds == 2000)
+        }
+    }
+
+    private static let strategies: [WaitStrategy] = [.adaptive, .blocking, .spinning(for: .microseconds(20))]
+}
+
+/// Two loops that perform a block on each other in turns.
+private final class PingPong: Sendable {
+    private let here: ThreadRunLoop  // immutable
+    private let strategy: WaitStrategy  // immutable
+    private let count = Atomic<Int>(0)
+
+    init(_ here: ThreadRunLoop, peer strategy: WaitStrategy = .adaptive) {
+        self.here = here
+        self.strategy = strategy
+    }
+
+    var rounds: Int { count.load(ordering: .relaxed) }
+
+    func play(rounds: Int) throws {
+        let ready = Gate("the peer")
+        let there = Mutex<ThreadRunLoop?>(nil)
+        let peer = runOnThread {
+            let loop = ThreadRunLoop.current
+            loop.waitStrategy = self.strategy
+            loop.add(idleSource())
+            there.withLock { $0 = loop }
+            ready.open()
+            loop.runGuarded()
+        }
+        ready.wait()
+        guard let loop = there.withLock({ $0 }) else { return }
+        here.add(idleSource())
+        serve(to: loop, rounds)
+        here.runGuarded()
+        loop.stop()
+        try peer.join()
+    }
+
+    private func serve(to there: ThreadRunLoop, _ rounds: Int) {
+        there.perform { [self] in
+            here.perform { [self] in
+                if count.wrappingAdd(1, ordering: .relaxed).newValue == rounds { return here.stop() }
+                serve(to: there, rounds)
+            }
+        }
+    }
+}
+
+/// Leaves the calling thread one of the processors that it may use: the first.
+private func useOneProcessor() throws {
+    typealias Call = @convention(c) (pid_t, Int, UnsafeMutablePointer<UInt64>) -> CInt
+    // Glibc's Swift overlay lacks both functions.
+    guard let get = dlsym(nil, "sched_getaffinity"), let set = dlsym(nil, "sched_setaffinity") else {
+        throw SystemError(ENOSYS)
+    }
+    var mask = [UInt64](repeating: 0, count: 16)
+    let size = mask.count * MemoryLayout<UInt64>.size
+    guard unsafeBitCast(get, to: Call.self)(0, size, &mask) == 0 else { throw SystemError(errno) }
+    let first = mask.firstIndex { $0 != 0 } ?? 0
+    mask = mask.indices.map { $0 == first ? mask[first] & (0 &- mask[first]) : 0 }
+    guard unsafeBitCast(set, to: Call.self)(0, size, &mask) == 0 else { throw SystemError(errno) }
+}

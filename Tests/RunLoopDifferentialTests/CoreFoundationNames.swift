@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// What Swift needs to talk to CoreFoundation on Linux, where nothing is bridged.
+
+import CoreFoundation
+import Foundation
+
+extension CFString {
+    /// Makes a string of CoreFoundation.
+    static func of(_ text: String) -> CFString {
+        CFStringCreateWithCString(nil, text, CFStringBuiltInEncodings.UTF8.rawValue)
+    }
+}
+
+extension CFArray {
+    /// Makes an array of CoreFoundation, which keeps the strings.
+    static func of(_ strings: [CFString]) -> CFArray {
+        var values = strings.map { Optional(UnsafeRawPointer(Unmanaged.passUnretained($0).toOpaque())) }
+        return withExtendedLifetime(strings) {
+            withUnsafePointer(to: kCFTypeArrayCallBacks) { CFArrayCreate(nil, &values, strings.count, $0) }
+        }
+    }
+}
+
+extension CFRunLoop {
+    private typealias Count = @convention(c) (UnsafeRawPointer) -> Int
+
+    // CFGetRetainCount is not there on Linux; objects of CoreFoundation are counted by Swift's runtime.
+    private static let count = dlsym(nil, "swift_retainCount").map { unsafeBitCast($0, to: Count.self) }
+
+    /// How many references there are to the loop.
+    var retainCount: Int {
+        Self.count?(Unmanaged.passUnretained(self).toOpaque()) ?? 0
+    }
+}
+
+extension Mode {
+    /// The mode's name. The common modes are recognised by their very object, so that is what they are named with.
+    var name: CFString {
+        switch self {
+        case .default: kCFRunLoopDefaultMode
+        case .common: kCFRunLoopCommonModes
+        case .alpha, .beta, .ghost: CFString.of(rawValue)
+        }
+    }
+
+    init(_ name: CFString) {
+        self = Mode.allCases.first { CFEqual($0.name, name) } ?? .ghost
+    }
+}
