@@ -38,6 +38,17 @@ extension ThreadRunLoop {
 
     // swift-format-ignore: AlwaysUseLowerCamelCase
     @inline(never)
+    func RUNLOOP_IS_CALLING_OUT_TO_AN_EXECUTOR_JOB(_ job: UnownedJob, _ kind: BlockQueue.JobKind) {
+        // SAFETY: the loop outlives the job: it is the calling thread's, and ends after its jobs.
+        switch kind {
+        case .actor: unsafe job.runSynchronously(on: asUnownedSerialExecutor())
+        case .task: unsafe job.runSynchronously(on: asUnownedTaskExecutor())
+        }
+        countCallout()
+    }
+
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(_ source: RunLoopSource) {
         let span = calloutBegins(RunLoopCallout(.customSource, source.name, source.id))
         _ = source.performRoutine()

@@ -46,6 +46,15 @@ final class RunLoopDoorbell: Sendable {
         }
     }
 
+    /// Lets the kernel object go: the loop's thread ends.
+    func end() {
+        let bell = madeBell.withLock { bell in
+            defer { bell = nil }
+            return bell
+        }
+        _ = bell  // goes here, without the lock
+    }
+
     /// Remembers wake-ups from now on: a run or a turn begins.
     func listen() {
         phase.store(.listening, ordering: .sequentiallyConsistent)

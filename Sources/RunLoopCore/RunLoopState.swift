@@ -21,6 +21,10 @@ struct RunLoopState: Sendable {
     var waitStrategy = WaitStrategy.adaptive
     var mainQueue: MainQueueState?
     var blocks = BlockQueue()
+    /// A job is under way: runs nested inside of it leave the other jobs waiting.
+    var isRunningJob = false
+    /// The requests of the perform family that wait for their call.
+    var requests = PerformRequests()
     /// The runs that are under way, innermost last.
     var runs: [ActiveRun] = []
     /// The version-1 sources whose perform routines are under way.
@@ -51,16 +55,18 @@ struct RunLoopState: Sendable {
         runs.last?.mode == mode
     }
 
-    /// Whether a block waits for the mode.
+    /// Whether a block, or a job that may be run now, waits for the mode.
     func hasBlock(for mode: Int) -> Bool {
         !blocks.isEmpty
-            && blocks.hasBlock(for: modes[mode].name, isCommon: commonModes.contains(modes[mode].name))
+            && blocks.hasBlock(
+                for: modes[mode].name, isCommon: commonModes.contains(modes[mode].name), admitsJobs: !isRunningJob)
     }
 
-    /// Takes out the blocks for the mode.
-    mutating func takeBlocks(for mode: Int) -> [BlockQueue.Entry] {
+    /// Takes out the blocks for the mode, and the jobs that may be run now.
+    mutating func takeBlocks(for mode: Int) -> [BlockQueue.Item] {
         if blocks.isEmpty { return [] }
-        return blocks.take(for: modes[mode].name, isCommon: commonModes.contains(modes[mode].name))
+        return blocks.take(
+            for: modes[mode].name, isCommon: commonModes.contains(modes[mode].name), admitsJobs: !isRunningJob)
     }
 
     /// Whether nothing in the mode keeps a run going: observers do not, sources, timers and waiting blocks do.

@@ -15,11 +15,9 @@ extension ThreadRunLoop {
         }
     }
 
-    /// Calls the blocks that wait for the mode now; those that they post have to wait for the next time.
+    /// Calls the blocks and runs the jobs that wait for the mode now; those that they post have to wait for the next time.
     func performBlocks(in mode: Int) {
-        for entry in state.withLock({ $0.takeBlocks(for: mode) }) {
-            RUNLOOP_IS_CALLING_OUT_TO_A_BLOCK(entry)
-        }
+        perform(state.withLock { $0.takeBlocks(for: mode) })
     }
 
     /// Performs the custom sources that are signalled now, or the first of them.

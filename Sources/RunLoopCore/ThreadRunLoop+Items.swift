@@ -132,15 +132,17 @@ extension ThreadRunLoop {
         return (departures, isGone)
     }
 
-    /// The loop's thread ends.
+    /// The loop's thread ends. Called on it.
     func end() {
-        let all = state.withLock { $0.end() }
+        let all = endAfterJobs()
         for item in all.everyItem { item.forget(self) }
+        for request in all.requests.all { request.drop() }
         for mode in all.modes {
             for case .source(let source) in mode.members.values.map(\.item).sorted(by: { $0.id < $1.id }) {
                 source.cancelRoutine?(self, mode.name)
             }
         }
         endInstruments()
+        doorbell.end()
     }
 }

@@ -84,9 +84,7 @@ extension ThreadRunLoop {
     ) {
         let mustWake = state.withLock { state in
             if state.hasEnded { return false }
-            for mode in modes where mode != .common { _ = state.makeIndex(of: mode) }
-            state.blocks.append(block, modes: Set(modes), name: name)
-            return state.runs.last.map { state.hasBlock(for: $0.mode) } ?? false
+            return state.post(block, in: modes, name: name)
         }
         if mustWake { doorbell.endWait() }
     }

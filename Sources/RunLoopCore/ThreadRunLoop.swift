@@ -11,10 +11,12 @@ import Synchronization
 /// its own thread runs it. The order of a run is in `Docs/RunLoopOrder.md`.
 ///
 /// A loop keeps what was added to it until it is removed or invalidated, or until the thread ends: then sources are
-/// cancelled, timers and observers dropped, and blocks released without being called.
+/// cancelled, timers and observers dropped, and blocks released without being called; the jobs of actors and tasks are run
+/// before that.
 ///
 /// A loop that never slept holds no descriptor. The first sleep takes one (an eventfd), a mode with a descriptor-backed
-/// source takes one more. When the process has none left at a sleep, the loop traps and says so.
+/// source takes one more; they are closed when the thread ends. When the process has none left at a sleep, the loop traps
+/// and says so.
 ///
 /// - Important: Thread safety: any thread, except for the `run` functions: loop thread only, they trap elsewhere.
 public final class ThreadRunLoop: Sendable {

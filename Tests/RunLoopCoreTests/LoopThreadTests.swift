@@ -126,6 +126,24 @@ import Testing
         }
     }
 
+    @Test("a loop whose thread has ended holds no descriptor, though it is held itself")
+    func noDescriptorAfterTheEnd() async throws {
+        let before = try sysList("/proc/self/fd").count
+        try await onNewThread {
+            let pipe = try TestPipe()
+            let loop = try onNewThread {
+                ThreadRunLoop.current.add(RunLoopSource(descriptor: pipe.reading.rawValue) {})
+                ThreadRunLoop.current.run(for: .milliseconds(1))
+                return ThreadRunLoop.current
+            }
+            let after = try sysList("/proc/self/fd").count
+            #expect(after == before + 2)
+            #expect(loop.hasEnded)
+            loop.wakeUp()
+            loop.stop()
+        }
+    }
+
     @Test("isWaiting is true while the loop sleeps, and false in a handler")
     func waiting() async throws {
         try await onLoop { loop in

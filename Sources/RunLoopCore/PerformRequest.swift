@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// What becomes of a request, once and for ever, decided under its own lock:
+//
+//   waiting ──► called      the loop has begun to call it
+//           ├─► withdrawn   somebody has cancelled it, or given up waiting for it
+//           └─► dropped     the loop's thread ended first
+//
+// Whoever ends the wait takes the work out of the request, so only one of the three happens, and what the work holds is
+// released there, with no lock held. The loop keeps every request that waits in `PerformRequests`, besides the block or
+// the timer that calls it; both go with the request.
+
+import Synchronization
+
+/// A call that a loop has been asked for, and that may still be cancelled.
+///
+/// It is called once, on the loop's thread, or never. Until then the loop keeps the request, its body and its target, so
+/// the request need not be kept by the caller. They are released on the loop's thread after the call or when that thread
+/// ends, and on the cancelling thread when the request is cancelled.
+///
+/// - Important: Thread safety: any thread.
+public final class PerformRequest: Sendable {
+    /// What a request holds until the wait for its call is over.
+    struct Work: Sendable {
+        let loop: ThreadRunLoop
+        let target: (any AnyObject & Sendable)?
+        let body: @Sendable () -> Void
+        /// Called when the call has returned, or when the thread has ended before it, after the rest was released.
+        let whenOver: (@Sendable (_ wasCalled: Bool) -> Void)?
+    }
+
+    private struct State: Sendable {
+        var work: Work?
+        var wasCalled = false
+        /// The timer of a delayed request. The loop keeps it; it keeps the request.
+        weak var timer: RunLoopTimer?
+    }
+
+    let id = ItemID()
+    /// The target's identity, true while the request waits: it keeps the target.
+    let targetID: ObjectIdentifier?
+    private let state: Mutex<State>
+
+    init(
+        on loop: ThreadRunLoop, for target: (any AnyObject & Sendable)? = nil,
+        whenOver: (@Sendable (_ wasCalled: Bool) -> Void)? = nil, _ body: @escaping @Sendable () -> Void
+    ) {
+        targetID = target.map { ObjectIdentifier($0) }
+        state = Mutex(State(work: Work(loop: loop, target: target, body: body, whenOver: whenOver)))
+    }
+
+    /// Whether it may still be called: it was neither called nor cancelled, and its loop's thread has not ended.
+    public var isPending: Bool { state.withLock { $0.work != nil } }
+
+    /// Cancels the request, unless the loop has begun to call it.
+    ///
+    /// - Returns: true when it was not called and never will be, also when it was cancelled before or the loop's thread
+    ///   has ended; false when it was called or is being called now, as inside of its own body.
+    @discardableResult
+    public func cancel() -> Bool {
+        withdraw()
+        return state.withLock { !$0.wasCalled }
+    }
+
+    /// Cancels the request.
+    ///
+    /// - Returns: whether this call did it: the request waited, and is not called any more.
+    @discardableResult
+    func withdraw() -> Bool {
+        guard let (work, timer) = takeWork() else { return false }
+        work.loop.forget([id], blocks: timer == nil ? [id] : [])
+        timer?.invalidate()
+        return true
+    }
+
+    /// Takes the work out because the request is cancelled. The caller makes the loop forget it, and ends the timer.
+    func takeWork() -> (Work, RunLoopTimer?)? {
+        state.withLock { state in
+            guard let work = state.work else { return nil }
+            state.work = nil
+            return (work, state.timer)
+        }
+    }
+
+    /// The timer that will call the request.
+    func setTimer(_ timer: RunLoopTimer) {
+        state.withLock { $0.timer = timer }
+    }
+
+    /// Calls the body on the loop's thread, unless the request was cancelled.
+    func call() {
+        var work = state.withLock { state -> Work? in
+            defer { state.work = nil }
+            if state.work != nil { state.wasCalled = true }
+            return state.work
+        }
+        let whenOver = work?.whenOver
+        work?.loop.forget([id])
+        work?.body()
+        work = nil
+        whenOver?(true)
+    }
+
+    /// The loop's thread has ended.
+    func drop() {
+        var work = takeWork()?.0
+        let whenOver = work?.whenOver
+        work = nil
+        whenOver?(false)
+    }
+}
+
+extension PerformRequest: Hashable {
+    /// Whether both are the same request.
+    public static func == (left: PerformRequest, right: PerformRequest) -> Bool {
+        left === right
+    }
+
+    /// Hashes the request's identity.
+    ///
+    /// - Parameter hasher: takes the identity.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(ObjectIdentifier(self))
+    }
+}

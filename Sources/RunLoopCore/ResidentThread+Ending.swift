@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import Synchronization
+
+extension ResidentThread {
+    /// Makes the thread end after the tasks that were posted before; those that come later are refused.
+    ///
+    /// Returns at once, and may be called on the thread itself and again. When its turn comes, after those tasks, every run
+    /// of the loop that is under way is stopped, nested ones too: a task that waits in a nested run goes on. Then the jobs
+    /// of actors and tasks are run that wait for the loop, and the loop ends: sources are cancelled, timers and observers
+    /// dropped, and blocks that were posted to the loop itself meanwhile are released without being called.
+    ///
+    /// A task that never returns keeps the thread from ending.
+    public func stop() {
+        let (loop, keeper) = (loop, keeper)
+        state.withLock { state in
+            if state.isStopping { return }
+            state.isStopping = true
+            loop.perform(in: [.common]) {
+                keeper.invalidate()
+                loop.stopAllRuns()
+            }
+        }
+    }
+
+    /// Blocks until the thread is gone and its loop has ended. Somebody else has to call ``stop()``.
+    ///
+    /// Several threads may wait, and later callers are answered at once. Traps on the thread itself.
+    ///
+    /// - Parameter limit: the longest time; nil for no limit, zero or less to only look. The loop has ended within it.
+    /// - Returns: whether the thread is gone.
+    @discardableResult
+    public func join(within limit: Duration? = nil) -> Bool {
+        if loop.isCurrent {
+            fatalError(
+                "A resident thread cannot wait for its own end. Call `stop` there, and `join` on another thread.")
+        }
+        let deadline = limit.map { $0 <= .zero ? .distantPast : .after($0) } ?? MonotonicInstant.distantFuture
+        guard loopDidEnd.wait(until: deadline) else { return false }
+        guard let thread = state.withLock({ $0.thread.take() }) else { return threadDidEnd.wait(until: deadline) }
+        thread.join()
+        threadDidEnd.set()
+        return true
+    }
+}
+
+extension ThreadRunLoop {
+    /// Stops every run that is under way, those that are nested and those below them.
+    func stopAllRuns() {
+        state.withLock { $0.stopAllRuns() }
+        doorbell.endSleep()
+    }
+}
+
+extension RunLoopState {
+    mutating func stopAllRuns() {
+        for index in runs.indices where runs[index].takesStops { runs[index].isStopped = true }
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Synchronization
+
+extension ResidentThread {
+    /// Posts a task, which the thread executes once, after all that was posted to it or its loop before.
+    ///
+    /// Returns at once. A task that was accepted is executed, also when the thread is told to stop or this object is
+    /// released meanwhile. One that throws ends nothing: its error goes to the handler that the thread was made with. Tasks
+    /// are executed in the common modes: not inside of a nested run in another mode.
+    ///
+    /// - Parameter task: what to execute, on the thread.
+    /// - Throws: ``RunLoopError/Code/threadEnded`` when the thread has ended or was told to stop. The task is then never
+    ///   called.
+    public func perform(_ task: @escaping @Sendable () throws -> Void) throws(RunLoopError) {
+        let (loop, errorHandler) = (loop, errorHandler)
+        let block: @Sendable () -> Void = {
+            do { try task() } catch { errorHandler(error) }
+        }
+        let isAccepted = state.withLock { state in
+            if state.isStopping { return false }
+            loop.perform(in: [.common], block)
+            return true
+        }
+        if !isAccepted { throw RunLoopError(.threadEnded) }
+    }
+}

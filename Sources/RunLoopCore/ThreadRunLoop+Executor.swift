@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// A loop as the executor of actors and tasks. Why it is as it is: Docs/Decisions/0006-loops-as-executors.md.
+//
+// A job is one piece of an actor's or a task's code, from one suspension to the next. It waits among the blocks, for the
+// common modes, and costs no allocation of its own. Two rules keep what Swift promises to actors:
+//
+//   One at a time.  While a job is under way, runs that are nested inside of it leave the other jobs waiting.
+//   Each is run.    The jobs that wait when the thread ends are run on it before the loop ends. A job that comes later is
+//                   nobody's to run: that traps, instead of a task that waits for ever.
+
+import Synchronization
+
+extension ThreadRunLoop: SerialExecutor, TaskExecutor {
+    /// Takes a job, which the loop runs once, in a common mode, after the blocks and jobs that were posted before.
+    ///
+    /// Called by Swift for actors whose `unownedExecutor` is the loop. The call returns at once and wakes the loop. The job's priority changes nothing. Traps when the loop's thread has ended: the loop's
+    /// thread must outlive the actors and tasks that use it.
+    ///
+    /// - Parameter job: the job.
+    /// - Important: Thread safety: any thread.
+    public func enqueue(_ job: consuming ExecutorJob) {
+        enqueue(UnownedJob(job), .actor)
+    }
+
+    /// As ``enqueue(_:)``, for the jobs of tasks that prefer the loop.
+    ///
+    /// Swift has one requirement of this name in each of the two protocols, and tells by nothing else on whose behalf it
+    /// calls. A job that is run for the wrong one is enqueued again each time its task calls or is called.
+    ///
+    /// - Parameter job: the job.
+    /// - Important: Thread safety: any thread.
+    @_implements(TaskExecutor,enqueue(_:))
+    public func enqueueTaskJob(_ job: consuming ExecutorJob) {
+        enqueue(UnownedJob(job), .task)
+    }
+
+    private func enqueue(_ job: UnownedJob, _ kind: BlockQueue.JobKind) {
+        let mustWake = state.withLock { state -> Bool? in
+            if state.hasEnded { return nil }
+            state.blocks.append(job, kind)
+            return state.runs.last.map { state.hasBlock(for: $0.mode) } ?? false
+        }
+        guard let mustWake else {
+            fatalError(
+                "An actor or a task has work for a run loop whose thread has ended. Keep the thread (a ResidentThread: do "
+                    + "not stop or release it) until the actors and tasks that use its loop are done.")
+        }
+        if mustWake { doorbell.endSleep() }
+    }
+
+    /// The loop as an actor's `unownedExecutor`. Whoever uses it keeps the loop's thread alive.
+    ///
+    /// - Returns: a reference that does not keep the loop.
+    public func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+        // SAFETY: whoever asks keeps the loop, as Swift demands of every executor.
+        unsafe UnownedSerialExecutor(ordinary: self)
+    }
+
+    /// The loop as the executor that a task prefers. Whoever uses it keeps the loop's thread alive.
+    ///
+    /// - Returns: a reference that does not keep the loop.
+    public func asUnownedTaskExecutor() -> UnownedTaskExecutor {
+        // SAFETY: as above; and a task that is started with a preference keeps its executor.
+        unsafe UnownedTaskExecutor(ordinary: self)
+    }
+
+    /// Traps when the calling thread is not the loop's: so `assumeIsolated` works in every handler of the loop.
+    ///
+    /// - Important: Thread safety: any thread.
+    public func checkIsolated() {
+        preconditionOnLoop("Using an actor of a loop")
+    }
+
+    /// Whether the calling thread is the loop's.
+    ///
+    /// - Returns: true on the loop's thread, in handlers as in jobs; false elsewhere.
+    /// - Important: Thread safety: any thread.
+    public func isIsolatingCurrentContext() -> Bool? {
+        isCurrent
+    }
+}
+
+extension ThreadRunLoop {
+    /// How many jobs wait.
+    package var waitingJobCount: Int { state.withLock { $0.blocks.jobCount } }
+
+    /// Calls blocks and runs jobs, in order.
+    func perform(_ items: [BlockQueue.Item]) {
+        var runsJobs = false
+        for item in items {
+            switch item {
+            case .block(let entry):
+                if runsJobs { state.withLock { $0.isRunningJob = false } }
+                runsJobs = false
+                RUNLOOP_IS_CALLING_OUT_TO_A_BLOCK(entry)
+            case .job(let job, let kind):
+                if !runsJobs { state.withLock { $0.isRunningJob = true } }
+                runsJobs = true
+                RUNLOOP_IS_CALLING_OUT_TO_AN_EXECUTOR_JOB(job, kind)
+            }
+        }
+        if runsJobs { state.withLock { $0.isRunningJob = false } }
+    }
+
+    /// Runs the jobs that wait, and those that they make, until there is none; then empties the loop, because its thread
+    /// ends.
+    ///
+    /// - Returns: all that was in it, for the caller to release without the lock.
+    func endAfterJobs() -> RunLoopState {
+        while true {
+            let (jobs, contents) = state.withLock { state -> ([BlockQueue.Item], RunLoopState?) in
+                let jobs = state.blocks.takeJobs()
+                return (jobs, jobs.isEmpty ? state.end() : nil)
+            }
+            if let contents { return contents }
+            perform(jobs)
+        }
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// The perform family: Docs/PerformFamily.md. A request is called by a block, or by a timer when it is delayed.
+
+import Synchronization
+
+extension ThreadRunLoop {
+    /// Posts a closure that can be cancelled, by its request or with all others for its target.
+    ///
+    /// The call returns at once and wakes the loop. The loop calls the body once, when it runs in one of the modes, after
+    /// all blocks and requests that were posted before. When the thread has ended already, everything is released at once.
+    ///
+    /// - Parameters:
+    ///   - modes: in which modes, at least one or the call traps; ``RunLoopMode/common`` means the modes that are common
+    ///     when the loop looks.
+    ///   - target: the object for which it is done; kept until the call has returned or will not come. Nil when only the
+    ///     request itself shall cancel it.
+    ///   - body: what to call, on the loop's thread; kept as long as the target.
+    /// - Returns: the request; it need not be kept.
+    /// - Important: Thread safety: any thread.
+    @discardableResult
+    public func perform(
+        in modes: [RunLoopMode] = [.default], for target: (any AnyObject & Sendable)?,
+        _ body: @escaping @Sendable () -> Void
+    ) -> PerformRequest {
+        Self.checkRequestModes(modes)
+        let request = PerformRequest(on: self, for: target, body)
+        post(request, in: modes)
+        return request
+    }
+
+    /// Asks for a call after some time, which can be cancelled, by its request or with all others for its target.
+    ///
+    /// The call returns at once. The request is a timer: the loop calls the body once, when the time has passed and the
+    /// loop runs in one of the modes and is free; it keeps a run in these modes going until then. Requests whose time
+    /// comes at the same moment are called in the order in which they were made. When the thread has ended already,
+    /// everything is released at once.
+    ///
+    /// - Parameters:
+    ///   - delay: how long to wait at least; zero or less means the next turn that fires timers, a delay beyond the
+    ///     clock's range means never.
+    ///   - modes: in which modes, at least one or the call traps; in ``RunLoopMode/common`` it is in all common modes.
+    ///   - target: the object for which it is done; kept until the call has returned or will not come.
+    ///   - body: what to call, on the loop's thread; kept as long as the target.
+    /// - Returns: the request; it need not be kept.
+    /// - Important: Thread safety: any thread.
+    @discardableResult
+    public func perform(
+        after delay: Duration, in modes: [RunLoopMode] = [.default], for target: (any AnyObject & Sendable)? = nil,
+        _ body: @escaping @Sendable () -> Void
+    ) -> PerformRequest {
+        Self.checkRequestModes(modes)
+        let request = PerformRequest(on: self, for: target, body)
+        let timer = RunLoopTimer(after: delay) { _ in request.call() }
+        request.setTimer(timer)
+        guard state.withLock({ $0.insert(request) }) else {
+            request.drop()
+            return request
+        }
+        // Cancelled meanwhile, it is invalid, and adding it does nothing.
+        for mode in modes { add(timer, to: mode) }
+        return request
+    }
+
+    /// Cancels all requests of this loop for a target that have not begun, delayed and immediate ones, in all modes.
+    ///
+    /// - Parameter target: the object that was given when the requests were made; compared by identity.
+    /// - Returns: how many it has cancelled.
+    /// - Important: Thread safety: any thread.
+    @discardableResult
+    public func cancelPerformRequests(for target: AnyObject) -> Int {
+        let requests = state.withLock { $0.requests.requests(for: ObjectIdentifier(target)) }
+        var cancelled: [(PerformRequest.Work, RunLoopTimer?)] = []
+        for request in requests {
+            if let taken = request.takeWork() { cancelled.append(taken) }
+        }
+        let ids = Set(requests.map(\.id))
+        forget(ids, blocks: ids)
+        for (_, timer) in cancelled { timer?.invalidate() }
+        return cancelled.count
+    }
+
+    /// Posts a request as a block, or drops it when the thread has ended.
+    func post(_ request: PerformRequest, in modes: [RunLoopMode]) {
+        let (isAccepted, mustWake) = state.withLock { state in
+            if !state.insert(request) { return (false, false) }
+            return (true, state.post({ request.call() }, id: request.id, in: modes))
+        }
+        if mustWake { doorbell.endWait() }
+        if !isAccepted { request.drop() }
+    }
+
+    /// Takes requests that are over out of the loop's list, and the blocks of those that will not be called.
+    func forget(_ ids: Set<ItemID>, blocks: Set<ItemID> = []) {
+        let released = state.withLock { state in
+            (ids.map { state.requests.remove($0) }, blocks.isEmpty ? [] : state.blocks.remove(blocks))
+        }
+        _ = released  // goes here, without the lock
+    }
+
+    static func checkRequestModes(_ modes: [RunLoopMode]) {
+        if modes.isEmpty {
+            fatalError("A request in no mode is never called. Name at least one mode, or leave `in` out.")
+        }
+    }
+}
+
+extension RunLoopState {
+    /// Keeps a request until it is over.
+    ///
+    /// - Returns: false when the thread has ended: nothing was done.
+    mutating func insert(_ request: PerformRequest) -> Bool {
+        if hasEnded { return false }
+        requests.insert(request)
+        return true
+    }
+
+    /// Puts a block behind all others.
+    ///
+    /// - Returns: whether a loop that sleeps has to be woken for it.
+    mutating func post(
+        _ block: @escaping @Sendable () -> Void, id: ItemID? = nil, in modes: [RunLoopMode], name: String? = nil
+    ) -> Bool {
+        for mode in modes where mode != .common { _ = makeIndex(of: mode) }
+        blocks.append(block, id: id, modes: Set(modes), name: name)
+        return runs.last.map { hasBlock(for: $0.mode) } ?? false
+    }
+}

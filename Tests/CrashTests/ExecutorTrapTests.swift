@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+private actor Pinned {
+    private nonisolated let loop: ThreadRunLoop
+
+    init(to loop: ThreadRunLoop) {
+        self.loop = loop
+    }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    func touch() {}
+}
+
+@Suite("Traps of executors and resident threads", .census) struct ExecutorTrapTests {
+    private func said(_ result: ExitTest.Result?, _ sentence: String, sourceLocation: SourceLocation = #_sourceLocation)
+    {
+        let errors = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(errors.contains(sentence), sourceLocation: sourceLocation)
+    }
+
+    @Test("calling an actor whose loop's thread has ended traps, and says what to do")
+    func actorAfterEnd() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let thread = try ResidentThread(name: "resident")
+            let pinned = Pinned(to: thread.loop)
+            await pinned.touch()
+            thread.stop()
+            thread.join()
+            await pinned.touch()
+        }
+        said(result, "has work for a run loop whose thread has ended. Keep the thread (a ResidentThread")
+    }
+
+    @Test("starting a task that prefers the loop of a thread that has ended traps, and says what to do")
+    func taskAfterEnd() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let loop = try await onNewThread { ThreadRunLoop.current }
+            await Task(executorPreference: loop) {}.value
+        }
+        said(result, "has work for a run loop whose thread has ended. Keep the thread (a ResidentThread")
+    }
+
+    @Test("assuming on another thread to be in an actor of a loop traps")
+    func assumeElsewhere() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let thread = try ResidentThread(name: "resident")
+            let pinned = Pinned(to: thread.loop)
+            try onNewThread { pinned.assumeIsolated { $0.touch() } }
+        }
+        said(result, "Incorrect actor executor assumption")
+        let direct = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            try ResidentThread(name: "resident").loop.checkIsolated()
+        }
+        said(direct, "Using an actor of a loop is allowed on the thread of its run loop only.")
+    }
+
+    @Test("a resident thread that joins itself traps")
+    func joinItself() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let thread = try ResidentThread(name: "resident")
+            try thread.perform { thread.join() }
+            thread.join()
+        }
+        said(result, "A resident thread cannot wait for its own end. Call `stop` there")
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+/// The thread that run loops replace (`LCThread` of the documents): it sleeps, looks whether actions are there, calls them
+/// under its lock, and sleeps again. The documents sleep for 0.3 s; a millisecond shows the same.
+private final class PollingThread: Sendable {
+    private let actions = Mutex<[@Sendable () -> Void]>([])
+    private let mustEnd = Atomic<Bool>(false)
+    let looks = Counter("looks")
+    let looksForNothing = Counter("looks for nothing")
+
+    func queueAction(_ action: @escaping @Sendable () -> Void) {
+        actions.withLock { $0.append(action) }
+    }
+
+    func stop() {
+        mustEnd.store(true, ordering: .releasing)
+    }
+
+    func main() {
+        while !mustEnd.load(ordering: .acquiring) {
+            let isEmpty = actions.withLock { actions in
+                for action in actions { action() }
+                defer { actions = [] }
+                return actions.isEmpty
+            }
+            if isEmpty { looksForNothing.increment() }
+            looks.increment()
+            usleep(1000)
+        }
+    }
+}
+
+@Suite(.census(threadNames: ["resident"])) struct PollingThreadTests {
+    private static let taskCount = 5
+    private static let looksBetween = 10
+
+    @Test("S21: a polling thread wakes for nothing between its actions")
+    func polling() async throws {
+        let (polling, done) = (PollingThread(), Counter("actions"))
+        let thread = runOnThread { polling.main() }
+        for number in 1...Self.taskCount {
+            await polling.looksForNothing.waitUntilCount(number * Self.looksBetween)
+            polling.queueAction { done.increment() }
+            await done.waitUntilCount(number)
+        }
+        polling.stop()
+        try await thread.join()
+        #expect(polling.looksForNothing.value >= Self.taskCount * Self.looksBetween)
+        #expect(polling.looks.value - polling.looksForNothing.value <= Self.taskCount)
+    }
+
+    @Test("S20, S21: a resident thread wakes once for each task and never for nothing, in the time of as many looks")
+    func resident() throws {
+        let (thread, done) = (try ResidentThread(name: "resident"), Counter("tasks"))
+        while !thread.loop.isWaiting { sched_yield() }
+        let before = thread.loop.turnCount
+        for number in 1...Self.taskCount {
+            for _ in 0..<Self.looksBetween { usleep(1000) }  // the time in which the other thread looks
+            #expect(thread.loop.isWaiting)
+            try thread.perform { done.increment() }
+            done.waitUntilCount(number)
+            while !thread.loop.isWaiting { sched_yield() }
+        }
+        #expect(thread.loop.turnCount - before == Self.taskCount)
+        thread.stop()
+        thread.join()
+    }
+
+    @Test("S21: what a polling thread cannot have: a task waits for no interval")
+    func immediate() throws {
+        let (thread, trace) = (try ResidentThread(name: "resident"), Recorder<Int>())
+        for number in 0..<1000 {
+            try thread.perform { trace.append(number) }
+            trace.waitUntilCount(number + 1)
+        }
+        thread.stop()
+        thread.join()
+        #expect(trace.count == 1000)
+    }
+}
