@@ -32,9 +32,12 @@ let package = Package(
         .executableTarget(
             name: "port-test-peer", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
             path: "Tests/PortTestPeer"),
-        .executableTarget(name: "main-loop-peer", dependencies: ["RunLoopCore"], path: "Tests/MainLoopPeer"),
+        .executableTarget(
+            name: "main-loop-peer", dependencies: ["PortSystem", "RunLoopCore"], path: "Tests/MainLoopPeer"),
         .testTarget(name: "PortSystemTests", dependencies: ["PortSystem", "TestSupport"]),
-        .testTarget(name: "RunLoopDifferentialTests", dependencies: ["PortSystem", "RunLoopCore", "TestSupport"]),
+        .testTarget(
+            name: "RunLoopDifferentialTests",
+            dependencies: ["PortSystem", "RunLoopCore", "TestSupport", "main-loop-peer"]),
         .testTarget(
             name: "RunLoopCoreTests", dependencies: ["PortSystem", "RunLoopCore", "TestSupport", "main-loop-peer"]),
         .testTarget(

@@ -39,12 +39,13 @@ extension ThreadRunLoop {
     // swift-format-ignore: AlwaysUseLowerCamelCase
     @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_AN_EXECUTOR_JOB(_ job: UnownedJob, _ kind: BlockQueue.JobKind) {
+        let span = calloutBegins(RunLoopCallout(.job, nil))
         // SAFETY: the loop outlives the job: it is the calling thread's, and ends after its jobs.
         switch kind {
         case .actor: unsafe job.runSynchronously(on: asUnownedSerialExecutor())
         case .task: unsafe job.runSynchronously(on: asUnownedTaskExecutor())
         }
-        countCallout()
+        calloutEnded(span, RunLoopCallout(.job, nil))
     }
 
     // swift-format-ignore: AlwaysUseLowerCamelCase

@@ -50,7 +50,7 @@ extension ThreadRunLoop {
     /// Stops every run that is under way, those that are nested and those below them.
     func stopAllRuns() {
         state.withLock { $0.stopAllRuns() }
-        doorbell.endSleep()
+        doorbell.endWait()
     }
 }
 

@@ -15,6 +15,8 @@ public struct RunLoopCallout: Sendable, Hashable, CustomStringConvertible {
         case customSource
         /// The perform routine of a port-based source (version 1).
         case portSource
+        /// A piece of the code of an actor or a task.
+        case job
         /// The main dispatch queue.
         case mainDispatchQueue
 
@@ -26,6 +28,7 @@ public struct RunLoopCallout: Sendable, Hashable, CustomStringConvertible {
             case .block: "block"
             case .customSource: "custom source"
             case .portSource: "port-based source"
+            case .job: "job"
             case .mainDispatchQueue: "main dispatch queue"
             }
         }
@@ -35,7 +38,7 @@ public struct RunLoopCallout: Sendable, Hashable, CustomStringConvertible {
     public let kind: Kind
     /// The name that it was given; nil when it has none.
     public let name: String?
-    /// The number that its description shows; nil for blocks and the main dispatch queue, which have none.
+    /// The number that its description shows; nil for blocks, jobs and the main dispatch queue, which have none.
     public let number: UInt64?
 
     init(_ kind: Kind, _ name: String?, _ id: ItemID? = nil) {

@@ -47,7 +47,7 @@ extension ThreadRunLoop: SerialExecutor, TaskExecutor {
                 "An actor or a task has work for a run loop whose thread has ended. Keep the thread (a ResidentThread: do "
                     + "not stop or release it) until the actors and tasks that use its loop are done.")
         }
-        if mustWake { doorbell.endSleep() }
+        if mustWake { doorbell.endWait() }
     }
 
     /// The loop as an actor's `unownedExecutor`. Whoever uses it keeps the loop's thread alive.

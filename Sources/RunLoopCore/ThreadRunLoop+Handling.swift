@@ -27,7 +27,7 @@ extension ThreadRunLoop {
         if onlyFirst { return performFirstSignalledSource(in: mode) }
         var hasHandled = false
         for source in state.withLock({ $0.signalledSources(in: mode) }) {
-            let isHere = state.withLock { $0.modes[mode].takeSignal(source.id) }
+            let isHere = state.withLock { $0.takeSignal(source.id, in: mode) }
             guard isHere, source.takeSignal() else { continue }
             RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(source)
             hasHandled = true
@@ -70,8 +70,17 @@ extension RunLoopState {
     }
 
     mutating func takeFirstSignalled(in mode: Int) -> RunLoopSource? {
-        guard let first = modes[mode].signalled.removeFirst() else { return nil }
+        guard let first = modes[mode].signalled.first, takeSignal(first.id, in: mode) else { return nil }
         return modes[mode].source(first.id)
+    }
+
+    /// Takes a custom source off the lists of the signalled: that of the mode, and those of its other modes.
+    ///
+    /// - Returns: false when it is no longer on the mode's.
+    mutating func takeSignal(_ id: ItemID, in mode: Int) -> Bool {
+        guard modes[mode].signalled.remove(id) != nil else { return false }
+        for index in modes.indices { modes[index].signalled.remove(id) }
+        return true
     }
 
     /// The custom sources that are signalled, in the order in which they are to be performed.
@@ -80,14 +89,5 @@ extension RunLoopState {
         let last = ModeState.SignalKey(order: .max, stamp: .max)
         return modes[mode].signalled.entries(notAfter: last).sorted { $0.key < $1.key }
             .compactMap { modes[mode].source($0.id) }
-    }
-}
-
-extension ModeState {
-    /// Takes a custom source off the list of the signalled.
-    ///
-    /// - Returns: false when it is no longer there.
-    mutating func takeSignal(_ id: ItemID) -> Bool {
-        signalled.remove(id) != nil
     }
 }

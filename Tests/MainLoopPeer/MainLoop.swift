@@ -3,6 +3,7 @@
 
 import CoreFoundation
 import Foundation
+import PortSystem
 import RunLoopCore
 
 /// What the scenarios need of a run loop of the main thread.
@@ -15,6 +16,8 @@ protocol MainLoop: Sendable {
     func observe(_ handler: @escaping @Sendable (String) -> Void)
     /// A custom source in the default mode; the returned closure signals it.
     func source(_ perform: @escaping @Sendable () -> Void) -> @Sendable () -> Void
+    /// A port-based source in the default mode that is always ready.
+    func stream(_ perform: @escaping @Sendable () -> Void)
     /// A timer in the default mode.
     func timer(after seconds: Double, _ handler: @escaping @Sendable () -> Void)
     func addCommonMode(_ name: String)
@@ -44,6 +47,10 @@ struct OurMainLoop: MainLoop {
         let source = RunLoopSource(perform: perform)
         loop.add(source)
         return { source.signal() }
+    }
+
+    func stream(_ perform: @escaping @Sendable () -> Void) {
+        loop.add(RunLoopSource(readiness: { true }, perform: perform))
     }
 
     func timer(after seconds: Double, _ handler: @escaping @Sendable () -> Void) {
@@ -93,6 +100,25 @@ struct CoreFoundationMainLoop: MainLoop {
         return { CFRunLoopSourceSignal(shared) }
     }
 
+    func stream(_ perform: @escaping @Sendable () -> Void) {
+        guard let bell = try? WakeDescriptor(.eventfd) else { return say("no eventfd") }
+        bell.ring()
+        let stream = Stream(bell, perform)
+        var context = CFRunLoopSourceContext1()
+        context.version = 1
+        context.info = Unmanaged.passRetained(stream).toOpaque()
+        context.getPort = { info in info.map { Unmanaged<Stream>.fromOpaque($0).takeUnretainedValue().bell.raw } ?? -1 }
+        context.perform = { info in
+            if let info { Unmanaged<Stream>.fromOpaque(info).takeUnretainedValue().perform() }
+        }
+        let source = withUnsafeMutablePointer(to: &context) { context in
+            context.withMemoryRebound(to: CFRunLoopSourceContext.self, capacity: 1) {
+                CFRunLoopSourceCreate(nil, 0, $0)
+            }
+        }
+        CFRunLoopAddSource(loop, source, kCFRunLoopDefaultMode)
+    }
+
     func timer(after seconds: Double, _ handler: @escaping @Sendable () -> Void) {
         let timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent() + seconds, 0, 0, 0) { _ in handler()
         }
@@ -101,6 +127,22 @@ struct CoreFoundationMainLoop: MainLoop {
 
     func addCommonMode(_ name: String) {
         CFRunLoopAddCommonMode(loop, unsafeBitCast(NSString(string: name), to: CFString.self))
+    }
+}
+
+/// An eventfd that is readable again before each call: CFRunLoop has read it.
+private final class Stream: Sendable {
+    let bell: WakeDescriptor
+    private let body: @Sendable () -> Void
+
+    init(_ bell: consuming WakeDescriptor, _ body: @escaping @Sendable () -> Void) {
+        self.bell = bell
+        self.body = body
+    }
+
+    func perform() {
+        bell.ring()
+        body()
     }
 }
 

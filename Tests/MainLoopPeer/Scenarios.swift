@@ -9,6 +9,7 @@ import RunLoopCore
 let scenarios: [String: @Sendable (any MainLoop) -> Void] = [
     "blocks": blocks, "actor": actor, "order": order, "idle": idle, "empty": empty, "nested": nested,
     "nested-alone": nestedAlone, "stop": stop, "sync": sync, "fair": fair, "main": mainLoop, "modes": modes,
+    "stream": stream,
     "watch": watch,
 ]
 
@@ -142,6 +143,22 @@ private func fair(_ loop: any MainLoop) {
             counts.value.firings += 1
             if counts.value.firings >= 1000, counts.value.blocks >= 10 { loop.stop() }
         })
+    say(loop.run(30, mode: nil))
+}
+
+/// When a block of the queue is served beside a source that is always ready.
+private func stream(_ loop: any MainLoop) {
+    let performed = LoopBound(0)
+    loop.stream {
+        performed.value += 1
+        let count = performed.value
+        if count != 2 { return }
+        DispatchQueue.main.async {
+            let late = performed.value - count
+            say(late == 0 ? "at once" : late <= 128 ? "later" : "too late: \(late)")
+            loop.stop()
+        }
+    }
     say(loop.run(30, mode: nil))
 }
 

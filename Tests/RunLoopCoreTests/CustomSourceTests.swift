@@ -96,6 +96,26 @@ import Testing
         #expect(trace.elements == ["b"])
     }
 
+    @Test("a source that was performed in one mode is not taken for signalled in another")
+    func staleMark() async throws {
+        let trace = Recorder<String>()
+        try await onLoop { loop in
+            let source = RunLoopSource { trace.append("source") }
+            for mode in [.default, "a"] as [RunLoopMode] { loop.add(source, to: mode) }
+            source.signal()
+            loop.run(for: .zero)
+            let first = RunLoopSource(order: -1) {
+                trace.append("first")
+                source.signal()
+            }
+            loop.add(first, to: "a")
+            first.signal()
+            loop.add(RunLoopObserver(activities: .exit) { _, _ in trace.append("exit") }, to: "a")
+            for _ in 0..<2 { loop.run(mode: "a", for: .zero) }
+        }
+        #expect(trace.elements == ["source", "first", "exit", "source", "exit"])
+    }
+
     @Test("S4: a signal from another thread wakes the loop by itself", arguments: WakeDescriptor.Kind.allCases)
     func wakes(_ kind: WakeDescriptor.Kind) async throws {
         try await onLoop(kind) { loop in

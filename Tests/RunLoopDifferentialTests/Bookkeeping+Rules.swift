@@ -29,11 +29,14 @@ extension Bookkeeping {
         case .add(let item, _): !isCollected(item)
         case .remove(let item, let mode): mayRemove(item, mode)
         case .invalidate(let item): mayInvalidate(item)
+        // D27: an item that is in the common modes and in none of them is forgotten, or stays.
+        case .askContains(let item, .common): !isStranded(item)
         case .addCommonMode: mayAddCommonMode
         case .run(let mode, let limit, _): mayRun(mode, limit)
         case .stop: mayStop
         // D26: the event that ended a wait is taken before the observers are told of it.
         case .write(let item): !(hasTakenEvent && readable.contains(item))
+        case .setDate(let item, _): !(hasTakenEvent && due.contains(item))
         default: true
         }
     }
@@ -65,8 +68,11 @@ extension Bookkeeping {
     private func mayInvalidate(_ item: String) -> Bool {
         // D23: the last source that was looked at decides whether the turn polls.
         if levels.contains(where: { $0.collected.last == item }) { return false }
-        // D27: an item that is in the common modes and in none of them stays there.
-        return !commonItems.contains(item) || !modes(of: item).isEmpty
+        return !isStranded(item)  // D27
+    }
+
+    private func isStranded(_ item: String) -> Bool {
+        commonItems.contains(item) && modes(of: item).isEmpty
     }
 
     /// D22: the blocks of a phase are chosen when it begins.

@@ -49,6 +49,7 @@ final class CoreFoundationLoop: LoopUnderTest {
     }
 
     private let loop: CFRunLoop = CFRunLoopGetCurrent()
+    private let retainCount: Int
     private let stage: any Stage
     private var infos: [String: SourceInfo] = [:]
     private var sources: [String: CFRunLoopSource] = [:]
@@ -58,6 +59,7 @@ final class CoreFoundationLoop: LoopUnderTest {
 
     init(_ scenario: Scenario, on stage: any Stage) throws {
         self.stage = stage
+        retainCount = loop.retainCount
         for item in scenario.items { try make(item) }
         for mode in scenario.traced {
             for isLast in [false, true] { observe(mode, isLast: isLast) }
@@ -81,7 +83,8 @@ final class CoreFoundationLoop: LoopUnderTest {
             ) { _ in stage.callout(name) }
         case .observer(let activities, let repeats):
             let mask = activities.reduce(0) { $0 | $1.rawValue }
-            observers[name] = CFRunLoopObserverCreateWithHandler(nil, CFOptionFlags(mask), repeats, item.order) { _, _ in
+            observers[name] = CFRunLoopObserverCreateWithHandler(nil, CFOptionFlags(mask), repeats, item.order) {
+                _, _ in
                 stage.callout(name)
             }
         case .block: break
@@ -206,7 +209,7 @@ final class CoreFoundationLoop: LoopUnderTest {
         let seconds: CFTimeInterval =
             switch limit {
             case .zero: 0
-            case .milliseconds(let number): CFTimeInterval(number) / 1000
+            case .milliseconds(let number), .stuck(let number): CFTimeInterval(number) / 1000
             case .long: CFTimeInterval(Limit.longest.components.seconds)
             }
         return Outcome(rawValue: Int(CFRunLoopRunInMode(mode.name, seconds, returns).rawValue)) ?? .finished
@@ -236,5 +239,8 @@ final class CoreFoundationLoop: LoopUnderTest {
         for observer in harness + observers.values { CFRunLoopObserverInvalidate(observer) }
         for source in sources.values { CFRunLoopSourceInvalidate(source) }
         for timer in timers.values { CFRunLoopTimerInvalidate(timer) }
+        // A run with a limit has a dispatch timer, which lets go of the loop, and so of its descriptors, on another thread.
+        let deadline = Watchdog.deadline
+        while loop.retainCount > retainCount, MonotonicInstant.now < deadline { sched_yield() }
     }
 }

@@ -133,7 +133,7 @@ final class PackageLoop: LoopUnderTest {
             switch limit {
             case .zero: .zero
             case .milliseconds(let number): .milliseconds(number)
-            case .long: Limit.longest
+            case .long, .stuck: Limit.longest
             }
         switch loop.run(mode: mode.runLoopMode, for: limit, returnAfterSourceHandled: returns) {
         case .finished: return .finished

@@ -5,7 +5,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite(.census(warmingUp: { CoreFoundationLoop.warmUp() })) struct RandomScenarioTests {
+@Suite(Census.withCoreFoundation) struct RandomScenarioTests {
     /// How many scenarios are played: 1,000, or the number in `PORT_TEST_SCENARIOS`.
     static let count = sysEnvironment("PORT_TEST_SCENARIOS").flatMap { Int($0) } ?? 1000
 
@@ -33,10 +33,16 @@ struct Reach: CustomStringConvertible {
     mutating func add(_ c: Comparison) {
         for e in c.coreFoundation.entries {
             let e = e.split(separator: "@")[0]
-            if e.hasPrefix("=") || Activity.allCases.contains(where: { "\($0)" == e }) { counts[String(e), default: 0] += 1 }
-            else if e.contains("?") { counts["?", default: 0] += 1 }
-            else { counts[String(e.prefix(1)), default: 0] += 1 }
+            if e.hasPrefix("=") || Activity.allCases.contains(where: { "\($0)" == e }) {
+                counts[String(e), default: 0] += 1
+            } else if e.contains("?") {
+                counts["?", default: 0] += 1
+            } else {
+                counts[String(e.prefix(1)), default: 0] += 1
+            }
         }
     }
-    var description: String { counts.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: "\n") }
+    var description: String {
+        counts.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: "\n")
+    }
 }

@@ -45,6 +45,9 @@ enum Limit: Hashable, Sendable {
     case zero
     /// For runs that sleep in their first turn until they are over.
     case milliseconds(Int)
+    /// For scenarios in which CFRunLoop sleeps until so many milliseconds are over, and this package's loop does not: that
+    /// has no limit.
+    case stuck(milliseconds: Int)
     /// So long that only the watchdog is interested.
     case long
 }

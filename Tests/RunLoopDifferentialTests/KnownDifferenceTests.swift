@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import TestSupport
+import Testing
+
+/// Plays the scenarios of a row and compares each loop's trace with the one that is written down.
+func showDifference(_ id: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    let proofs = KnownDifference.all.filter { $0.id == id }.map(\.proof)
+    #expect(!proofs.isEmpty, "no such row", sourceLocation: sourceLocation)
+    for proof in proofs {
+        guard case .traces(let scenario, let coreFoundation, let package) = proof else { continue }
+        let comparison = try await offThePool { try Comparison(scenario) }
+        #expect(comparison.coreFoundation == coreFoundation, "\(comparison)", sourceLocation: sourceLocation)
+        #expect(comparison.package == package, "\(comparison)", sourceLocation: sourceLocation)
+        #expect(coreFoundation != package, "the row shows no difference", sourceLocation: sourceLocation)
+    }
+}
+
+@Suite(Census.withCoreFoundation) struct KnownDifferenceTests {
+    @Test("D6: a stop that comes too early or with another result is kept, and goes first")
+    func keptStop() async throws { try await showDifference("D6") }
+
+    @Test("D7: stopped goes before timed out")
+    func resultOrder() async throws { try await showDifference("D7") }
+
+    @Test("D20: a wake-up is no event, and timers go before ports")
+    func events() async throws { try await showDifference("D20") }
+
+    @Test("D21: what is taken out by a callout of its own phase is not called any more")
+    func takenOut() async throws { try await showDifference("D21") }
+
+    @Test("D22: a run inside of a block sees the blocks of its mode")
+    func blocksInside() async throws { try await showDifference("D22") }
+
+    @Test("D24: a ready source that was performed waits for the others")
+    func passes() async throws { try await showDifference("D24") }
+
+    @Test("D26: an observer of afterWaiting may run the loop, and that run gets the event")
+    func takenEvent() async throws { try await showDifference("D26") }
+
+    @Test("D27: an invalid source is in the common modes no more")
+    func stranded() async throws { try await showDifference("D27") }
+}

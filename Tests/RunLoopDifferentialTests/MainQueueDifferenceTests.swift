@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import TestSupport
+import Testing
+
+@Suite(.census) struct MainQueueDifferenceTests {
+    @Test("D31: beside a source that is always ready, CFRunLoop serves the main queue at once, we soon")
+    func stream() async throws {
+        for (loop, expected) in [("cf", "at once\nstopped\n"), ("ours", "later\nstopped\n")] {
+            let peer = try ChildProcess(try builtProduct("main-loop-peer"), ["stream", loop])
+            peer.closeInput()
+            let result = try await peer.waitForExit()
+            #expect(result.end == .exited(0))
+            #expect(result.output == expected)
+        }
+    }
+}
