@@ -44,7 +44,7 @@ public final class CommandSource<Command: Sendable>: Sendable {
         let buffer = CommandBuffer<Command>(limit: bufferLimit, handler: handler)
         self.buffer = buffer
         source = RunLoopSource(
-            order: order,
+            name: "commands", order: order,
             schedule: { loop, _ in buffer.didEnter(loop) },
             cancel: { loop, _ in buffer.didLeave(loop) },
             perform: { buffer.drain() })

@@ -18,7 +18,7 @@ extension ResidentThread {
         state.withLock { state in
             if state.isStopping { return }
             state.isStopping = true
-            loop.perform(in: [.common]) {
+            loop.perform(in: [.common], name: "thread stop") {
                 keeper.invalidate()
                 loop.stopAllRuns()
             }

@@ -20,7 +20,7 @@ extension ResidentThread {
         }
         let isAccepted = state.withLock { state in
             if state.isStopping { return false }
-            loop.perform(in: [.common], block)
+            loop.perform(in: [.common], name: "thread task", block)
             return true
         }
         if !isAccepted { throw RunLoopError(.threadEnded) }

@@ -53,10 +53,10 @@ public final class RunLoopTurnHook: Sendable {
     }
 
     fileprivate func add(to loop: ThreadRunLoop, _ modes: [RunLoopMode]) {
-        let opening = RunLoopObserver(activities: .entry, order: .min) { [weak loop] _, _ in
+        let opening = RunLoopObserver(name: "turn hook", activities: .entry, order: .min) { [weak loop] _, _ in
             if let loop { self.open(at: loop.runDepth) }
         }
-        let closing = RunLoopObserver(activities: [.beforeWaiting, .exit], order: .max) { [weak loop] _, activity in
+        let closing = RunLoopObserver(name: "turn hook", activities: [.beforeWaiting, .exit], order: .max) { [weak loop] _, activity in
             guard let loop else { return }
             let depth = loop.runDepth
             self.close(at: depth)

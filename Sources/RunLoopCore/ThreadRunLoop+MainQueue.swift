@@ -28,7 +28,7 @@ extension ThreadRunLoop {
     func beginServingMainQueue() {
         if state.withLock({ $0.mainQueue != nil }) { return }
         let descriptor = sysMainQueueDescriptor()
-        let source = RunLoopSource(descriptor: descriptor) {}
+        let source = RunLoopSource(name: "main queue", descriptor: descriptor) {}
         state.withLock { $0.mainQueue = MainQueueState(source: source.id, descriptor: descriptor) }
         add(source, to: .common)
     }

@@ -52,7 +52,7 @@ extension ThreadRunLoop {
     ) -> PerformRequest {
         Self.checkRequestModes(modes)
         let request = PerformRequest(on: self, for: target, body)
-        let timer = RunLoopTimer(after: delay) { _ in request.call() }
+        let timer = RunLoopTimer(name: "perform after", after: delay) { _ in request.call() }
         request.setTimer(timer)
         guard state.withLock({ $0.insert(request) }) else {
             request.drop()
@@ -85,7 +85,7 @@ extension ThreadRunLoop {
     func post(_ request: PerformRequest, in modes: [RunLoopMode]) {
         let (isAccepted, mustWake) = state.withLock { state in
             if !state.insert(request) { return (false, false) }
-            return (true, state.post({ request.call() }, id: request.id, in: modes))
+            return (true, state.post({ request.call() }, id: request.id, in: modes, name: "perform"))
         }
         if mustWake { doorbell.endWait() }
         if !isAccepted { request.drop() }

@@ -41,6 +41,22 @@ import Testing
         said(result, "needs an interval greater than zero")
     }
 
+    @Test("a tracer without room, and one with too much, traps", arguments: [0, -1, RunLoopTracer.maximumCapacity + 1])
+    func capacity(_ capacity: Int) async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [capacity] in
+            _ = RunLoopTracer(capacity: capacity)
+        }
+        said(result, "A tracer keeps 1 to 1048576 events of a loop, not \(capacity).")
+    }
+
+    @Test("a stall monitor with a threshold of zero traps, as with a negative one", arguments: [0, -1])
+    func threshold(_ nanoseconds: Int) async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [nanoseconds] in
+            _ = try RunLoopStallMonitor(threshold: .nanoseconds(nanoseconds)) { _ in }
+        }
+        said(result, "A stall monitor needs a threshold greater than zero.")
+    }
+
     @Test("signalling a port-based source traps")
     func signalPort() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {

@@ -10,6 +10,7 @@ let scenarios: [String: @Sendable (any MainLoop) -> Void] = [
     "blocks": blocks, "actor": actor, "order": order, "idle": idle, "empty": empty, "nested": nested,
     "nested-alone": nestedAlone, "stop": stop, "sync": sync, "fair": fair, "main": mainLoop, "modes": modes,
     "stream": stream,
+    "watch": watch,
 ]
 
 /// Blocks from before the run, from a block, and from another thread.

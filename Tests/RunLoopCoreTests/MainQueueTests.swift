@@ -102,6 +102,12 @@ import Testing
         #expect(trace == ["true true", "false false true", "performed true", "false 1"])
     }
 
+    @Test("S9, S22: monitors, traces and stacks show the main queue's service")
+    func watch() async throws {
+        let trace = try await trace(of: "watch", over: "ours")
+        #expect(trace == ["main dispatch queue in default", "traced true", "stack true", "stopped"])
+    }
+
     @Test("S3: the queue is served in each common mode and in no other")
     func modes() async throws {
         #expect(try await trace(of: "modes", over: "ours") == ["private timedOut", "block", "shared stopped"])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Glibc
 import PortSystem
 import Synchronization
 import TestSupport
@@ -191,6 +192,23 @@ private final class Reports: Sendable {
         monitor.invalidate()
         #expect(!monitor.isValid)
     }
+
+    #if DEBUG
+    @Test("a monitor that gets no thread throws, and watches nothing")
+    func noThread() async throws {
+        try await onLoop { loop in
+            let (error, _) = SystemCallFaults.with([.init(.clone, .fail(EAGAIN), times: 1)]) { () -> SystemError? in
+                do throws(SystemError) {
+                    _ = try RunLoopStallMonitor(of: loop) { _ in }
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+            #expect(error == SystemError(EAGAIN) && !loop.hasInstruments)
+        }
+    }
+    #endif
 
     @Test("a monitor ends when it is released, and when its handler ends it")
     func release() async throws {
