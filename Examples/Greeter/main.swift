@@ -5,9 +5,9 @@ import Foundation
 import NamedPortServer
 
 if CommandLine.arguments.count == 1 {
-    let door = try LocalMessagePort(name: "org.example.greeter") { port, message in
+    let door = try LocalMessagePort(name: "org.example.greeter") { _, message in
         try? message.replyPort?.send(MachMessage(id: 2, text: "Hello, \(message.text)!"), within: .seconds(1))
-        port.invalidate()  // nothing is left in the run loop, so it returns
+        ThreadRunLoop.main.stop()  // one guest is enough
         return nil
     }
     try door.schedule()

@@ -56,7 +56,8 @@ public final class RunLoopTurnHook: Sendable {
         let opening = RunLoopObserver(name: "turn hook", activities: .entry, order: .min) { [weak loop] _, _ in
             if let loop { self.open(at: loop.runDepth) }
         }
-        let closing = RunLoopObserver(name: "turn hook", activities: [.beforeWaiting, .exit], order: .max) { [weak loop] _, activity in
+        let closing = RunLoopObserver(name: "turn hook", activities: [.beforeWaiting, .exit], order: .max) {
+            [weak loop] _, activity in
             guard let loop else { return }
             let depth = loop.runDepth
             self.close(at: depth)
