@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import PortSystem
 import TestSupport
 import Testing
 
@@ -23,13 +24,15 @@ struct Comparison: Sendable {
 
     var isEqual: Bool { coreFoundation == package }
 
-    /// The scenario with everything left out without which the loops still differ.
+    /// The scenario with everything left out without which the loops still differ. A loop that sleeps where it must not
+    /// makes that slow: then it ends early.
     func shrunk() throws -> Comparison {
+        let deadline = MonotonicInstant.after(Limit.longest)
         var smallest = self
         var hasChanged = true
         while hasChanged {
             hasChanged = false
-            for candidate in smallest.scenario.smaller {
+            for candidate in smallest.scenario.smaller where MonotonicInstant.now < deadline {
                 let comparison = try Comparison(candidate)
                 if comparison.isEqual { continue }
                 smallest = comparison
@@ -64,7 +67,16 @@ extension Scenario {
                 }
             }
         }
-        for index in items.indices where items[index].order != 0 { all.append(changed { $0.items[index].order = 0 }) }
+        for index in items.indices {
+            if items[index].order != 0 { all.append(changed { $0.items[index].order = 0 }) }
+            guard case .observer(let activities, let repeats) = items[index].kind, activities.count > 1 else {
+                continue
+            }
+            for activity in activities {
+                let others = activities.filter { $0 != activity }
+                all.append(changed { $0.items[index].kind = .observer(others, repeats: repeats) })
+            }
+        }
         return all
     }
 
