@@ -133,6 +133,11 @@ extension KnownDifference {
             coreFoundation: "entry timers sources exit =timedOut entry timers sources p exit =timedOut",
             package: "entry timers sources p exit =timedOut entry timers sources exit =timedOut"),
         traces(
+            "D31", [.timer("t", .due, repeats: true, [.add("t", .alpha), .setDate("t", .due)])],
+            [.add("t", .default), .run(.default, .zero), .run(.alpha, .zero)],
+            coreFoundation: "entry timers sources t exit =timedOut =timedOut@alpha",
+            package: "entry timers sources t exit =timedOut t =timedOut@alpha"),
+        traces(
             "D20", [.port("p"), .observer("o", [.timers], repeats: false, [.wakeUp, .write("p")])],
             [.add("p", .default), .add("o", .default), .run(.default, .zero), .run(.default, .zero)],
             coreFoundation: "entry timers o sources exit =timedOut entry timers sources p exit =timedOut",
