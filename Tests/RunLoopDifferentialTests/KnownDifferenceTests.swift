@@ -17,7 +17,7 @@ func showDifference(_ id: String, sourceLocation: SourceLocation = #_sourceLocat
     }
 }
 
-@Suite(Census.withCoreFoundation) struct KnownDifferenceTests {
+@Suite(Census.withCoreFoundation, Settling()) struct KnownDifferenceTests {
     @Test("D6: a stop that comes too early or with another result is kept, and goes first")
     func keptStop() async throws { try await showDifference("D6") }
 
