@@ -110,6 +110,7 @@ func namedWorker(mainName: String, process: Bool, dies: Bool) throws {
         default:
             Transcript.note("worker", "got message \(message.id), leaves")
             port.invalidate()
+            loop.stop()  // the main thread's loop does not finish by itself
             return nil
         }
     }

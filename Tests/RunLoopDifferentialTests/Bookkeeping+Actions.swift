@@ -25,7 +25,10 @@ extension Bookkeeping {
             if commonModes.insert(mode).inserted, !commonItems.isEmpty {
                 members[mode, default: []].formUnion(commonItems)
             }
-        case .stop, .wakeUp: if let level = levels.last, !level.hasWaited { hasWakeUp = true }
+        case .stop, .wakeUp:
+            guard let level = levels.last, !level.hasWaited else { return true }
+            hasWakeUp = true
+            if level.turns == 0 { turnsBeforeWakeUp = turnCount }
         case .run, .askContains, .askValid, .askCurrentMode, .askModes: break
         }
         return true

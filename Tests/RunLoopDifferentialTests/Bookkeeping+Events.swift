@@ -18,11 +18,14 @@ extension Bookkeeping {
 
     mutating func beginActivity(_ activity: Activity) {
         endBlocks()
+        if activity == .timers { turnCount += 1 }
+        let turnCount = turnCount
         changeLevel { level in
             level.activity = activity
             switch activity {
             case .timers:
                 level.turns += 1
+                (level.lastTurnNumber, level.turnNumber) = (level.turnNumber, turnCount)
                 level.hasWaited = false
                 level.hasHandledSource = false
                 level.hasCollected = false
@@ -31,18 +34,28 @@ extension Bookkeeping {
             case .woke: level.hasWaited = true
             case .exit:
                 level.isInExit = true
+                level.lastTurnNumber = level.turnNumber
                 level.hasWaited = level.turns > 0
                 level.firesTimers = false
                 level.collected = []
             case .entry, .sources, .wait: level.collected = []
             }
         }
-        // A wait has taken the wake-up.
+        if hasTakenWakeUp(at: activity) {
+            hasWakeUp = false
+            turnsBeforeWakeUp = nil
+        }
+    }
+
+    /// Whether a wait has taken the wake-up that there may have been.
+    private func hasTakenWakeUp(at activity: Activity) -> Bool {
+        guard let level = levels.last else { return false }
+        let waited = level.lastTurnNumber > (turnsBeforeWakeUp ?? 0)
         switch activity {
-        case .timers: if let level = levels.last, level.turns > 1 { hasWakeUp = false }
-        case .exit: if let level = levels.last, level.turns > 0 { hasWakeUp = false }
-        case .woke: hasWakeUp = false
-        case .entry, .sources, .wait: break
+        case .timers: return level.turns > 1 && waited
+        case .exit: return level.turns > 0 && waited
+        case .woke: return true
+        case .entry, .sources, .wait: return false
         }
     }
 

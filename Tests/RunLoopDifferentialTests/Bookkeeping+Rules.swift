@@ -104,9 +104,11 @@ extension Bookkeeping {
     }
 
     /// D20: a wake-up, a timer and a port that wait together. D24: ports that wait together, one of which was served
-    /// just before. D15: timers whose date has come and which leave a wake-up behind.
+    /// just before. D15: timers whose date has come and which leave a wake-up behind. D31: timers that are given a date in
+    /// their own call and are in other modes, too.
     private var mixesEvents: Bool {
-        members.keys.contains { mode in
+        if redated.keys.contains(where: { modes(of: $0).count > 1 }) { return true }
+        return members.keys.contains { mode in
             let ports = readablePorts(in: mode)
             let timers = due.intersection(members[mode] ?? [])
             let waiting = timers.filter { !firing.contains($0) || redated[$0] == true }

@@ -23,6 +23,9 @@ struct Bookkeeping {
         var limit: Limit
         var returns: Bool
         var turns = 0
+        /// The numbers, over all runs, of the turn that is under way and of the one before.
+        var turnNumber = 0
+        var lastTurnNumber = 0
         /// How many turns nothing came of.
         var idleTurns = 0
         /// The activity whose observers are being called.
@@ -63,6 +66,9 @@ struct Bookkeeping {
     var levels: [Level] = []
     /// A wake-up may wait in CFRunLoop for a wait to end.
     var hasWakeUp = false
+    /// How many turns had begun when a wake-up came outside of turns: at entry, where a stop may leave it to the next run.
+    var turnsBeforeWakeUp: Int?
+    var turnCount = 0
     /// Modes in which a port was served since their loop found nothing there.
     var servedModes: Set<Mode> = []
     var actionsLeft = 200

@@ -49,7 +49,6 @@ final class CoreFoundationLoop: LoopUnderTest {
     }
 
     private let loop: CFRunLoop = CFRunLoopGetCurrent()
-    private let retainCount: Int
     private let stage: any Stage
     private var infos: [String: SourceInfo] = [:]
     private var sources: [String: CFRunLoopSource] = [:]
@@ -59,7 +58,6 @@ final class CoreFoundationLoop: LoopUnderTest {
 
     init(_ scenario: Scenario, on stage: any Stage) throws {
         self.stage = stage
-        retainCount = loop.retainCount
         for item in scenario.items { try make(item) }
         for mode in scenario.traced {
             for isLast in [false, true] { observe(mode, isLast: isLast) }
@@ -239,8 +237,5 @@ final class CoreFoundationLoop: LoopUnderTest {
         for observer in harness + observers.values { CFRunLoopObserverInvalidate(observer) }
         for source in sources.values { CFRunLoopSourceInvalidate(source) }
         for timer in timers.values { CFRunLoopTimerInvalidate(timer) }
-        // A run with a limit has a dispatch timer, which lets go of the loop, and so of its descriptors, on another thread.
-        let deadline = Watchdog.deadline
-        while loop.retainCount > retainCount, MonotonicInstant.now < deadline { sched_yield() }
     }
 }

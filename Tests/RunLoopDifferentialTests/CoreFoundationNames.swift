@@ -23,18 +23,6 @@ extension CFArray {
     }
 }
 
-extension CFRunLoop {
-    private typealias Count = @convention(c) (UnsafeRawPointer) -> Int
-
-    // CFGetRetainCount is not there on Linux; objects of CoreFoundation are counted by Swift's runtime.
-    private static let count = dlsym(nil, "swift_retainCount").map { unsafeBitCast($0, to: Count.self) }
-
-    /// How many references there are to the loop.
-    var retainCount: Int {
-        Self.count?(Unmanaged.passUnretained(self).toOpaque()) ?? 0
-    }
-}
-
 extension Mode {
     /// The mode's name. The common modes are recognised by their very object, so that is what they are named with.
     var name: CFString {

@@ -18,7 +18,7 @@ struct KnownDifference: Sendable {
     /// The scenarios of all rows; a row may have several.
     static let all: [KnownDifference] =
         wakingDifferences + stoppingDifferences + orderDifferences + itemDifferences + eventDifferences
-        + ["D5", "D10", "D11", "D12", "D13", "D14", "D16", "D17", "D19", "D25", "D28", "D29", "D30", "D31"].map {
+        + ["D5", "D10", "D11", "D12", "D13", "D14", "D16", "D17", "D19", "D25", "D28", "D29", "D30", "D32"].map {
             KnownDifference(id: $0, proof: .test)
         }
 
@@ -132,6 +132,11 @@ extension KnownDifference {
                 + [.run(.default, .zero), .run(.default, .zero)],
             coreFoundation: "entry timers sources exit =timedOut entry timers sources p exit =timedOut",
             package: "entry timers sources p exit =timedOut entry timers sources exit =timedOut"),
+        traces(
+            "D31", [.timer("t", .due, repeats: true, [.add("t", .alpha), .setDate("t", .due)])],
+            [.add("t", .default), .run(.default, .zero), .run(.alpha, .zero)],
+            coreFoundation: "entry timers sources t exit =timedOut =timedOut@alpha",
+            package: "entry timers sources t exit =timedOut t =timedOut@alpha"),
         traces(
             "D20", [.port("p"), .observer("o", [.timers], repeats: false, [.wakeUp, .write("p")])],
             [.add("p", .default), .add("o", .default), .run(.default, .zero), .run(.default, .zero)],

@@ -17,7 +17,7 @@ func showDifference(_ id: String, sourceLocation: SourceLocation = #_sourceLocat
     }
 }
 
-@Suite(Census.withCoreFoundation) struct KnownDifferenceTests {
+@Suite(Census.withCoreFoundation, Settling()) struct KnownDifferenceTests {
     @Test("D6: a stop that comes too early or with another result is kept, and goes first")
     func keptStop() async throws { try await showDifference("D6") }
 
@@ -41,4 +41,7 @@ func showDifference(_ id: String, sourceLocation: SourceLocation = #_sourceLocat
 
     @Test("D27: an invalid source is in the common modes no more")
     func stranded() async throws { try await showDifference("D27") }
+
+    @Test("D31: a timer that is given a date in its own call gets it in all of its modes")
+    func dateInAllModes() async throws { try await showDifference("D31") }
 }
