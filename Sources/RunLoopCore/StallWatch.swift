@@ -9,6 +9,8 @@ final class StallWatch: RunLoopInstrument {
     private let state: Mutex<StallState>  // taken on the loop's thread for each event
     private let bell = ThreadEvent()  // guards itself
     private let hasEnded = Atomic<Bool>(false)
+    /// Set when the monitor's thread touches nothing more.
+    let finished = ThreadEvent()  // guards itself
     private let looks = Atomic<Int>(0)  // written by the monitor's thread
 
     init(of loop: ThreadRunLoop, threshold: Duration) {
@@ -44,6 +46,7 @@ final class StallWatch: RunLoopInstrument {
 
     /// Reports stalls until the end. For the monitor's thread.
     func watch(_ report: (RunLoopStall) -> Void) {
+        defer { finished.set() }
         var next = MonotonicInstant.distantFuture
         while !isOver {
             bell.wait(until: next)

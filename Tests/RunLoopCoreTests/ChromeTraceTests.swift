@@ -84,7 +84,8 @@ import Testing
                 if bytes.suffix(3) == Array("]}\n".utf8) { return bytes }
             }
         }
-        try await offThePool { try tracer.writeChromeTrace(to: pipe.writing.rawValue) }
+        let writing = pipe.writing.rawValue  // the thread that writes may outlive the test by a moment
+        try await offThePool { try tracer.writeChromeTrace(to: writing) }
         let written = try await reader.join()
         #expect(written.count > 100_000)
         #expect(String(decoding: written, as: UTF8.self) == tracer.chromeTrace)
