@@ -65,7 +65,10 @@ package struct EpollSet: ~Copyable, Sendable {
         do throws(SystemError) {
             _ = try retrying(.epoll_ctl) { shim_epoll_ctl(descriptor.raw, SHIM_EPOLL_CTL_DEL, member, 0, 0) }
         } catch {
-            precondition(error.code == ENOENT || error.code == EBADF, "epoll_ctl cannot remove \(member): \(error)")
+            // Its number may be another file's by now: one that no set takes, or the set itself.
+            precondition(
+                [ENOENT, EBADF, EPERM, EINVAL, ELOOP].contains(error.code),
+                "epoll_ctl cannot remove \(member): \(error)")
         }
     }
 

@@ -4,7 +4,7 @@
 // The descriptors that a mode waits for, with the loop's doorbell among them: one epoll set.
 //
 // Several sources may watch one descriptor; the kernel knows it once, under a key that is never used again. A report
-// under a key that is not known any more is stale and dropped. When the same stale key comes twice, its descriptor was
+// under a key that is not known any more is stale and dropped. When a stale key comes again, its descriptor was
 // closed while a duplicate of it lives on, and the kernel cannot be told to forget it: then the set is made anew.
 
 import Glibc
@@ -46,7 +46,10 @@ final class DescriptorSet: Sendable {
         /// The key under which the kernel knows a descriptor's number.
         var keys: [CInt: UInt64] = [:]
         var lastKey: UInt64 = 0
-        var lastStaleKey: UInt64?
+        /// The keys that were reported and are not known any more, since the kernel's set was made.
+        var staleKeys: Set<UInt64> = []
+        /// One report may have been on its way when its key ended; so may many in the course of time.
+        static let staleKeyLimit = 256
     }
 
     private static let bellKey: UInt64 = 0
@@ -150,8 +153,8 @@ extension DescriptorSet.Registrations {
 
     fileprivate mutating func sources(of key: UInt64) -> ([RunLoopSource], mustRenew: Bool) {
         if let entry = entries[key] { return (entry.sources, false) }
-        defer { lastStaleKey = key }
-        return ([], lastStaleKey == key)
+        let isNew = staleKeys.insert(key).inserted
+        return ([], !isNew || staleKeys.count > Self.staleKeyLimit)
     }
 
     /// Moves every registration to a new kernel set; those whose descriptor is closed never report again.
@@ -164,6 +167,6 @@ extension DescriptorSet.Registrations {
             }
         }
         kernel = fresh
-        lastStaleKey = nil
+        staleKeys = []
     }
 }

@@ -89,7 +89,8 @@ extension ThreadRunLoop {
 
     @inline(__always)
     func runEnds(_ span: InstrumentSpan, _ result: RunLoopRunResult) {
-        if span != .none { tell(.runEnd(result), span) }
+        // Also to those who came during the run: a monitor has to know that the loop is out of it.
+        if span != .none || isInstrumented.load(ordering: .relaxed) { tell(.runEnd(result), span) }
     }
 
     @inline(__always)

@@ -84,19 +84,20 @@ final class RunLoopDoorbell: Sendable {
         phase.store(.deaf, ordering: .sequentiallyConsistent)
     }
 
-    /// A nested run begins.
+    /// A run begins, perhaps inside of another: wake-ups are remembered for it from now on.
     ///
     /// - Returns: what `endNesting` needs.
     func beginNesting() -> Phase {
-        phase.load(ordering: .sequentiallyConsistent)
+        phase.exchange(.listening, ordering: .sequentiallyConsistent)
     }
 
     /// A nested run has ended. A wake-up that it did not use goes to the run below, when that listened.
     func endNesting(_ outer: Phase) {
         switch outer {
         case .deaf: phase.store(.deaf, ordering: .sequentiallyConsistent)
-        case .rung: phase.store(.rung, ordering: .sequentiallyConsistent)
-        case .listening, .looking, .sleeping:
+        // A readiness check or a condition has run the loop: its wait was given up, so the turn looks and ends.
+        case .rung, .looking, .sleeping: phase.store(.rung, ordering: .sequentiallyConsistent)
+        case .listening:
             _ = phase.compareExchange(expected: .deaf, desired: .listening, ordering: .sequentiallyConsistent)
         }
     }

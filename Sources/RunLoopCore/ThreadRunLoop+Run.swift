@@ -128,7 +128,6 @@ extension ThreadRunLoop {
     private func perform(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult {
         let span = runBegins(until: run.deadline)
         let outer = doorbell.beginNesting()
-        doorbell.listen()
         notify(.entry, in: run.mode)  // 1
         var result = stopResult()
         while result == nil {

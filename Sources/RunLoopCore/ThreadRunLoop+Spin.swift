@@ -81,7 +81,8 @@ extension ThreadRunLoop {
 extension RunLoopState {
     /// How a run may wait; not at all when something is there already.
     func waitPlan(_ run: LoopRun) -> WaitPlan {
-        if !modes[run.mode].signalled.isEmpty || hasBlock(for: run.mode) { return .none }
+        if !modes[run.mode].signalled.isEmpty || !modes[run.mode].ready.isEmpty { return .none }
+        if hasBlock(for: run.mode) { return .none }
         if !run.isConditional, isStopped || isEmpty(run.mode) { return .none }
         let limit = min(run.deadline, modes[run.mode].timers.wakeDate ?? .distantFuture)
         switch waitStrategy {

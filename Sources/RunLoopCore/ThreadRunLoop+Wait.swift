@@ -75,8 +75,11 @@ extension ThreadRunLoop {
     }
 
     /// The first port-based source that is ready now; those before it that are not leave the ready list.
+    ///
+    /// Each is asked once: what rings again meanwhile, even by its own check, waits for the next look, so that a run sees
+    /// its limit, stops and timers.
     private func readySource(_ run: LoopRun) -> RunLoopSource? {
-        while true {
+        for _ in 0..<state.withLock({ $0.modes[run.mode].ready.count }) {
             let found = state.withLock { state -> (ReadyList.Candidate, RunLoopSource, DescriptorWatch?)? in
                 guard let candidate = state.modes[run.mode].ready.takeFirst(),
                     let source = state.modes[run.mode].source(candidate.id)
@@ -94,6 +97,7 @@ extension ThreadRunLoop {
             }
             if isMember { return source }
         }
+        return nil
     }
 
     /// Waits in the kernel, or only looks when the deadline is past, and puts reported sources on the ready list.

@@ -58,7 +58,9 @@ public final class ThreadRunLoop: Sendable {
     /// Whether this is the calling thread's loop.
     public var isCurrent: Bool {
         if let loop = Self.slot.value { return loop === self }
-        return self === Self.main && Self.isMainThread
+        guard isMain, Self.isMainThread else { return false }
+        Self.slot.value = self
+        return true
     }
 
     /// Traps when the calling thread is not this loop's thread.

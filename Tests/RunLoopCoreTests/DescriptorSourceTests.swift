@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import Glibc
+import Foundation
 import PortSystem
 import RunLoopCore
 import TestSupport
@@ -133,25 +133,43 @@ import Testing
         }
     }
 
-    @Test("a file that was closed before its source was removed, but lives on, does not keep the loop busy")
-    func zombie() async throws {
+    @Test(
+        "files that were closed before their sources were removed, but live on, do not keep the loop busy",
+        arguments: [1, 2, 70])
+    func zombies(_ count: Int) async throws {
         try await onLoop { loop in
-            var ends: [CInt] = [-1, -1]
-            #expect(pipe(&ends) == 0)
-            let duplicate = try sysDuplicate(ends[0])
-            let writing = SharedDescriptor(owning: ends[1])
-            let source = RunLoopSource(descriptor: ends[0]) { Issue.record("performed") }
-            loop.add(source)
             loop.add(idleSource())
-            sysClose(ends[0])
-            loop.remove(source)
-            _ = try sysWrite(writing.rawValue, [1])
+            var living: [(reading: FileHandle, writing: SharedDescriptor)] = []
+            for _ in 0..<count {
+                var ends: [CInt] = [-1, -1]
+                #expect(pipe(&ends) == 0)
+                living.append((FileHandle(fileDescriptor: dup(ends[0])), SharedDescriptor(owning: ends[1])))
+                let source = RunLoopSource(descriptor: ends[0]) { Issue.record("performed") }
+                loop.add(source)
+                sysClose(ends[0])
+                loop.remove(source)
+            }
+            for (_, writing) in living { _ = try sysWrite(writing.rawValue, [1]) }
             #expect(loop.run(for: .milliseconds(20)) == .timedOut)
-            #expect(loop.kernelWaitCount < 10)
-            let other = RunLoopSource(descriptor: duplicate.raw) { loop.stop() }
+            #expect(loop.kernelWaitCount < 20)
+            let other = RunLoopSource(descriptor: living[0].reading.fileDescriptor) { loop.stop() }
             loop.add(other)
             #expect(loop.runGuarded() == .stopped)
             other.invalidate()
+            for (reading, _) in living { try reading.close() }
+        }
+    }
+
+    @Test("a closed descriptor's number may be a regular file's when its source is invalidated")
+    func reusedNumber() async throws {
+        try await onLoop { loop in
+            let pipe = try TestPipe()
+            let source = RunLoopSource(descriptor: pipe.reading.rawValue) { Issue.record("performed") }
+            loop.add(source)
+            let file = try sysOpen(#filePath, .reading)
+            #expect(dup2(file.raw, pipe.reading.rawValue) == pipe.reading.rawValue)
+            source.invalidate()
+            #expect(loop.run(for: .zero) == .finished)
         }
     }
 

@@ -168,6 +168,43 @@ import Testing
         }
     }
 
+    @Test("a check that rings its own source keeps no run from its limit, its timers or a stop")
+    func selfRinging() async throws {
+        try await onLoop { loop in
+            let holder = LoopBound<RunLoopSource?>(nil)
+            let source = RunLoopSource(readiness: {
+                holder.value?.ring()
+                return false
+            }) { Issue.record("performed") }
+            holder.value = source
+            loop.add(source)
+            #expect(loop.run(for: .milliseconds(5)) == .timedOut)
+            #expect(loop.run(for: .zero) == .timedOut)
+            loop.add(RunLoopTimer(after: .milliseconds(1)) { _ in loop.stop() })
+            #expect(loop.runGuarded() == .stopped)
+            source.invalidate()
+            holder.value = nil
+        }
+    }
+
+    @Test("a check that runs the loop leaves the run below able to sleep")
+    func nestingCheck() async throws {
+        try await onLoop { loop in
+            let nested = LoopBound(0)
+            let inner = RunLoopSource {}
+            loop.add(inner, to: "inner")
+            let source = RunLoopSource(readiness: {
+                nested.value += 1
+                loop.run(mode: "inner", for: .zero)
+                return false
+            }) { Issue.record("performed") }
+            loop.add(source)
+            #expect(loop.run(for: .milliseconds(20)) == .timedOut)
+            #expect(nested.value >= 1)
+            #expect(loop.turnCount < 20 && loop.kernelWaitCount < 20)
+        }
+    }
+
     @Test("10,000 idle sources cost a turn nothing: none of them is asked")
     func idleSources() async throws {
         try await onLoop { loop in

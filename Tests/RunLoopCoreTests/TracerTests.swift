@@ -252,3 +252,32 @@ func expectWellFormed(_ events: [RunLoopTraceEvent], sourceLocation: SourceLocat
         #expect(zip(events, events.dropFirst()).allSatisfy { $0.time <= $1.time }, sourceLocation: sourceLocation)
     }
 }
+
+@Suite(.census) struct InstrumentTests {
+    private final class Depths: RunLoopInstrument {
+        let ends = Recorder<Int>()
+
+        func note(_ event: RunLoopTraceEvent) {
+            if case .runEnd = event.kind { ends.append(event.depth) }
+        }
+
+        func loopFallsIdle(at time: MonotonicInstant) {}
+        func loopDidEnd() {}
+    }
+
+    @Test(
+        "an instrument that comes during a run is told of the run's end, so that it knows of the time outside of runs")
+    func lateInstrument() async throws {
+        let depths = Depths()
+        try await onLoop { loop in
+            loop.perform {
+                loop.add(depths)
+                loop.add(idleSource())
+                loop.run(for: .zero)
+            }
+            loop.run(for: .zero)
+            loop.remove(depths)
+        }
+        #expect(depths.ends.elements == [2, 1])
+    }
+}
