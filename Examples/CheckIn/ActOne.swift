@@ -59,7 +59,10 @@ private final class Boss: Sendable {
             guard let distantPort = message.replyPort else { throw Failure("the worker checked in without a port") }
             Transcript.note("main", "got message \(message.id), keeps the worker's port")
             state.withLock { $0.distantPort = distantPort }
-            try distantPort.notifyWhenDead { port.invalidate() }  // the loop then has nothing left, and returns
+            try distantPort.notifyWhenDead {
+                port.invalidate()
+                ThreadRunLoop.current.stop()
+            }
         case MessageID.counted:
             guard let counts = Counts(text: message.text) else { throw Failure("the worker sent no counts") }
             Transcript.note("main", "got message \(message.id): \(message.text)")

@@ -5,9 +5,10 @@ import Foundation
 import NamedPortServer
 
 if CommandLine.arguments.count == 1 {
-    let door = try LocalMessagePort(name: "org.example.greeter") { _, message in
+    let door = try LocalMessagePort(name: "org.example.greeter") { port, message in
         try? message.replyPort?.send(MachMessage(id: 2, text: "Hello, \(message.text)!"), within: .seconds(1))
-        ThreadRunLoop.main.stop()  // one guest is enough
+        port.invalidate()  // one guest is enough
+        ThreadRunLoop.main.stop()
         return nil
     }
     try door.schedule()
