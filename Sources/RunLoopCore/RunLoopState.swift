@@ -62,12 +62,35 @@ struct RunLoopState: Sendable {
                 for: modes[mode].name, isCommon: commonModes.contains(modes[mode].name), admitsJobs: !isRunningJob)
     }
 
+    /// Takes out the first of the blocks for the mode and the jobs that may be run now.
+    ///
+    /// - Parameters:
+    ///   - mode: the mode.
+    ///   - limit: the number of the last one that may be taken.
+    /// - Returns: what was taken; nil when nothing waits.
+    mutating func takeBlock(for mode: Int, upTo limit: UInt64) -> BlockQueue.Item? {
+        if blocks.isEmpty { return nil }
+        let name = modes[mode].name
+        return blocks.takeFirst(
+            for: name, isCommon: commonModes.contains(name), admitsJobs: !isRunningJob, upTo: limit)
+    }
+
     /// Takes out the blocks for the mode, and the jobs that may be run now.
     mutating func takeBlocks(for mode: Int) -> [BlockQueue.Item] {
-        if blocks.isEmpty { return [] }
-        return blocks.take(
-            for: modes[mode].name, isCommon: commonModes.contains(modes[mode].name), admitsJobs: !isRunningJob)
+        var taken: [BlockQueue.Item] = []
+        while let item = takeBlock(for: mode, upTo: .max) { taken.append(item) }
+        return taken
     }
+
+    /// Whether a loop that sleeps has to be woken for a block that was posted just now.
+    func mustWake(forBlockIn names: [RunLoopMode]) -> Bool {
+        guard let run = runs.last else { return false }
+        let name = modes[run.mode].name
+        return names.contains(name) || names.contains(.common) && commonModes.contains(name)
+    }
+
+    /// Whether a loop that sleeps has to be woken for a job that was posted just now.
+    var mustWakeForJob: Bool { !isRunningJob && mustWake(forBlockIn: [.common]) }
 
     /// Whether nothing in the mode keeps a run going: observers do not, sources, timers and waiting blocks do.
     func isEmpty(_ mode: Int) -> Bool {

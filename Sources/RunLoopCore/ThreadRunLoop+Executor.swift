@@ -40,7 +40,7 @@ extension ThreadRunLoop: SerialExecutor, TaskExecutor {
         let mustWake = state.withLock { state -> Bool? in
             if state.hasEnded { return nil }
             state.blocks.append(job, kind)
-            return state.runs.last.map { state.hasBlock(for: $0.mode) } ?? false
+            return state.mustWakeForJob
         }
         guard let mustWake else {
             fatalError(
@@ -111,7 +111,8 @@ extension ThreadRunLoop {
     func endAfterJobs() -> RunLoopState {
         while true {
             let (jobs, contents) = state.withLock { state -> ([BlockQueue.Item], RunLoopState?) in
-                let jobs = state.blocks.takeJobs()
+                var jobs: [BlockQueue.Item] = []
+                while let job = state.blocks.takeFirstJob() { jobs.append(job) }
                 return (jobs, jobs.isEmpty ? state.end() : nil)
             }
             if let contents { return contents }

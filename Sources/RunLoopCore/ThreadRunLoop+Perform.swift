@@ -123,7 +123,7 @@ extension RunLoopState {
         _ block: @escaping @Sendable () -> Void, id: ItemID? = nil, in modes: [RunLoopMode], name: String? = nil
     ) -> Bool {
         for mode in modes where mode != .common { _ = makeIndex(of: mode) }
-        blocks.append(block, id: id, modes: Set(modes), name: name)
-        return runs.last.map { hasBlock(for: $0.mode) } ?? false
+        blocks.append(block, id: id, modes: modes, name: name)
+        return mustWake(forBlockIn: modes)
     }
 }
