@@ -75,13 +75,6 @@ struct RunLoopState: Sendable {
             for: name, isCommon: commonModes.contains(name), admitsJobs: !isRunningJob, upTo: limit)
     }
 
-    /// Takes out the blocks for the mode, and the jobs that may be run now.
-    mutating func takeBlocks(for mode: Int) -> [BlockQueue.Item] {
-        var taken: [BlockQueue.Item] = []
-        while let item = takeBlock(for: mode, upTo: .max) { taken.append(item) }
-        return taken
-    }
-
     /// Whether a loop that sleeps has to be woken for a block that was posted just now.
     func mustWake(forBlockIn names: [RunLoopMode]) -> Bool {
         guard let run = runs.last else { return false }

@@ -16,8 +16,11 @@ extension ThreadRunLoop {
     }
 
     /// Calls the blocks and runs the jobs that wait for the mode now; those that they post have to wait for the next time.
+    ///
+    /// Each is taken when its turn comes. So a run that is nested inside of one finds the rest, and goes on with it.
     func performBlocks(in mode: Int) {
-        perform(state.withLock { $0.takeBlocks(for: mode) })
+        var phase = BlockPhase()
+        while let item = state.withLock({ $0.takeBlock(of: &phase, for: mode) }) { perform(item) }
     }
 
     /// Performs the custom sources that are signalled now, or the first of them.
