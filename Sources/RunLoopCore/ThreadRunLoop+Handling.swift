@@ -82,7 +82,7 @@ extension RunLoopState {
     /// - Returns: false when it is no longer on the mode's.
     mutating func takeSignal(_ id: ItemID, in mode: Int) -> Bool {
         guard modes[mode].signalled.remove(id) != nil else { return false }
-        for index in modes.indices { modes[index].signalled.remove(id) }
+        for index in places(of: id) { modes[index].signalled.remove(id) }
         return true
     }
 

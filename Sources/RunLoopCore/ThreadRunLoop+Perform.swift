@@ -122,7 +122,7 @@ extension RunLoopState {
     mutating func post(
         _ block: @escaping @Sendable () -> Void, id: ItemID? = nil, in modes: [RunLoopMode], name: String? = nil
     ) -> Bool {
-        for mode in modes where mode != .common { _ = makeIndex(of: mode) }
+        for mode in modes { noteBlock(in: mode) }
         blocks.append(block, id: id, modes: modes, name: name)
         return mustWake(forBlockIn: modes)
     }

@@ -141,6 +141,54 @@ import Testing
         }
     }
 
+    @Test("1,000 modes cost an item nothing that is in two of them")
+    func manyModes() async throws {
+        try await onLoop { loop in
+            let count = 1000
+            let modes = (0..<count).map { RunLoopMode("mode \($0)") }
+            for mode in modes { loop.add(RunLoopTimer(fireDate: .distantFuture) { _ in }, to: mode) }
+            let performed = LoopBound(0)
+            let source = RunLoopSource { performed.value += 1 }
+            let mailbox = Mailbox { _ in performed.value += 1 }
+            let timer = RunLoopTimer(fireDate: .distantFuture, interval: .seconds(1000)) { _ in performed.value += 1 }
+            let before = loop.state.withLock { $0.modeSteps }
+            for mode in modes.prefix(2) {
+                loop.add(source, to: mode)
+                loop.add(mailbox.source, to: mode)
+                loop.add(timer, to: mode)
+            }
+            for number in 0..<count {
+                source.signal()
+                mailbox.put(number)
+                timer.setNextFireDate(.distantPast)
+                for _ in 0..<2 { loop.run(mode: modes[number % 2], for: .zero) }
+            }
+            #expect(performed.value == 3 * count)
+            loop.remove(source, from: modes[0])
+            source.invalidate()
+            timer.invalidate()
+            mailbox.source.invalidate()
+            // Two modes for each of: signalled, performed, rung, asked again, given a date, fired, given the next date.
+            #expect(loop.state.withLock { $0.modeSteps } - before <= 2 * 7 * count + 100)
+            #expect(!loop.contains(source, in: modes[1]) && !loop.contains(timer, in: modes[1]))
+        }
+    }
+
+    @Test("a mode that only blocks were posted for takes a name, and is one when it is run")
+    func namesOfBlocks() async throws {
+        try await onLoop { loop in
+            let modes = (0..<1000).map { RunLoopMode("mode \($0)") }
+            for mode in modes { loop.perform(in: [mode], for: nil) {}.cancel() }
+            #expect(loop.allModes == Set(modes + [.default]))
+            #expect(loop.state.withLock { $0.modes.count + $0.blocks.lineLength } == 1)
+            let performed = LoopBound(0)
+            loop.perform(in: [modes[0]]) { performed.value += 1 }
+            #expect(loop.run(mode: modes[0], for: .zero) == .timedOut && performed.value == 1)
+            #expect(loop.run(mode: modes[1], for: .zero) == .finished)
+            #expect(loop.allModes.count == 1001)
+        }
+    }
+
     /// Posts a block, a request or a job.
     private static func post(_ number: Int, to loop: ThreadRunLoop, _ body: @escaping @Sendable () -> Void) {
         switch number % 3 {
