@@ -4,7 +4,10 @@
 /// The name of a mode: the set of sources, timers and observers that a run of a loop looks at.
 ///
 /// Two modes are the same when their names are equal. Any name makes a mode; a loop knows it from the moment at which
-/// something is added to it.
+/// something is added to it or a block is posted for it.
+///
+/// A loop knows its modes until its thread ends: they do not go away, and each takes memory. Use few names again and again,
+/// not a new one for each request.
 public struct RunLoopMode: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
     /// The mode's name.
     public let rawValue: String

@@ -50,7 +50,7 @@ extension ThreadRunLoop {
     func noteSignal(of source: RunLoopSource, _ stamp: UInt64) {
         let mustWake = state.withLock { state in
             var mustWake = false
-            for index in state.modes.indices where state.modes[index].members[source.id] != nil {
+            for index in state.places(of: source.id) {
                 state.modes[index].signalled.set(source.id, ModeState.SignalKey(order: source.order, stamp: stamp))
                 if state.isRunning(in: index) { mustWake = true }
             }
@@ -62,7 +62,7 @@ extension ThreadRunLoop {
     func noteRing(of source: RunLoopSource) {
         let mustWake = state.withLock { state in
             var mustWake = false
-            for index in state.modes.indices where state.modes[index].members[source.id] != nil {
+            for index in state.places(of: source.id) {
                 state.modes[index].ready.insert(source.id, order: source.order)
                 if state.isRunning(in: index) { mustWake = true }
             }

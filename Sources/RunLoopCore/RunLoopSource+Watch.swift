@@ -62,7 +62,7 @@ extension RunLoopSource {
 
 extension ThreadRunLoop {
     func modeIndices(of source: RunLoopSource) -> [Int] {
-        state.withLock { state in state.modes.indices.filter { state.modes[$0].members[source.id] != nil } }
+        state.withLock { $0.places(of: source.id) }
     }
 
     /// The kernel's set of a mode, made with the first descriptor.
@@ -84,13 +84,13 @@ extension ThreadRunLoop {
     func exchangeWatches(of source: RunLoopSource, _ fresh: [Int: DescriptorWatch]) -> [DescriptorWatch] {
         state.withLock { state in
             var ending: [DescriptorWatch] = []
-            for index in state.modes.indices {
+            let places = state.places(of: source.id)
+            for index in places {
                 let old = state.modes[index].watches[source.id]
-                let isMember = state.modes[index].members[source.id] != nil
-                state.modes[index].watches[source.id] = isMember ? fresh[index] : nil
-                if let old, old.key != fresh[index]?.key || !isMember { ending.append(old) }
-                if let new = fresh[index], !isMember { ending.append(new) }
+                state.modes[index].watches[source.id] = fresh[index]
+                if let old, old.key != fresh[index]?.key { ending.append(old) }
             }
+            for (index, new) in fresh where !places.contains(index) { ending.append(new) }
             return ending
         }
     }

@@ -20,7 +20,7 @@ extension RunLoopState {
     mutating func beginRun(in mode: RunLoopMode) -> RunStart {
         if mode == .common { return .finished }
         let isStopped = takePendingStop()
-        guard let index = index(of: mode), !isEmpty(index) else { return isStopped ? .stopped : .finished }
+        guard let index = knownIndex(of: mode), !isEmpty(index) else { return isStopped ? .stopped : .finished }
         begin(ActiveRun(mode: index, takesStops: true, isStopped: isStopped))
         return .runs(index)
     }

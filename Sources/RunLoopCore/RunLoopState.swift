@@ -11,9 +11,15 @@ struct RunLoopState: Sendable {
         var serial: Int
     }
 
-    /// Every mode that something was added to. Modes never go away, so an index names a mode for ever.
+    /// Every mode that something was added to, or that was run. Modes never go away, so an index names a mode for ever.
     var modes = [ModeState(name: .default)]
     private var indices: [RunLoopMode: Int] = [.default: 0]
+    /// The other modes that a block was posted for.
+    private var namesOfBlocks: Set<RunLoopMode> = []
+    /// The modes that an item is in, in no order.
+    private var places: [ItemID: [Int]] = [:]
+    /// How many modes were looked at so far on behalf of items: what tests measure costs by.
+    private(set) var modeSteps = 0
     private(set) var commonModes: Set<RunLoopMode> = [.default]
     private var commonItems: [ItemID: CommonItem] = [:]
     private var lastSerial = 0
@@ -35,16 +41,27 @@ struct RunLoopState: Sendable {
     var stopIsPending = false
     private(set) var hasEnded = false
 
-    var modeNames: Set<RunLoopMode> { Set(indices.keys) }
+    var modeNames: Set<RunLoopMode> { namesOfBlocks.union(indices.keys) }
 
     /// The index of a mode that something was added to.
     func index(of mode: RunLoopMode) -> Int? {
         indices[mode]
     }
 
+    /// The index of a mode that is known, if only from a block.
+    mutating func knownIndex(of mode: RunLoopMode) -> Int? {
+        namesOfBlocks.contains(mode) ? makeIndex(of: mode) : indices[mode]
+    }
+
+    /// Makes a mode known because a block was posted for it: that takes a name, no more.
+    mutating func noteBlock(in mode: RunLoopMode) {
+        if mode != .common, indices[mode] == nil { namesOfBlocks.insert(mode) }
+    }
+
     /// The index of a mode, which is made when it is new.
     mutating func makeIndex(of mode: RunLoopMode) -> Int {
         if let index = indices[mode] { return index }
+        namesOfBlocks.remove(mode)
         indices[mode] = modes.count
         modes.append(ModeState(name: mode))
         return modes.count - 1
@@ -62,12 +79,28 @@ struct RunLoopState: Sendable {
                 for: modes[mode].name, isCommon: commonModes.contains(modes[mode].name), admitsJobs: !isRunningJob)
     }
 
-    /// Takes out the blocks for the mode, and the jobs that may be run now.
-    mutating func takeBlocks(for mode: Int) -> [BlockQueue.Item] {
-        if blocks.isEmpty { return [] }
-        return blocks.take(
-            for: modes[mode].name, isCommon: commonModes.contains(modes[mode].name), admitsJobs: !isRunningJob)
+    /// Takes out the first of the blocks for the mode and the jobs that may be run now.
+    ///
+    /// - Parameters:
+    ///   - mode: the mode.
+    ///   - limit: the number of the last one that may be taken.
+    /// - Returns: what was taken; nil when nothing waits.
+    mutating func takeBlock(for mode: Int, upTo limit: UInt64) -> BlockQueue.Item? {
+        if blocks.isEmpty { return nil }
+        let name = modes[mode].name
+        return blocks.takeFirst(
+            for: name, isCommon: commonModes.contains(name), admitsJobs: !isRunningJob, upTo: limit)
     }
+
+    /// Whether a loop that sleeps has to be woken for a block that was posted just now.
+    func mustWake(forBlockIn names: [RunLoopMode]) -> Bool {
+        guard let run = runs.last else { return false }
+        let name = modes[run.mode].name
+        return names.contains(name) || names.contains(.common) && commonModes.contains(name)
+    }
+
+    /// Whether a loop that sleeps has to be woken for a job that was posted just now.
+    var mustWakeForJob: Bool { !isRunningJob && mustWake(forBlockIn: [.common]) }
 
     /// Whether nothing in the mode keeps a run going: observers do not, sources, timers and waiting blocks do.
     func isEmpty(_ mode: Int) -> Bool {
@@ -86,14 +119,30 @@ extension RunLoopState {
         if hasEnded { return [] }
         guard mode == .common else {
             let index = makeIndex(of: mode)
-            return modes[index].insert(item, asCommon: false) ? [index] : []
+            return enter(item, index, asCommon: false) ? [index] : []
         }
         if commonItems[item.id] == nil {
             lastSerial += 1
             commonItems[item.id] = CommonItem(item: item, serial: lastSerial)
         }
         return commonModes.sorted { $0.rawValue < $1.rawValue }.map { makeIndex(of: $0) }
-            .filter { modes[$0].insert(item, asCommon: true) }
+            .filter { enter(item, $0, asCommon: true) }
+    }
+
+    /// Puts an item into a mode.
+    ///
+    /// - Returns: whether it is new there.
+    private mutating func enter(_ item: RunLoopItem, _ index: Int, asCommon: Bool) -> Bool {
+        guard modes[index].insert(item, asCommon: asCommon) else { return false }
+        places[item.id, default: []].append(index)
+        return true
+    }
+
+    /// The modes that an item is in.
+    mutating func places(of id: ItemID) -> [Int] {
+        let found = places[id] ?? []
+        modeSteps += found.count
+        return found
     }
 
     /// Takes an item out of a mode, or of the common modes: then it stays in those to which it was added by itself.
@@ -105,13 +154,13 @@ extension RunLoopState {
             return leave(id, [index])
         }
         guard commonItems.removeValue(forKey: id) != nil else { return [] }
-        return leave(id, modes.indices.filter { modes[$0].endCommonMembership(id) })
+        return leave(id, places(of: id).sorted().filter { modes[$0].endCommonMembership(id) })
     }
 
     /// Takes an item out of everything.
     mutating func removeEverywhere(_ id: ItemID) -> [Departure] {
         commonItems[id] = nil
-        return leave(id, Array(modes.indices))
+        return leave(id, places(of: id).sorted())
     }
 
     /// A mode that an item has left.
@@ -122,10 +171,16 @@ extension RunLoopState {
     }
 
     private mutating func leave(_ id: ItemID, _ indices: [Int]) -> [Departure] {
-        indices.compactMap { index in
+        let departures = indices.compactMap { index -> Departure? in
             let (isMember, watch) = modes[index].remove(id)
             return isMember ? Departure(mode: index, name: modes[index].name, watch: watch) : nil
         }
+        if departures.count == places[id]?.count {
+            places[id] = nil
+        } else if !departures.isEmpty {
+            places[id]?.removeAll { place in departures.contains { $0.mode == place } }
+        }
+        return departures
     }
 
     func contains(_ id: ItemID, in mode: RunLoopMode) -> Bool {
@@ -135,7 +190,7 @@ extension RunLoopState {
 
     /// Whether the item is anywhere in this loop.
     func contains(_ id: ItemID) -> Bool {
-        commonItems[id] != nil || modes.contains { $0.members[id] != nil }
+        commonItems[id] != nil || places[id] != nil
     }
 
     /// Makes a mode common.
@@ -145,7 +200,7 @@ extension RunLoopState {
         guard !hasEnded, mode != .common, commonModes.insert(mode).inserted, !commonItems.isEmpty else { return [] }
         let index = makeIndex(of: mode)
         return commonItems.values.sorted { $0.serial < $1.serial }.map(\.item)
-            .filter { modes[index].insert($0, asCommon: true) }.map { ($0, index) }
+            .filter { enter($0, index, asCommon: true) }.map { ($0, index) }
     }
 
     /// Every item that is anywhere in this loop.
@@ -163,6 +218,7 @@ extension RunLoopState {
         // The indices stay true for whoever holds one.
         modes = all.modes.map { ModeState(name: $0.name) }
         indices = all.indices
+        namesOfBlocks = all.namesOfBlocks
         hasEnded = true
         return all
     }

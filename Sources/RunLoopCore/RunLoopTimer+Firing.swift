@@ -62,7 +62,7 @@ extension ThreadRunLoop {
     func arm(_ id: ItemID, _ schedule: TimerSchedule) {
         let mustWake = state.withLock { state in
             var mustWake = false
-            for index in state.modes.indices where state.modes[index].timer(id) != nil {
+            for index in state.places(of: id) {
                 let wakeDate = state.modes[index].timers.wakeDate ?? .distantFuture
                 state.modes[index].timers.arm(id, schedule)
                 if state.isRunning(in: index), schedule.latestDate < wakeDate { mustWake = true }
@@ -75,7 +75,7 @@ extension ThreadRunLoop {
     /// Takes a timer that fires out of the queues; it stays a member of its modes.
     func disarm(_ id: ItemID) {
         state.withLock { state in
-            for index in state.modes.indices { state.modes[index].timers.disarm(id) }
+            for index in state.places(of: id) { state.modes[index].timers.disarm(id) }
         }
     }
 

@@ -40,7 +40,7 @@ extension ThreadRunLoop: SerialExecutor, TaskExecutor {
         let mustWake = state.withLock { state -> Bool? in
             if state.hasEnded { return nil }
             state.blocks.append(job, kind)
-            return state.runs.last.map { state.hasBlock(for: $0.mode) } ?? false
+            return state.mustWakeForJob
         }
         guard let mustWake else {
             fatalError(
@@ -86,22 +86,12 @@ extension ThreadRunLoop {
     /// How many jobs wait.
     package var waitingJobCount: Int { state.withLock { $0.blocks.jobCount } }
 
-    /// Calls blocks and runs jobs, in order.
-    func perform(_ items: [BlockQueue.Item]) {
-        var runsJobs = false
-        for item in items {
-            switch item {
-            case .block(let entry):
-                if runsJobs { state.withLock { $0.isRunningJob = false } }
-                runsJobs = false
-                RUNLOOP_IS_CALLING_OUT_TO_A_BLOCK(entry)
-            case .job(let job, let kind):
-                if !runsJobs { state.withLock { $0.isRunningJob = true } }
-                runsJobs = true
-                RUNLOOP_IS_CALLING_OUT_TO_AN_EXECUTOR_JOB(job, kind)
-            }
+    /// Calls a block or runs a job.
+    func perform(_ item: BlockQueue.Item) {
+        switch item {
+        case .block(let entry): RUNLOOP_IS_CALLING_OUT_TO_A_BLOCK(entry)
+        case .job(let job, let kind): RUNLOOP_IS_CALLING_OUT_TO_AN_EXECUTOR_JOB(job, kind)
         }
-        if runsJobs { state.withLock { $0.isRunningJob = false } }
     }
 
     /// Runs the jobs that wait, and those that they make, until there is none; then empties the loop, because its thread
@@ -110,12 +100,13 @@ extension ThreadRunLoop {
     /// - Returns: all that was in it, for the caller to release without the lock.
     func endAfterJobs() -> RunLoopState {
         while true {
-            let (jobs, contents) = state.withLock { state -> ([BlockQueue.Item], RunLoopState?) in
-                let jobs = state.blocks.takeJobs()
-                return (jobs, jobs.isEmpty ? state.end() : nil)
+            let (job, contents) = state.withLock { state -> (BlockQueue.Item?, RunLoopState?) in
+                guard let job = state.blocks.takeFirstJob() else { return (nil, state.end()) }
+                state.isRunningJob = true
+                return (job, nil)
             }
             if let contents { return contents }
-            perform(jobs)
+            if let job { perform(job) }
         }
     }
 }

@@ -16,8 +16,11 @@ extension ThreadRunLoop {
     }
 
     /// Calls the blocks and runs the jobs that wait for the mode now; those that they post have to wait for the next time.
+    ///
+    /// Each is taken when its turn comes. So a run that is nested inside of one finds the rest, and goes on with it.
     func performBlocks(in mode: Int) {
-        perform(state.withLock { $0.takeBlocks(for: mode) })
+        var phase = BlockPhase()
+        while let item = state.withLock({ $0.takeBlock(of: &phase, for: mode) }) { perform(item) }
     }
 
     /// Performs the custom sources that are signalled now, or the first of them.
@@ -79,7 +82,7 @@ extension RunLoopState {
     /// - Returns: false when it is no longer on the mode's.
     mutating func takeSignal(_ id: ItemID, in mode: Int) -> Bool {
         guard modes[mode].signalled.remove(id) != nil else { return false }
-        for index in modes.indices { modes[index].signalled.remove(id) }
+        for index in places(of: id) { modes[index].signalled.remove(id) }
         return true
     }
 

@@ -10,7 +10,7 @@ extension ThreadRunLoop {
         state.withLock { state in state.runs.last.map { state.modes[$0.mode].name } }
     }
 
-    /// Every mode that something was added to, and the default mode.
+    /// Every mode that something was added to or a block was posted for, and the default mode. Modes never go away.
     public var allModes: Set<RunLoopMode> {
         state.withLock { $0.modeNames }
     }

@@ -122,8 +122,8 @@ extension RunLoopState {
     mutating func post(
         _ block: @escaping @Sendable () -> Void, id: ItemID? = nil, in modes: [RunLoopMode], name: String? = nil
     ) -> Bool {
-        for mode in modes where mode != .common { _ = makeIndex(of: mode) }
-        blocks.append(block, id: id, modes: Set(modes), name: name)
-        return runs.last.map { hasBlock(for: $0.mode) } ?? false
+        for mode in modes { noteBlock(in: mode) }
+        blocks.append(block, id: id, modes: modes, name: name)
+        return mustWake(forBlockIn: modes)
     }
 }

@@ -2,9 +2,11 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import PortSystem
-import RunLoopCore
+import Synchronization
 import TestSupport
 import Testing
+
+@testable import RunLoopCore
 
 @Suite(.census) struct BlockTests {
     @Test("S8: blocks run in the order in which they were posted, and the run finishes after the last")
@@ -76,6 +78,58 @@ import Testing
             mailbox.put(1)
             #expect(loop.runGuarded(returnAfterSourceHandled: true) == .handledSource)
             #expect(seen.elements == ["block"])
+        }
+    }
+
+    @Test(
+        "a run inside of a block goes on with the blocks that were posted before it, in order, so it may wait for one")
+    func nestedOrder() async throws {
+        let seen = Recorder<Int>()
+        try await onLoop { loop in
+            loop.perform {
+                seen.append(1)
+                loop.perform {
+                    seen.append(3)
+                    loop.stop()
+                }
+                #expect(loop.runGuarded() == .stopped)
+                seen.append(4)
+            }
+            loop.perform { seen.append(2) }
+            #expect(loop.runGuarded() == .finished)
+        }
+        #expect(seen.elements == [1, 2, 3, 4])
+    }
+
+    @Test("what a block posts waits for the next phase, also when a run inside of another has called the rest")
+    func nextPhase() async throws {
+        let seen = Recorder<String>()
+        try await onLoop { loop in
+            loop.add(RunLoopObserver(activities: .beforeTimers) { _, _ in seen.append("turn") }, to: "outer")
+            loop.add(idleSource(), to: "inner")
+            loop.perform(in: ["outer"]) {
+                loop.perform(in: ["outer"]) { seen.append("later") }
+                loop.run(mode: "inner", for: .zero)
+                seen.append("first")
+            }
+            loop.perform(in: ["inner", "outer"]) { seen.append("inside") }
+            loop.perform(in: ["outer"]) { seen.append("last") }
+            #expect(loop.runGuarded(mode: "outer") == .finished)
+        }
+        #expect(seen.elements == ["turn", "inside", "first", "last", "later"])
+    }
+
+    @Test("a request that is cancelled by a block of the same phase is not taken")
+    func cancelledInPhase() async throws {
+        try await onLoop { loop in
+            let second = LoopBound<PerformRequest?>(nil)
+            loop.perform { #expect(second.value?.cancel() == true) }
+            second.value = loop.perform(for: nil) { Issue.record("called") }
+            loop.perform {
+                #expect(loop.state.withLock { $0.blocks.isEmpty })
+                second.value = nil
+            }
+            #expect(loop.runGuarded() == .finished)
         }
     }
 }

@@ -95,6 +95,116 @@ import Testing
         }
     }
 
+    @Test("16,000 blocks, requests and jobs cost a run in another mode nothing, and O(1) each when they are performed")
+    func waitingBlocks() async throws {
+        try await onLoop { loop in
+            let count = 16_000
+            let performed = LoopBound(0)
+            let own = LoopBound(0)
+            let posting = Self.blockSteps(loop) {
+                for number in 0..<count { Self.post(number, to: loop) { performed.value += 1 } }
+            }
+            #expect(posting == 0)
+            loop.add(RunLoopSource {}, to: "private")
+            let turns = 1000
+            let source = RunLoopSource { loop.perform { performed.value += 1 } }
+            loop.add(source, to: "private")
+            let running = Self.blockSteps(loop) {
+                for _ in 0..<turns {
+                    source.signal()
+                    loop.run(mode: "private", for: .zero)
+                }
+            }
+            #expect(running == 0)
+            let performing = Self.blockSteps(loop) {
+                for _ in 0..<turns { loop.perform(in: ["private"]) { own.value += 1 } }
+                loop.run(mode: "private", for: .zero)
+            }
+            #expect(performing <= 4 * turns && own.value == turns)
+            // A look at the first of each of three lines, and one when it is taken out.
+            #expect(Self.blockSteps(loop) { loop.run() } <= 5 * (count + turns))
+            #expect(performed.value == count + turns)
+        }
+    }
+
+    @Test("16,000 requests: cancelling each, the last first, costs O(1), and the loop passes none of them")
+    func cancelledRequests() async throws {
+        try await onLoop { loop in
+            let count = 16_000
+            let requests = (0..<count).map { _ in
+                loop.perform(in: [.default, "other"], for: nil) { Issue.record("called") }
+            }
+            loop.perform {}
+            #expect(Self.blockSteps(loop) { for request in requests.reversed() { request.cancel() } } <= 6 * count)
+            #expect(Self.blockSteps(loop) { loop.run() } <= 100)
+            #expect(loop.state.withLock { $0.blocks.isEmpty })
+        }
+    }
+
+    @Test("1,000 modes cost an item nothing that is in two of them")
+    func manyModes() async throws {
+        try await onLoop { loop in
+            let count = 1000
+            let modes = (0..<count).map { RunLoopMode("mode \($0)") }
+            for mode in modes { loop.add(RunLoopTimer(fireDate: .distantFuture) { _ in }, to: mode) }
+            let performed = LoopBound(0)
+            let source = RunLoopSource { performed.value += 1 }
+            let mailbox = Mailbox { _ in performed.value += 1 }
+            let timer = RunLoopTimer(fireDate: .distantFuture, interval: .seconds(1000)) { _ in performed.value += 1 }
+            let before = loop.state.withLock { $0.modeSteps }
+            for mode in modes.prefix(2) {
+                loop.add(source, to: mode)
+                loop.add(mailbox.source, to: mode)
+                loop.add(timer, to: mode)
+            }
+            for number in 0..<count {
+                source.signal()
+                mailbox.put(number)
+                timer.setNextFireDate(.distantPast)
+                for _ in 0..<2 { loop.run(mode: modes[number % 2], for: .zero) }
+            }
+            #expect(performed.value == 3 * count)
+            loop.remove(source, from: modes[0])
+            source.invalidate()
+            timer.invalidate()
+            mailbox.source.invalidate()
+            // Two modes for each of: signalled, performed, rung, asked again, given a date, fired, given the next date.
+            #expect(loop.state.withLock { $0.modeSteps } - before <= 2 * 7 * count + 100)
+            #expect(!loop.contains(source, in: modes[1]) && !loop.contains(timer, in: modes[1]))
+        }
+    }
+
+    @Test("a mode that only blocks were posted for takes a name, and is one when it is run")
+    func namesOfBlocks() async throws {
+        try await onLoop { loop in
+            let modes = (0..<1000).map { RunLoopMode("mode \($0)") }
+            for mode in modes { loop.perform(in: [mode], for: nil) {}.cancel() }
+            #expect(loop.allModes == Set(modes + [.default]))
+            #expect(loop.state.withLock { $0.modes.count + $0.blocks.lineLength } == 1)
+            let performed = LoopBound(0)
+            loop.perform(in: [modes[0]]) { performed.value += 1 }
+            #expect(loop.run(mode: modes[0], for: .zero) == .timedOut && performed.value == 1)
+            #expect(loop.run(mode: modes[1], for: .zero) == .finished)
+            #expect(loop.allModes.count == 1001)
+        }
+    }
+
+    /// Posts a block, a request or a job.
+    private static func post(_ number: Int, to loop: ThreadRunLoop, _ body: @escaping @Sendable () -> Void) {
+        switch number % 3 {
+        case 0: loop.perform(in: [number.isMultiple(of: 2) ? .default : .common], body)
+        case 1: loop.perform(for: nil, body)
+        default: Task(executorPreference: loop) { body() }
+        }
+    }
+
+    /// What the loop's blocks cost during a closure, in looks at entries.
+    private static func blockSteps(_ loop: ThreadRunLoop, _ body: () -> Void) -> Int {
+        let before = loop.state.withLock { $0.blocks.steps }
+        body()
+        return loop.state.withLock { $0.blocks.steps } - before
+    }
+
     /// The system calls that a closure makes; none are counted in a release build.
     private func systemCalls(_ body: () -> Void) -> [SystemCall: Int] {
         #if DEBUG

@@ -75,7 +75,7 @@ extension Bookkeeping {
         commonItems.contains(item) && modes(of: item).isEmpty
     }
 
-    /// D22: the blocks of a phase are chosen when it begins.
+    /// D22: CFRunLoop passes each block of a phase once.
     private var mayAddCommonMode: Bool {
         !levels.contains(where: \.isInBlocks) || !blocks.contains { $0.modes.contains(.common) }
     }
@@ -85,7 +85,7 @@ extension Bookkeeping {
         if hasTakenEvent { return false }
         // D15: the clock of the timer's other mode has struck too, and only that.
         if firing.contains(where: { members[mode]?.contains($0) == true && modes(of: $0).count > 1 }) { return false }
-        // D22: a run inside of a block sees the blocks of its mode.
+        // D22: a run inside of a block goes on with the blocks that were posted before.
         if hasBlock(for: mode, where: \.isInPhase) { return false }
         // D23: the source that decides whether the turn polls would be performed inside.
         let last = levels.compactMap(\.collected.last)

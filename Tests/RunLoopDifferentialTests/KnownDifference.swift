@@ -153,6 +153,21 @@ extension KnownDifference {
             coreFoundation: "entry timers sources b1 =timedOut@alpha exit =timedOut",
             package: "entry timers sources b1 b2 =timedOut@alpha exit =timedOut"),
         traces(
+            "D22",
+            [.timer("idle", .far), .block("b1", [.post("b3"), .run(.default, .zero)]), .block("b2"), .block("b3")],
+            [.add("idle", .default), .post("b1"), .post("b2"), .run(.default, .zero)],
+            coreFoundation:
+                "entry timers sources b1 entry timers sources b3 exit =timedOut b2 exit =timedOut",
+            package: "entry timers sources b1 entry timers sources b2 b3 exit =timedOut exit =timedOut"),
+        traces(
+            "D22",
+            [
+                .timer("idle", .far), .block("b1", in: [.common]), .block("b2", in: [.alpha], [.addCommonMode(.alpha)]),
+                .block("b3", in: [.alpha]),
+            ],
+            [.add("idle", .alpha), .post("b1"), .post("b2"), .post("b3"), .run(.alpha, .zero)],
+            coreFoundation: "b2 b3 b1 =timedOut@alpha", package: "b2 b1 b3 =timedOut@alpha"),
+        traces(
             "D23", [.source("s1", [.invalidate("s2")]), .source("s2"), .observer("o", [.wait], [.stop])],
             [.add("s1", .default), .add("s2", .default), .add("o", .default), .signal("s1"), .signal("s2")]
                 + [.run(.default, .long)],

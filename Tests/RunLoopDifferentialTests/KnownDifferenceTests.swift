@@ -30,7 +30,7 @@ func showDifference(_ id: String, sourceLocation: SourceLocation = #_sourceLocat
     @Test("D21: what is taken out by a callout of its own phase is not called any more")
     func takenOut() async throws { try await showDifference("D21") }
 
-    @Test("D22: a run inside of a block sees the blocks of its mode")
+    @Test("D22: a run inside of a block goes on with those that were posted before it")
     func blocksInside() async throws { try await showDifference("D22") }
 
     @Test("D24: a ready source that was performed waits for the others")
