@@ -65,7 +65,10 @@ package struct EpollSet: ~Copyable, Sendable {
         do throws(SystemError) {
             _ = try retrying(.epoll_ctl) { shim_epoll_ctl(descriptor.raw, SHIM_EPOLL_CTL_DEL, member, 0, 0) }
         } catch {
-            precondition(error.code == ENOENT || error.code == EBADF, "epoll_ctl cannot remove \(member): \(error)")
+            if error.code != ENOENT && error.code != EBADF {
+                fatalError(
+                    "epoll_ctl cannot remove \(member): \(error). Was the set's descriptor closed by someone else?")
+            }
         }
     }
 
@@ -79,7 +82,7 @@ package struct EpollSet: ~Copyable, Sendable {
         do throws(SystemError) {
             return try reports(until: deadline, limit: limit)
         } catch {
-            preconditionFailure("epoll_wait failed: \(error). Was its descriptor closed by someone else?")
+            fatalError("epoll_wait failed: \(error). Was its descriptor closed by someone else?")
         }
     }
 
