@@ -66,9 +66,10 @@ package struct EpollSet: ~Copyable, Sendable {
             _ = try retrying(.epoll_ctl) { shim_epoll_ctl(descriptor.raw, SHIM_EPOLL_CTL_DEL, member, 0, 0) }
         } catch {
             // Its number may be another file's by now: one that no set takes, or the set itself.
-            precondition(
-                [ENOENT, EBADF, EPERM, EINVAL, ELOOP].contains(error.code),
-                "epoll_ctl cannot remove \(member): \(error)")
+            if ![ENOENT, EBADF, EPERM, EINVAL, ELOOP].contains(error.code) {
+                fatalError(
+                    "epoll_ctl cannot remove \(member): \(error). Was the set's descriptor closed by someone else?")
+            }
         }
     }
 
@@ -82,7 +83,7 @@ package struct EpollSet: ~Copyable, Sendable {
         do throws(SystemError) {
             return try reports(until: deadline, limit: limit)
         } catch {
-            preconditionFailure("epoll_wait failed: \(error). Was its descriptor closed by someone else?")
+            fatalError("epoll_wait failed: \(error). Was its descriptor closed by someone else?")
         }
     }
 

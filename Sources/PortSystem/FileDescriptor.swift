@@ -35,9 +35,11 @@ package struct FileDescriptor: ~Copyable, Sendable {
 @inline(never)
 package func sysClose(_ descriptor: CInt) {
     let (result, code) = (close(descriptor), errno)
-    precondition(
-        result == 0 || code != EBADF,
-        "Descriptor \(descriptor) was closed by someone who does not own it. Pass a duplicate to whoever closes it.")
+    if result != 0, code == EBADF {
+        fatalError(
+            "Descriptor \(descriptor) was closed by someone who does not own it. Pass a duplicate to whoever closes it."
+        )
+    }
 }
 
 /// Another descriptor for the same open file, close-on-exec.

@@ -193,7 +193,9 @@ package func sysShutDown(_ socket: CInt, _ way: ShutDown = .both) {
     do throws(SystemError) {
         _ = try retrying(.shutdown) { shutdown(socket, CInt(way == .both ? SHUT_RDWR : SHUT_RD)) }
     } catch {
-        precondition(error.code == ENOTCONN, "shutdown of descriptor \(socket) failed: \(error)")
+        if error.code != ENOTCONN {
+            fatalError("shutdown of descriptor \(socket) failed: \(error). Was it closed by someone else?")
+        }
     }
 }
 

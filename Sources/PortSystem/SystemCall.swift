@@ -10,8 +10,8 @@ import Glibc
 /// The system calls that the package makes, named as in section 2 of the manual.
 package enum SystemCall: String, Sendable, CaseIterable {
     case accept, bind, clone, connect, dup, epoll_create, epoll_ctl, epoll_wait, eventfd, fcntl, fstat, getsockopt
-    case listen, mkdir, open, pipe, poll, read, readdir, recvmsg, rename, sendmsg, socket, shutdown, socketpair, unlink
-    case write
+    case listen, mkdir, open, pipe, poll, read, readdir, recvmsg, rename, sendmsg, sigtimedwait, socket, shutdown
+    case socketpair, unlink, write
 }
 
 /// Makes a system call, again when it is interrupted.

@@ -22,7 +22,7 @@ package struct SystemThread: ~Copyable, Sendable {
         let thread = thread
         discard self
         let result = pthread_join(thread, nil)
-        precondition(result == 0, "A thread cannot be joined (pthread_join gave \(result)). Does it join itself?")
+        if result != 0 { fatalError("A thread cannot be joined (pthread_join gave \(result)). Does it join itself?") }
     }
 }
 

@@ -21,7 +21,9 @@ package final class ThreadLocal<Value: AnyObject>: Sendable {
             // SAFETY: the slot holds nothing but what `value`'s setter retained.
             unsafe Unmanaged<Slot>.fromOpaque(pointer).takeUnretainedValue().threadDidEnd()
         }
-        precondition(result == 0, "This process has no thread-local key left (pthread_key_create gave \(result)).")
+        if result != 0 {
+            fatalError("This process has no thread-local key left (pthread_key_create gave \(result)).")
+        }
         self.key = key
         self.threadDidEnd = threadDidEnd
     }
@@ -54,7 +56,9 @@ package final class ThreadLocal<Value: AnyObject>: Sendable {
 
     private func store(_ pointer: UnsafeMutableRawPointer?) {
         let result = unsafe pthread_setspecific(key, pointer)
-        precondition(result == 0, "A thread-local value cannot be stored (pthread_setspecific gave \(result)).")
+        if result != 0 {
+            fatalError("A thread-local value cannot be stored (pthread_setspecific gave \(result)).")
+        }
     }
 }
 

@@ -64,7 +64,7 @@ package struct WakeDescriptor: ~Copyable, Sendable {
             case .some(let end): _ = try sysWrite(end.raw, [1])
             }
         } catch {
-            preconditionFailure("A doorbell cannot be rung: \(error). Was its descriptor closed by someone else?")
+            fatalError("A doorbell cannot be rung: \(error). Was its descriptor closed by someone else?")
         }
     }
 
@@ -73,7 +73,7 @@ package struct WakeDescriptor: ~Copyable, Sendable {
         do throws(SystemError) {
             while let bytes = try sysRead(reading.raw, capacity: 512), bytes.count == 512 {}
         } catch {
-            preconditionFailure("A doorbell cannot be read: \(error). Was its descriptor closed by someone else?")
+            fatalError("A doorbell cannot be read: \(error). Was its descriptor closed by someone else?")
         }
     }
 }

@@ -14,8 +14,9 @@
 ///     source.addClient(on: .main, registered: { known.insert($0) }, removed: { known.remove($0) })
 ///     source.add(to: .current)
 ///
-/// The loop keeps the source while the source is in it. Nothing else keeps it but its clients' contexts: a source that is
-/// in no loop, and that nobody holds, goes away. Invalidation lets the clients go, and the commands that wait.
+/// The loop keeps the source while the source is in it. Nothing else keeps it but its clients' contexts, those included that
+/// a client is still to be told: a client whose loop does not run again, and whose thread does not end, keeps the source
+/// until it leaves or the source is invalidated. A source that is in no loop, and that nobody holds, goes away. Invalidation lets the clients go, and the commands that wait.
 ///
 /// - Important: Thread safety: any thread. The handler is called on the thread of a loop that the source is in, what a
 ///   client is told on the client's. No lock is held during a call.
@@ -32,11 +33,13 @@ public final class CommandSource<Command: Sendable>: Sendable {
     /// Makes a source with an empty buffer, to be added to a loop.
     ///
     /// - Parameters:
+    ///   - name: what it is called in traces, reports and descriptions.
     ///   - bufferLimit: the most commands that may wait, at least 1 or the call traps.
     ///   - order: of the custom sources of a loop that have work at the same time, lower ones are performed first.
     ///   - handler: what to call with the commands.
     public init(
-        bufferLimit: Int = CommandSource.defaultBufferLimit, order: Int = 0, handler: @escaping Handler
+        name: String? = nil, bufferLimit: Int = CommandSource.defaultBufferLimit, order: Int = 0,
+        handler: @escaping Handler
     ) {
         if bufferLimit < 1 {
             fatalError("A command source needs a buffer for at least one command, not \(bufferLimit).")
@@ -44,7 +47,7 @@ public final class CommandSource<Command: Sendable>: Sendable {
         let buffer = CommandBuffer<Command>(limit: bufferLimit, handler: handler)
         self.buffer = buffer
         source = RunLoopSource(
-            name: "commands", order: order,
+            name: name ?? "commands", order: order,
             schedule: { loop, _ in buffer.didEnter(loop) },
             cancel: { loop, _ in buffer.didLeave(loop) },
             perform: { buffer.drain() })

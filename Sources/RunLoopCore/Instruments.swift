@@ -159,6 +159,8 @@ extension ThreadRunLoop {
         for instrument in instruments.withLock({ $0.list }) { instrument.loopFallsIdle(at: now) }
     }
 
+    /// A wait that found nothing has ended by the limit or by a wake-up. Which of the two is told by the clock: a wake-up that
+    /// comes at the very end of the limit counts as the limit.
     private func tellWaitEnd(_ run: LoopRun, _ event: LoopEvent, polls: Bool) {
         let cause: RunLoopTraceEvent.WaitCause =
             switch event {

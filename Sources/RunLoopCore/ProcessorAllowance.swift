@@ -6,16 +6,31 @@ import Synchronization
 
 /// Whether two or more processors may run this program, looked up again when the answer is old.
 final class ProcessorAllowance: Sendable {
-    private static let validity = Duration.seconds(5)
+    static let validity = Duration.seconds(5)
 
+    private let processors: @Sendable () -> Int  // immutable
+    private let quota: @Sendable () -> Double?  // immutable
     private let isPlural = Atomic<Bool>(false)  // loop thread
     private let end = Atomic<Int64>(.min)  // loop thread: until when it holds
+
+    /// Knows nothing yet.
+    ///
+    /// - Parameters:
+    ///   - processors: how many processors the calling thread may run on.
+    ///   - quota: how many the control group leaves to this process; nil for no limit.
+    init(
+        processors: @escaping @Sendable () -> Int = sysAllowedProcessorCount,
+        quota: @escaping @Sendable () -> Double? = { ProcessorQuota.read() }
+    ) {
+        self.processors = processors
+        self.quota = quota
+    }
 
     /// Whether a thread that spins leaves a processor to the thread that it waits for. Loop thread only: what counts is
     /// the calling thread's affinity mask.
     func allowsSpinning(at now: MonotonicInstant) -> Bool {
         if now.nanoseconds < end.load(ordering: .relaxed) { return isPlural.load(ordering: .relaxed) }
-        let answer = sysAllowedProcessorCount() >= 2 && (ProcessorQuota.read() ?? 2) >= 2
+        let answer = processors() >= 2 && (quota() ?? 2) >= 2
         isPlural.store(answer, ordering: .relaxed)
         end.store(now.advanced(by: Self.validity).nanoseconds, ordering: .relaxed)
         return answer

@@ -12,7 +12,8 @@ extension ResidentThread {
     /// of actors and tasks are run that wait for the loop, and the loop ends: sources are cancelled, timers and observers
     /// dropped, and blocks that were posted to the loop itself meanwhile are released without being called.
     ///
-    /// A task that never returns keeps the thread from ending.
+    /// A task that never returns keeps the thread from ending. So do jobs that always make another: an actor or a task of this
+    /// loop that never comes to an end, and that does not wait for anything else meanwhile.
     public func stop() {
         let (loop, keeper) = (loop, keeper)
         state.withLock { state in
@@ -27,7 +28,8 @@ extension ResidentThread {
 
     /// Blocks until the thread is gone and its loop has ended. Somebody else has to call ``stop()``.
     ///
-    /// Several threads may wait, and later callers are answered at once. Traps on the thread itself.
+    /// Several threads may wait, and later callers are answered at once. Traps on the thread itself. What keeps the thread
+    /// from ending, as ``stop()`` says, keeps a call without a limit from returning.
     ///
     /// - Parameter limit: the longest time; nil for no limit, zero or less to only look. The loop has ended within it.
     /// - Returns: whether the thread is gone.

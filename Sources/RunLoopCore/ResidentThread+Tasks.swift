@@ -10,17 +10,21 @@ extension ResidentThread {
     /// released meanwhile. One that throws ends nothing: its error goes to the handler that the thread was made with. Tasks
     /// are executed in the common modes: not inside of a nested run in another mode.
     ///
-    /// - Parameter task: what to execute, on the thread.
+    /// - Parameters:
+    ///   - name: what the task is called in traces and reports.
+    ///   - task: what to execute, on the thread.
     /// - Throws: ``RunLoopError/Code/threadEnded`` when the thread has ended or was told to stop. The task is then never
     ///   called.
-    public func perform(_ task: @escaping @Sendable () throws -> Void) throws(RunLoopError) {
+    public func perform(
+        name: String? = nil, _ task: @escaping @Sendable () throws -> Void
+    ) throws(RunLoopError) {
         let (loop, errorHandler) = (loop, errorHandler)
         let block: @Sendable () -> Void = {
             do { try task() } catch { errorHandler(error) }
         }
         let isAccepted = state.withLock { state in
             if state.isStopping { return false }
-            loop.perform(in: [.common], name: "thread task", block)
+            loop.perform(in: [.common], name: name ?? "thread task", block)
             return true
         }
         if !isAccepted { throw RunLoopError(.threadEnded) }

@@ -19,6 +19,10 @@ public final class RunLoopSource: Sendable {
     /// the thread of each loop that the source is in.
     public typealias Readiness = @Sendable () -> Bool
     /// Is told that the source has entered or left a mode of a loop.
+    ///
+    /// It is called after the fact, on the thread that adds, removes or invalidates, and no lock makes others wait meanwhile.
+    /// So when one thread adds a source while another removes or invalidates it, `cancel` may be called before, or beside,
+    /// `schedule` for the same mode. Whoever counts the two ends at the right sum.
     public typealias ModeRoutine = @Sendable (ThreadRunLoop, RunLoopMode) -> Void
     /// Handles what the source has.
     public typealias Perform = @Sendable () -> Void

@@ -19,18 +19,20 @@ extension RunLoopTracer {
     ///
     /// - Parameter descriptor: where to write; it stays the caller's.
     /// - Throws: the kernel's error: `EBADF` when it is not open for writing, `ENOSPC` on a full disk, `EPIPE` when nobody
-    ///   reads, and so on. Part of the trace may have been written then.
+    ///   reads (without a `SIGPIPE`), and so on. Part of the trace may have been written then.
     public func writeChromeTrace(to descriptor: CInt) throws(SystemError) {
-        var failure: SystemError?
-        forEachPieceOfChromeTrace { piece in
-            if failure != nil { return }
-            do throws(SystemError) {
-                try Self.write(piece, to: descriptor)
-            } catch {
-                failure = error
+        try withoutBrokenPipeSignal { () throws(SystemError) in
+            var failure: SystemError?
+            forEachPieceOfChromeTrace { piece in
+                if failure != nil { return }
+                do throws(SystemError) {
+                    try Self.write(piece, to: descriptor)
+                } catch {
+                    failure = error
+                }
             }
+            if let failure { throw failure }
         }
-        if let failure { throw failure }
     }
 
     private static func write(_ bytes: [UInt8], to descriptor: CInt) throws(SystemError) {

@@ -38,6 +38,7 @@ extension ThreadRunLoop {
     /// everything is released at once.
     ///
     /// - Parameters:
+    ///   - name: what the request's timer is called in traces and reports.
     ///   - delay: how long to wait at least; zero or less means the next turn that fires timers, a delay beyond the
     ///     clock's range means never.
     ///   - modes: in which modes, at least one or the call traps; in ``RunLoopMode/common`` it is in all common modes.
@@ -47,12 +48,12 @@ extension ThreadRunLoop {
     /// - Important: Thread safety: any thread.
     @discardableResult
     public func perform(
-        after delay: Duration, in modes: [RunLoopMode] = [.default], for target: (any AnyObject & Sendable)? = nil,
-        _ body: @escaping @Sendable () -> Void
+        name: String? = nil, after delay: Duration, in modes: [RunLoopMode] = [.default],
+        for target: (any AnyObject & Sendable)? = nil, _ body: @escaping @Sendable () -> Void
     ) -> PerformRequest {
         Self.checkRequestModes(modes)
         let request = PerformRequest(on: self, for: target, body)
-        let timer = RunLoopTimer(name: "perform after", after: delay) { _ in request.call() }
+        let timer = RunLoopTimer(name: name ?? "perform after", after: delay) { _ in request.call() }
         request.setTimer(timer)
         guard state.withLock({ $0.insert(request) }) else {
             request.drop()

@@ -42,9 +42,11 @@ struct LoopRun {
 extension ThreadRunLoop {
     /// Runs the loop in the default mode until it is stopped or has nothing left to wait for.
     ///
+    /// - Returns: which of the two it was: `.stopped` or `.finished`.
     /// - Important: Thread safety: loop thread only, traps elsewhere.
     @available(*, noasync, message: "It blocks the thread. Run a loop on a thread of its own, as ResidentThread does.")
-    public func run() {
+    @discardableResult
+    public func run() -> RunLoopRunResult {
         run(mode: .default, until: .distantFuture)
     }
 
@@ -115,7 +117,7 @@ extension ThreadRunLoop {
         mode: RunLoopMode, until deadline: MonotonicInstant, while condition: () -> Bool
     ) -> RunLoopRunResult {
         preconditionOnLoop("Running a loop")
-        precondition(mode != .common, "A request waits in one mode: the common modes stand for several.")
+        if mode == .common { fatalError("A request waits in one mode: the common modes stand for several.") }
         if !condition() { return .handledSource }
         let index = state.withLock { $0.beginConditionalRun(in: mode) }
         var run = LoopRun(

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Glibc
 import PortSystem
+import Synchronization
 import TestSupport
 import Testing
 
@@ -60,13 +62,28 @@ import Testing
         expectSentence("epoll_wait failed", in: result)
     }
 
+    @Test("a process without a thread-local key left traps")
+    func noKeyLeft() async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            while true { _ = ThreadLocal<LifeOfAKey>() }
+        }
+        expectSentence("This process has no thread-local key left", in: result)
+    }
+
+    @Test("a thread that joins itself traps")
+    func joinItself() async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let own = OwnThread()
+            own.thread.withLock { thread in
+                thread = try? sysStartThread { own.join() }
+            }
+            while true { sleep(1) }
+        }
+        expectSentence("A thread cannot be joined", in: result)
+    }
+
     private func expectSentence(_ sentence: String, in result: ExitTest.Result) {
-        let text = String(decoding: result.standardErrorContent, as: UTF8.self)
-        #if DEBUG
-        #expect(text.contains(sentence))
-        #else
-        _ = text  // release builds trap without a sentence
-        #endif
+        #expect(String(decoding: result.standardErrorContent, as: UTF8.self).contains(sentence))
     }
 }
 
@@ -74,4 +91,15 @@ import Testing
 /// that no other thread gets: the kernel gives the lowest free one.
 private func lowerNumbers() throws -> [SharedDescriptor] {
     try (0..<64).map { _ in SharedDescriptor(try sysOpen("/dev/null", .reading)) }
+}
+
+private final class LifeOfAKey {}
+
+/// A thread that can be reached from itself.
+private final class OwnThread: Sendable {
+    let thread = Mutex<SystemThread?>(nil)
+
+    func join() {
+        thread.withLock { $0.take() }?.join()
+    }
 }

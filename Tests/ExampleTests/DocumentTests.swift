@@ -111,6 +111,7 @@ struct DocumentTests {
             for match in text.matches(of: pattern) { found.insert("Sources/\(file) \(match.1)") }
         }
         #expect(found.count > 20)
+        #expect(Set(shown).count == shown.count, "a lock is there twice")
         #expect(Set(shown).subtracting(found) == [])
         #expect(found.subtracting(shown) == [])
     }

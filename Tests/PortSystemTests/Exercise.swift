@@ -20,6 +20,7 @@ struct Exercise {
                 try Exercise.socketCall(call, scratch)
             case .fcntl, .fstat, .mkdir, .open, .readdir, .rename, .unlink: try Exercise.fileCall(call, scratch)
             case .clone: { try Exercise.done(sysStartThread {}.join()) }
+            case .sigtimedwait: Exercise.takeSignal
             case .dup, .epoll_create, .epoll_ctl, .epoll_wait, .eventfd, .pipe, .poll, .read, .write:
                 try Exercise.descriptorCall(call)
             }
@@ -102,6 +103,17 @@ struct Exercise {
         case .read: return { try sysRead(bell.rawValue, capacity: 8) == one ? .done : .notNow }
         default: return { try sysWrite(bell.rawValue, one) == 8 ? .done : .notNow }
         }
+    }
+
+    /// SIGWINCH is ignored when nobody takes it.
+    private static func takeSignal() throws -> Outcome {
+        var (set, old) = (sigset_t(), sigset_t())
+        sigemptyset(&set)
+        sigaddset(&set, SIGWINCH)
+        pthread_sigmask(SIG_BLOCK, &set, &old)
+        defer { pthread_sigmask(SIG_SETMASK, &old, nil) }
+        pthread_kill(pthread_self(), SIGWINCH)
+        return try sysTakeSignal(SIGWINCH) ? .done : .notNow
     }
 
     private static func done<Value>(_ value: Value) -> Outcome { .done }

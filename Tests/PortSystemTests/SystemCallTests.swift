@@ -42,7 +42,7 @@ import Testing
 
     @Test(
         "a call that would block gives a value, not an error",
-        arguments: [SystemCall.accept, .connect, .fcntl, .read, .recvmsg, .sendmsg, .write])
+        arguments: [SystemCall.accept, .connect, .fcntl, .read, .recvmsg, .sendmsg, .sigtimedwait, .write])
     func wouldBlock(call: SystemCall) throws {
         try withScratchDirectory(leaving: .anything) { scratch in
             let exercise = try Exercise(call, in: scratch)

@@ -49,7 +49,7 @@ import Testing
             loop.addCommonMode("a")
             #expect(loop.runGuarded(mode: "a") == .finished)
             #expect(seen.takeAll() == [1, 4])
-            #expect(loop.run() == ())
+            #expect(loop.run() == .finished)
             #expect(seen.elements.isEmpty)
         }
     }

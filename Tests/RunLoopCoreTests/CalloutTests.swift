@@ -27,11 +27,15 @@ import Testing
             mailbox.putSilently(1)
             loop.add(mailbox.source, to: "other")
             loop.run(mode: "other", for: .zero)
+            try onNewThread { _ = Ending(on: loop, note) }
+            loop.add(idleSource(), to: "jobs")
+            loop.addCommonMode("jobs")
+            loop.run(mode: "jobs", for: .zero)
         }
         #expect(
             seen.elements == [
                 "AN_OBSERVER_CALLBACK_FUNCTION", "A_BLOCK", "A_SOURCE0_PERFORM_FUNCTION", "A_TIMER_CALLBACK_FUNCTION",
-                "A_SOURCE1_PERFORM_FUNCTION",
+                "A_SOURCE1_PERFORM_FUNCTION", "AN_EXECUTOR_JOB",
             ])
     }
 
@@ -84,6 +88,24 @@ import Testing
             nesting.invalidate()
         }
     }
+}
+
+/// Has its end called in a job of a loop. That is a plain function: from code that can suspend, the Swift runtime's
+/// backtraces lead to who waits for it, not to what lies below it on the stack.
+private actor Ending {
+    private nonisolated let loop: ThreadRunLoop
+    private let note: @Sendable () -> Void
+
+    init(on loop: ThreadRunLoop, _ note: @escaping @Sendable () -> Void) {
+        self.loop = loop
+        self.note = note
+    }
+
+    isolated deinit {
+        note()
+    }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 }
 
 /// The kinds of callouts in a stack, innermost first. The optimizer may split a function in two frames of the same name.

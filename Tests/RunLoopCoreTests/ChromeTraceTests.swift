@@ -91,6 +91,25 @@ import Testing
         #expect(String(decoding: written, as: UTF8.self) == tracer.chromeTrace)
         #expect(throws: SystemError(EBADF)) { try tracer.writeChromeTrace(to: pipe.reading.rawValue) }
     }
+
+    @Test("writing a trace to a pipe that nobody reads throws EPIPE and ends nothing")
+    func brokenPipe() async throws {
+        let tracer = RunLoopTracer()
+        try await onLoop { loop in
+            tracer.attach(to: loop)
+            loop.run(for: .zero)
+            unblockBrokenPipeSignal()  // whoever started the tests may have blocked it
+            let writing = try TestPipe().writing
+            #expect(throws: SystemError(EPIPE)) { try tracer.writeChromeTrace(to: writing.rawValue) }
+        }
+    }
+}
+
+private func unblockBrokenPipeSignal() {
+    var set = sigset_t()
+    sigemptyset(&set)
+    sigaddset(&set, SIGPIPE)
+    pthread_sigmask(SIG_UNBLOCK, &set, nil)
 }
 
 private struct ChromeEvent {

@@ -40,6 +40,27 @@ import Testing
         try await onLoop { #expect($0.description == "run loop of thread \(sysThreadID())") }
     }
 
+    @Test("delayed requests, command sources and tasks of a thread are traced with their names")
+    func traced() async throws {
+        let (tracer, thread) = (RunLoopTracer(), try ResidentThread(name: "named"))
+        tracer.attach(to: thread.loop)
+        let (isHandled, isDone) = (Gate("the command"), Gate("the delayed request"))
+        let source = CommandSource<Int>(name: "orders") { _, _ in isHandled.open() }
+        source.add(to: thread.loop)
+        #expect(source.send(1) == .accepted)
+        await isHandled.wait()
+        try thread.perform(name: "first task") {}
+        try thread.perform {}
+        thread.loop.perform(name: "later", after: .zero) { isDone.open() }
+        await isDone.wait()
+        thread.stop()
+        #expect(await offThePool { thread.join(within: Watchdog.limit) })
+        let names = tracer.events.compactMap { event in
+            if case .calloutBegin(let callout) = event.kind { callout.name } else { nil }
+        }
+        #expect(Set(names).isSuperset(of: ["orders", "first task", "thread task", "later"]))
+    }
+
     @Test("a block with a name is called as one without")
     func blocks() async throws {
         let seen = Recorder<Int>()

@@ -51,9 +51,10 @@ public final class MachPort: Sendable {
     ///   - handler: called for each message on the loop that the port is scheduled on. Without one, a scheduled port
     ///     drops its messages, as `NSPort` does without a delegate.
     public init(queueLimit: Int = MachPort.defaultQueueLimit, handler: Handler? = nil) {
-        precondition(
-            (1...Self.maximumQueueLimit).contains(queueLimit),
-            "A queue limit of \(queueLimit) is not possible; choose 1 to \(Self.maximumQueueLimit) messages.")
+        if !(1...Self.maximumQueueLimit).contains(queueLimit) {
+            fatalError(
+                "A queue limit of \(queueLimit) is not possible; choose 1 to \(Self.maximumQueueLimit) messages.")
+        }
         core = PortCore(queueLimit: queueLimit)
         state = Mutex(State(handler: handler))
     }
