@@ -14,7 +14,7 @@ import Testing
 
     /// The lines of the code that end with a step's number.
     private func lines() throws -> [(step: Int, text: Substring)] {
-        let path = Document.packageDirectory + "/Sources/RunLoopCore/ThreadRunLoop+Run.swift"
+        let path = Document.packageDirectory + "/Sources/RunLoopCore/Loop/ThreadRunLoop+Run.swift"
         return try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").compactMap { line in
             line.firstMatch(of: /\s\s\/\/ (\d+)$/).flatMap { Int($0.1) }.map { ($0, line) }
         }
