@@ -9,6 +9,7 @@ import RunLoopCore
 let scenarios: [String: @Sendable (any MainLoop) -> Void] = [
     "blocks": blocks, "actor": actor, "order": order, "idle": idle, "empty": empty, "nested": nested,
     "nested-alone": nestedAlone, "stop": stop, "sync": sync, "fair": fair, "main": mainLoop, "modes": modes,
+    "perform": perform,
     "stream": stream,
     "watch": watch,
 ]
@@ -175,6 +176,23 @@ private func mainLoop(_ loop: any MainLoop) {
     }
     main.run()
     say("\(main.contains(RunLoopSource {})) \(main.allModes.count)")
+}
+
+/// Ours only: the perform family on the main thread, asked for by another.
+private func perform(_ loop: any MainLoop) {
+    let main = ThreadRunLoop.main
+    let cancelled = main.perform(after: .seconds(3600)) { say("cancelled") }
+    Thread.detachNewThread {
+        let isMain = try? main.performAndWait(within: .seconds(30)) { Thread.isMainThread }
+        say("waited \(isMain == true) \(cancelled.cancel())")
+        main.perform(after: .milliseconds(1)) {
+            say("later \(Thread.isMainThread)")
+            let inline = try? main.performAndWait(within: .zero) { "inline" }
+            say(inline ?? "not inline")
+            main.stop()
+        }
+    }
+    say(loop.run(30, mode: nil))
 }
 
 /// Ours only: the queue is served in each common mode, also in one that becomes common later, and in no other.

@@ -108,6 +108,12 @@ import Testing
         #expect(trace == ["main dispatch queue in default", "traced true", "stack true", "stopped"])
     }
 
+    @Test("S11: requests to the main thread run there, waited for, later and inline, and may be cancelled")
+    func performOnMain() async throws {
+        let trace = try await trace(of: "perform", over: "ours")
+        #expect(trace == ["waited true true", "later true", "inline", "stopped"])
+    }
+
     @Test("S3: the queue is served in each common mode and in no other")
     func modes() async throws {
         #expect(try await trace(of: "modes", over: "ours") == ["private timedOut", "block", "shared stopped"])
