@@ -42,6 +42,8 @@ extension PortError: CustomStringConvertible {
         .malformedPacket:
             "The other side sent a packet that is not of this library's format; its connection was closed.",
         .systemCallFailed: "A system call failed.",
+        .messageDropped:
+            "The port's queue dropped the message for a newer one, as its owner wants; ask again if it still matters.",
         .noReplyRight: "The message expects no reply, or it was replied to already; reply once, to requests only.",
     ]
 }

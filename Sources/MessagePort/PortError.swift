@@ -100,12 +100,15 @@ extension PortError.Code {
     /// The message expects no reply, or its reply right was taken before.
     public static let noReplyRight = Self(19, "noReplyRight")
 
+    /// The port's queue has dropped the message for a newer one (``QueuePolicy``); it was not handled.
+    public static let messageDropped = Self(21, "messageDropped")
+
     /// Every code.
     package static let all: [Self] = [
         .invalidPort, .deadName, .peerDied, .sendTimedOut, .replyTimedOut, .replyDropped, .messageTooLarge,
         .tooManyDescriptors, .descriptorsLost, .descriptorLimit, .nameTaken, .nameUnknown, .nameEmpty, .nameTooLong,
         .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .noReplyRight,
-        .systemCallFailed,
+        .systemCallFailed, .messageDropped,
     ]
 }
 

@@ -48,13 +48,14 @@ public final class MachPort: Sendable {
     ///
     /// - Parameters:
     ///   - queueLimit: how many messages may wait in the queue, from 1 to ``maximumQueueLimit``; others trap.
+    ///   - queuePolicy: what happens to a message for which the queue has no room.
     ///   - handler: called for each message on the loop that the port is scheduled on. Without one, a scheduled port
     ///     drops its messages, as `NSPort` does without a delegate.
-    public init(queueLimit: Int = MachPort.defaultQueueLimit, handler: Handler? = nil) {
-        precondition(
-            (1...Self.maximumQueueLimit).contains(queueLimit),
-            "A queue limit of \(queueLimit) is not possible; choose 1 to \(Self.maximumQueueLimit) messages.")
-        core = PortCore(queueLimit: queueLimit)
+    public init(
+        queueLimit: Int = MachPort.defaultQueueLimit, queuePolicy: QueuePolicy = .refuse, handler: Handler? = nil
+    ) {
+        Self.checkQueueLimit(queueLimit)
+        core = PortCore(queueLimit: queueLimit, policy: queuePolicy)
         state = Mutex(State(handler: handler))
     }
 
@@ -97,12 +98,6 @@ public final class MachPort: Sendable {
 
     /// Whether the port can receive.
     public var isValid: Bool { !core.isDead }
-
-    /// How many messages wait in the queue.
-    public var queueCount: Int { core.state.withLock { $0.mailbox.queue.count } }
-
-    /// How many messages may wait in the queue.
-    public var queueLimit: Int { core.state.withLock { $0.mailbox.limit } }
 
     /// Sets what is called once when the port becomes invalid, on the thread that invalidates it, with no lock held.
     /// `CFMessagePortSetInvalidationCallBack`.
