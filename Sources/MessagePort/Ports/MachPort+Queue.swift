@@ -5,13 +5,13 @@ import Synchronization
 
 extension MachPort {
     /// How many messages wait in the queue.
-    public var queueCount: Int { core.state.withLock { $0.mailbox.queue.count } }
+    public var queueCount: Int { core.look(or: 0) { $0.queue.count } }
 
     /// How many messages may wait in the queue. `mach_port_limits`.
-    public var queueLimit: Int { core.state.withLock { $0.mailbox.limit } }
+    public var queueLimit: Int { core.look(or: 0) { $0.limit } }
 
     /// What happens to a message for which the queue has no room.
-    public var queuePolicy: QueuePolicy { core.state.withLock { $0.mailbox.policy } }
+    public var queuePolicy: QueuePolicy { core.look(or: .refuse) { $0.policy } }
 
     /// Changes how many messages may wait in the queue. `mach_port_set_attributes` with `MACH_PORT_LIMITS_INFO`.
     ///
@@ -21,23 +21,24 @@ extension MachPort {
     /// - Parameter limit: how many messages, from 1 to ``maximumQueueLimit``; others trap.
     public func setQueueLimit(_ limit: Int) {
         Self.checkQueueLimit(limit)
+        if core.isInherited { return }
         core.change { $0.setLimit(limit) }
     }
 
     /// The most messages that have waited in the queue at once, since the port was made or the mark was reset.
-    public var queueHighWaterMark: Int { core.state.withLock { $0.mailbox.highWater } }
+    public var queueHighWaterMark: Int { core.look(or: 0) { $0.highWater } }
 
     /// Sets the high-water mark to the number of messages that wait now.
     ///
     /// - Returns: the mark as it was.
     @discardableResult
     public func resetQueueHighWaterMark() -> Int {
-        core.state.withLock { $0.mailbox.resetHighWater() }
+        core.look(or: 0) { $0.resetHighWater() }
     }
 
     /// How many messages the queue's policy has dropped since the port was made. Each of them bounced: its requester was told
     /// ``PortError/Code/messageDropped``, and its descriptors closed.
-    public var droppedMessageCount: Int { core.state.withLock { $0.mailbox.droppedCount } }
+    public var droppedMessageCount: Int { core.look(or: 0) { $0.droppedCount } }
 
     static func checkQueueLimit(_ limit: Int) {
         precondition(

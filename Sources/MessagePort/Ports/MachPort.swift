@@ -26,6 +26,8 @@ public final class MachPort: Sendable {
         var invalidationHandler: (@Sendable () -> Void)?
         /// The port's source while it is in a loop.
         var source: RunLoopSource?
+        /// The number in `HandlerTurns` of this source, or of the next.
+        var turn: UInt64 = 0
         /// The loops and modes in which it is. For a moment one may have been left more often than entered: an ending loop
         /// says that the source has left before the adding thread says that it has entered.
         var places: [Place: Int] = [:]
@@ -61,12 +63,15 @@ public final class MachPort: Sendable {
 
     deinit {
         invalidate()
+        // What a forked child has is a copy: were it to end, it would take its parent's sockets away.
+        if core.isInherited { core.outliveProcess() }
     }
 
     /// Sets what is called for each message from now on; the next message that is taken from the queue sees it.
     ///
     /// - Parameter handler: the handler; nil drops messages.
     public func setHandler(_ handler: Handler?) {
+        if core.isInherited { return }
         // The old one leaves the lock with the result: what it holds may use the port while it goes.
         _ = state.withLock { state in
             let old = state.handler
@@ -104,6 +109,7 @@ public final class MachPort: Sendable {
     ///
     /// - Parameter handler: called at once when the port is invalid already; nil for nothing.
     public func setInvalidationHandler(_ handler: (@Sendable () -> Void)?) {
+        if core.isInherited { return }
         _ = state.withLock { state in
             let old = state.invalidationHandler
             state.invalidationHandler = handler

@@ -4,7 +4,8 @@
 import Synchronization
 
 extension PortCore {
-    package func watchDeath(_ watcher: DeathWatcher) {
+    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
+        try checkProcess()
         let isDead = state.withLock { state in
             if !state.mailbox.isDead { state.deathWatchers.append(watcher) }
             return state.mailbox.isDead
@@ -12,7 +13,8 @@ extension PortCore {
         if isDead { watcher.tell() }
     }
 
-    package func watchRoom(_ notice: LoopNotice<SendPossibility>) {
+    package func watchRoom(_ notice: LoopNotice<SendPossibility>) throws(PortError) {
+        try checkProcess()
         if let possibility = state.withLock({ $0.mailbox.awaitRoom(notice) }) { notice.tell(possibility) }
     }
 
@@ -49,6 +51,7 @@ extension PortCore {
     ///
     /// - Returns: false when it had ended before.
     func die() -> Bool {
+        if isInherited { return false }
         let remains = state.withLock { state -> Remains? in
             guard let (bounced, waitingSenders) = state.mailbox.die() else { return nil }
             let remains = Remains(

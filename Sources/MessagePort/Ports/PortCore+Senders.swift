@@ -5,11 +5,13 @@ import Synchronization
 
 extension PortCore {
     package func makePresence() -> SenderPresence? {
-        state.withLock { $0.mailbox.isDead ? nil : $0.senders.makePresence(self) }
+        if isInherited { return nil }
+        return state.withLock { $0.mailbox.isDead ? nil : $0.senders.makePresence(self) }
     }
 
     /// The last send right of this process has gone, unless one was made meanwhile.
     func sendersDidGo(_ number: UInt64) {
+        if isInherited { return }
         tell { $0.senders.rightsDidGo(number, hasAddress: $0.address != nil) }
     }
 
@@ -26,27 +28,15 @@ extension PortCore {
     /// Tells the notice once, when there are no senders any more; soon when they have gone already, never when the port ends
     /// first.
     func watchSenders(_ notice: LoopNotice<Void>) throws(PortError) {
-        let isDead = state.withLock { $0.mailbox.isDead }
+        try checkProcess()
         if isDead { throw PortError(.invalidPort) }
         tell { $0.senders.wait(notice, hasAddress: $0.address != nil) ? [notice] : [] }
         // It may have ended since, with nobody there to cancel the notice.
-        guard self.isDead else { return }
+        guard isDead else { return }
         for late in state.withLock({ $0.senders.takeAll() }) { late.cancel() }
     }
 
     private func tell(_ body: (inout State) -> [LoopNotice<Void>]) {
         for notice in state.withLock({ body(&$0) }) { notice.tell() }
-    }
-}
-
-extension PortCore.State {
-    /// Notes that a message is taken.
-    ///
-    /// - Returns: whether the sockets must be looked at: after so many messages, or by turns when their messages found no room.
-    mutating func mustLook(after takes: Int) -> Bool {
-        guard sockets != nil else { return false }
-        takesSinceLook += 1
-        if socketsWait { isSocketsTurn.toggle() }
-        return takesSinceLook >= takes || socketsWait && isSocketsTurn
     }
 }

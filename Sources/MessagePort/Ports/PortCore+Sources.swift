@@ -10,6 +10,7 @@ extension PortCore {
     ///
     /// - Returns: false when the port is dead.
     func attach(_ source: RunLoopSource) throws(PortError) -> Bool {
+        try checkProcess()
         let (isDead, sockets) = state.withLock { state in
             if !state.mailbox.isDead { state.sources.append(source) }
             return (state.mailbox.isDead, state.sockets)
@@ -34,6 +35,7 @@ extension PortCore {
 
     /// The port's sockets, made when they are first needed: every attached source then watches them.
     func openSockets() throws(PortError) -> PortSockets {
+        try checkProcess()
         if let sockets = state.withLock({ $0.sockets }) { return sockets }
         return try Self.opening.withLock { (_) throws(PortError) in try makeSockets() }
     }
@@ -75,6 +77,7 @@ extension PortCore {
 
     /// Gives the port an address, if it has none: a listening socket that nobody can guess.
     package func address() throws(PortError) -> PortAddress {
+        try checkProcess()
         if let address = state.withLock({ $0.address }) { return address }
         if isDead { throw PortError(.invalidPort) }
         return try address(in: .user())
@@ -82,6 +85,7 @@ extension PortCore {
 
     /// Gives the port an address in a directory of the caller's choice; one that it has already stays.
     package func address(in directory: PortDirectory) throws(PortError) -> PortAddress {
+        try checkProcess()
         if let address = state.withLock({ $0.address }) { return address }
         let sockets = try openSockets()
         let address = try sockets.listen(in: directory)

@@ -23,6 +23,7 @@ package final class PortCore: PortDestination {
         var address: PortAddress?
         var deathWatchers: [DeathWatcher] = []
         var senders = SenderTally()
+        var turns = HandlerTurns()
         /// Messages in the sockets have found no room since the sockets were looked at.
         var socketsWait = false
         /// Whether the place that becomes free next is for a message in the sockets.
@@ -33,13 +34,21 @@ package final class PortCore: PortDestination {
     }
 
     let state: Mutex<State>
+    private let forkCount = sysForkCount()  // immutable
 
     init(queueLimit: Int, policy: QueuePolicy = .refuse) {
         state = Mutex(State(mailbox: MailboxState(limit: queueLimit, policy: policy)))
     }
 
     package var isDead: Bool {
-        state.withLock { $0.mailbox.isDead }
+        isInherited || state.withLock { $0.mailbox.isDead }
+    }
+
+    /// Whether this is a forked child's copy of its parent's port. Its locks may be held by threads that are not there.
+    var isInherited: Bool { sysForkCount() != forkCount }
+
+    func checkProcess() throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
     }
 
     var sockets: PortSockets? { state.withLock { $0.sockets } }
@@ -47,6 +56,7 @@ package final class PortCore: PortDestination {
     // MARK: Sending
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        try checkProcess()
         switch admit(message, mayWait: deadline > .distantPast) {
         case .accepted: return
         case .dead: throw PortError(.deadName)
@@ -63,6 +73,7 @@ package final class PortCore: PortDestination {
 
     /// Queues a message and rings the receivers when they may be asleep.
     func admit(_ message: MachMessage, exceedingLimit: Bool = false, mayWait: Bool = false) -> MailboxState.Admission {
+        if isInherited { return .dead }
         let (admission, sources, dropped) = state.withLock { state in
             let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, mayWait: mayWait)
             let dropped = state.mailbox.takeDropped()
@@ -89,20 +100,17 @@ package final class PortCore: PortDestination {
         takeQueued() ?? (receiveFromSockets() ? takeQueued() : nil)
     }
 
-    private func takeQueued() -> MachMessage? {
-        let (taken, mustLook, notices) = state.withLock { state in
-            let mustLook = state.mustLook(after: Self.takesBetweenLooks)
-            let taken = state.mailbox.take(keepingPlace: mustLook)
-            return (taken, mustLook && taken != nil, state.mailbox.takeRoomNotices())
+    func takeQueued(inTurn number: UInt64? = nil) -> MachMessage? {
+        guard let taken = state.withLock({ $0.take(inTurn: number, looksAfter: Self.takesBetweenLooks) }) else {
+            return nil
         }
-        guard let (message, sender) = taken else { return nil }
-        sender?.event.set()
-        for notice in notices { notice.tell(.possible) }
-        if mustLook {
+        taken.sender?.event.set()
+        for notice in taken.notices { notice.tell(.possible) }
+        if taken.mustLook {
             receiveFromSockets()
             change { $0.endKeepingPlace() }
         }
-        return message
+        return taken.message
     }
 
     /// Changes the queue so that waiting senders may get in, and tells whoever has to know.
@@ -143,6 +151,6 @@ package final class PortCore: PortDestination {
 
     // MARK: Replies to requests made here come back in memory.
 
-    package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) {}
+    package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) { try checkProcess() }
     package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {}
 }

@@ -7,6 +7,7 @@ import RunLoopCore
 extension RemotePort {
     /// Looks whether there is room whenever the socket says so, or says that its peer is gone.
     package func watchRoom(_ notice: LoopNotice<SendPossibility>) throws(PortError) {
+        try connection.checkProcess()
         let watch = try RoomWatch(self)
         let source = RunLoopSource(
             name: "port room", keepsModeAlive: false, readiness: { false },
