@@ -96,7 +96,12 @@ extension MachPort {
             return false
         }
         defer { core.endTurn(turn) }
-        state.withLock { $0.handler }?(self, message)
+        if let handler = state.withLock({ $0.handler }) {
+            handler(self, message)
+        } else if core.isDead {
+            // It ended after the message was taken: nobody handles that, and whoever waits for the answer hears why.
+            message.replyTarget?.fail(PortError(.peerDied))
+        }
         return true
     }
 }
