@@ -30,15 +30,24 @@ public final class MachPort: Sendable {
         var turn: UInt64 = 0
         /// The loops and modes in which it is. For a moment one may have been left more often than entered: an ending loop
         /// says that the source has left before the adding thread says that it has entered.
-        var places: [Place: Int] = [:]
+        var places: [PlaceCount] = []
 
         mutating func change(_ place: Place, by count: Int) {
-            let total = places[place, default: 0] + count
-            places[place] = total == 0 ? nil : total
+            guard let index = places.firstIndex(where: { $0.place == place }) else {
+                return places.append(PlaceCount(place: place, count: count))
+            }
+            places[index].count += count
+            if places[index].count == 0 { places.remove(at: index) }
         }
     }
 
-    struct Place: Hashable {
+    /// How often the port's source has entered a place, less how often it has left it. A list, for it is mostly one.
+    struct PlaceCount {
+        var place: Place
+        var count: Int
+    }
+
+    struct Place: Equatable {
         var loop: ObjectIdentifier
         var mode: RunLoopMode
     }
