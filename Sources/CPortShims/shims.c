@@ -154,3 +154,12 @@ int shim_allowed_processor_count(void) {
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : -1;
 }
 int shim_name_thread(const char *name) { return pthread_setname_np(pthread_self(), name); }
+
+static unsigned fork_count;
+
+static void count_fork(void) { fork_count++; }
+
+/* The C library calls it in each new child, before fork returns there: no other thread exists then. */
+__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, count_fork); }
+
+unsigned shim_fork_count(void) { return fork_count; }

@@ -42,6 +42,11 @@ extension PortError: CustomStringConvertible {
         .malformedPacket:
             "The other side sent a packet that is not of this library's format; its connection was closed.",
         .systemCallFailed: "A system call failed.",
+        .messageDropped:
+            "The port's queue dropped the message for a newer one, as its owner wants; ask again if it still matters.",
+        .forkedProcess: "The port belongs to the process that forked this one; make or look up a port after the fork.",
+        .notTransferable:
+            "A receive right cannot go to another process; send a right to a port of that process instead.",
         .noReplyRight: "The message expects no reply, or it was replied to already; reply once, to requests only.",
     ]
 }

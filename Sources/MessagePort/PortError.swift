@@ -100,12 +100,20 @@ extension PortError.Code {
     /// The message expects no reply, or its reply right was taken before.
     public static let noReplyRight = Self(19, "noReplyRight")
 
+    /// The port's queue has dropped the message for a newer one (``QueuePolicy``); it was not handled.
+    public static let messageDropped = Self(21, "messageDropped")
+
+    /// The port, or the connection to it, is the parent's: a forked child cannot use it.
+    public static let forkedProcess = Self(22, "forkedProcess")
+    /// The message holds a receive right, which cannot go to another process; nothing was sent.
+    public static let notTransferable = Self(23, "notTransferable")
+
     /// Every code.
     package static let all: [Self] = [
         .invalidPort, .deadName, .peerDied, .sendTimedOut, .replyTimedOut, .replyDropped, .messageTooLarge,
         .tooManyDescriptors, .descriptorsLost, .descriptorLimit, .nameTaken, .nameUnknown, .nameEmpty, .nameTooLong,
         .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .noReplyRight,
-        .systemCallFailed,
+        .systemCallFailed, .messageDropped, .forkedProcess, .notTransferable,
     ]
 }
 

@@ -46,6 +46,8 @@ extern const int SHIM_MSG_TRUNC, SHIM_MSG_CTRUNC, SHIM_SCM_MAX_FD;
 int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *group);
 int shim_accept(int socket);
 int shim_thread_id(void);
+/* How many forks lie between the start of the program and this process. */
+unsigned shim_fork_count(void);
 int shim_allowed_processor_count(void);
 static inline void shim_pause(void) {
 #if defined(__x86_64__)

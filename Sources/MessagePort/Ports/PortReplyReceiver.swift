@@ -18,6 +18,7 @@ final class PortReplyReceiver: ReplyReceiver {
     }
 
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        try core.checkProcess()
         if case .dead = core.admit(message, exceedingLimit: true) { throw PortError(.deadName) }
     }
 

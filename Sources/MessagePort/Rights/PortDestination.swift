@@ -22,11 +22,22 @@ package protocol PortDestination: AnyObject, Sendable {
     /// Tells the watcher once, when the port is gone.
     func watchDeath(_ watcher: DeathWatcher) throws(PortError)
 
+    /// Tells the notice once, when a message may be sent or never will be.
+    func watchRoom(_ notice: LoopNotice<SendPossibility>) throws(PortError)
+
+    /// What a send right holds on to so that its port knows whether there is one; nil when the port is not told.
+    func makePresence() -> SenderPresence?
+
     /// From now until `endReplies`, replies are received while `loop` runs in `mode`.
     func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError)
 
     /// Ends what `beginReplies` began; a reply to `receiver` that is still to come is dropped.
     func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver)
+}
+
+extension PortDestination {
+    /// A port of another process sees the connection instead; a dead one sees nothing.
+    package func makePresence() -> SenderPresence? { nil }
 }
 
 /// A name that other processes can resolve: the path of the port's socket.
@@ -69,6 +80,7 @@ package final class DeadDestination: PortDestination {
 
     package func address() -> PortAddress { path }
     package func watchDeath(_ watcher: DeathWatcher) { watcher.tell() }
+    package func watchRoom(_ notice: LoopNotice<SendPossibility>) { notice.tell(.deadName) }
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) {}
     package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {}
 }

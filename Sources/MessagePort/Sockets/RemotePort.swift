@@ -25,23 +25,27 @@ package final class RemotePort: PortDestination {
     }
 
     deinit {
+        if connection.isInherited { return }
         connection.retire()
         RightsTable.shared.prune(portAddress)
     }
 
-    package var isDead: Bool { connection.isDeadName }
+    package var isDead: Bool { connection.isInherited || connection.isDeadName }
 
     package func address() -> PortAddress { portAddress }
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        try connection.checkProcess()
         try connection.send(message, until: deadline)
     }
 
     package func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
+        try connection.checkProcess()
         try connection.watchDeath(watcher)
     }
 
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) {
+        try connection.checkProcess()
         guard let source = try connection.replySource() else { return }
         try loop.addOrThrow(source, to: mode)
         waiting.withLock { $0[Waiters(loop: ObjectIdentifier(loop), mode: mode), default: 0] += 1 }

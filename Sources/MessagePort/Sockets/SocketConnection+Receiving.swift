@@ -39,7 +39,7 @@ extension SocketConnection {
     private func receive(into core: PortCore?, _ assembly: inout PacketAssembly) {
         for _ in 0..<Self.packetBudget {
             // A message that was begun is finished: its room was there when it began.
-            if let core, core.room == 0, !assembly.isBegun { return }
+            if let core, !assembly.isBegun, !core.hasRoomForSockets() { return }
             guard receivePacket(&assembly, core) else { return }
         }
     }
@@ -95,7 +95,7 @@ extension SocketConnection {
             if answers != 0 { takeAwaited(answers)?.fail(PortError(.descriptorsLost)) }
             return true
         case .replyDropped(let token, let reason):
-            let known: [PortError.Code] = [.peerDied, .descriptorsLost]
+            let known: [PortError.Code] = [.peerDied, .descriptorsLost, .messageDropped]
             takeAwaited(token)?.fail(PortError(known.first { Int32($0.rawValue) == reason } ?? .replyDropped))
             return true
         case .refused(let code):

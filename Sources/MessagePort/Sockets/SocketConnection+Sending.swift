@@ -20,6 +20,7 @@ extension SocketConnection {
     package func send(_ message: MachMessage, answering token: UInt64 = 0, until deadline: MonotonicInstant)
         throws(PortError)
     {
+        try checkProcess()
         let encoded = try EncodedMessage(message)
         let asks = try expectReply(for: message.replyTarget)
         do throws(PortError) {
@@ -37,6 +38,7 @@ extension SocketConnection {
     ///   - token: the token that came with the message.
     ///   - reason: why; nil when its receiver let the reply right go.
     func dropReply(to token: UInt64, because reason: PortError.Code? = nil) {
+        if isInherited { return }
         let code = Int32(reason?.rawValue ?? 0)
         let header = PacketHeader(kind: .replyDropped, messageID: code, answers: token)
         overdue.withLock { $0.packets.append(OverduePacket(header: header, settlesReply: true)) }

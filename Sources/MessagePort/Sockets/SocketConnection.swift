@@ -65,6 +65,7 @@ package final class SocketConnection: Sendable {
     let assembly = Mutex(PacketAssembly())  // held while receiving, so that messages keep their order
     let turn = SendTurn()
     let overdue = Mutex(Overdue())
+    private let forkCount = sysForkCount()  // immutable
 
     /// Takes over a connected socket.
     ///
@@ -88,6 +89,13 @@ package final class SocketConnection: Sendable {
         close(PortError(.peerDied))
     }
 
+    /// Whether this is a forked child's copy of its parent's connection, whose socket and locks it must not touch.
+    var isInherited: Bool { sysForkCount() != forkCount }
+
+    func checkProcess() throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
+    }
+
     var isClosed: Bool { state.withLock { $0.failure != nil } }
 
     /// Whether the port at the other end is gone, as far as the kernel knows.
@@ -99,6 +107,7 @@ package final class SocketConnection: Sendable {
 
     /// Ends the connection: who waits for a reply is told why, the peer sees the end at once.
     func close(_ reason: PortError) {
+        if isInherited { return }
         let old = state.withLock { state -> State? in
             guard state.failure == nil else { return nil }
             var old = state
