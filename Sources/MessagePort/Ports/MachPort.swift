@@ -50,11 +50,16 @@ public final class MachPort: Sendable {
     ///   - queueLimit: how many messages may wait in the queue, from 1 to ``maximumQueueLimit``; others trap.
     ///   - handler: called for each message on the loop that the port is scheduled on. Without one, a scheduled port
     ///     drops its messages, as `NSPort` does without a delegate.
-    public init(queueLimit: Int = MachPort.defaultQueueLimit, handler: Handler? = nil) {
+    public convenience init(queueLimit: Int = MachPort.defaultQueueLimit, handler: Handler? = nil) {
+        self.init(queueLimit: queueLimit, handler: handler, intercept: nil)
+    }
+
+    /// As above, for a port some of whose messages are taken before they are queued.
+    init(queueLimit: Int, handler: Handler?, intercept: PortCore.Interceptor?) {
         precondition(
             (1...Self.maximumQueueLimit).contains(queueLimit),
             "A queue limit of \(queueLimit) is not possible; choose 1 to \(Self.maximumQueueLimit) messages.")
-        core = PortCore(queueLimit: queueLimit)
+        core = PortCore(queueLimit: queueLimit, intercept: intercept)
         state = Mutex(State(handler: handler))
     }
 

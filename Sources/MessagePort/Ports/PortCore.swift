@@ -27,9 +27,15 @@ package final class PortCore: PortDestination {
         var lastEnding = 0
     }
 
-    let state: Mutex<State>
+    /// Takes a message before it is queued, or says that it is for the queue. Called on the sending or receiving thread,
+    /// which may hold the lock of a connection's assembly.
+    typealias Interceptor = @Sendable (MachMessage) -> Bool
 
-    init(queueLimit: Int) {
+    let state: Mutex<State>
+    private let intercept: Interceptor?  // immutable
+
+    init(queueLimit: Int, intercept: Interceptor? = nil) {
+        self.intercept = intercept
         state = Mutex(State(mailbox: MailboxState(limit: queueLimit)))
     }
 
@@ -58,6 +64,7 @@ package final class PortCore: PortDestination {
 
     /// Queues a message and rings the receivers when they may be asleep.
     func admit(_ message: MachMessage, exceedingLimit: Bool = false, mayWait: Bool = false) -> MailboxState.Admission {
+        if let intercept, !isDead, intercept(message) { return .accepted(wasEmpty: false) }
         let (admission, sources) = state.withLock { state in
             let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, mayWait: mayWait)
             guard case .accepted(wasEmpty: true) = admission else { return (admission, [RunLoopSource]()) }
