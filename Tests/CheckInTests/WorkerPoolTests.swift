@@ -95,7 +95,8 @@ import Testing
         try await withScratchDirectory { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("serve"))
             let right = try await worker.checkIn(within: patience)
-            #expect(try right.ask(1, "abc") == "cba")
+            // On a thread of its own: a request runs that thread's loop, which a pool's thread would keep.
+            #expect(try await onNewThread { try right.ask(1, "abc") } == "cba")
             try right.send(leave, within: patience)
             #expect(try await worker.exited() == .exited(status: 0))
         }
