@@ -7,7 +7,8 @@ import NamedPortServer
 if CommandLine.arguments.count == 1 {
     let door = try LocalMessagePort(name: "org.example.greeter") { port, message in
         try? message.replyPort?.send(MachMessage(id: 2, text: "Hello, \(message.text)!"), within: .seconds(1))
-        port.invalidate()  // nothing is left in the run loop, so it returns
+        port.invalidate()
+        ThreadRunLoop.current.stop()
         return nil
     }
     try door.schedule()

@@ -51,7 +51,10 @@ extension Invocation {
         let port = try LocalMessagePort(name: name, nameServer: try nameServer()) { port, message in
             let kind = message.expectsReply ? "request" : "message"
             say("\(kind) \(message.id) from process \(message.sender.processID): \(message.bytes.count) bytes")
-            if message.id == 0 { port.invalidate() }  // nothing is left in the run loop, so it returns
+            if message.id == 0 {
+                port.invalidate()
+                ThreadRunLoop.current.stop()
+            }
             return message.bytes
         }
         try port.schedule()

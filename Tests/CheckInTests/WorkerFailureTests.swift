@@ -19,7 +19,7 @@ import Testing
             let error = try #require(portError { _ = try worker.checkIn(within: patience) })
             #expect(error.code == .workerExited)
             #expect(error.worker == worker.identity)
-            let exit = kind == "crash" ? WorkerExit.signalled(SIGABRT) : .exited(status: try #require(Int32(argument)))
+            let exit = kind == "crash" ? WorkerExit.signalled(SIGUSR1) : .exited(status: try #require(Int32(argument)))
             #expect(error.workerExit == exit)
             #expect(error.description.contains("Worker: \(worker.identity), \(exit)."))
         }

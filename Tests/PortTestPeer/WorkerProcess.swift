@@ -4,7 +4,7 @@
 // What `worker` does, by its kind. All but the first three check in.
 //
 //   exit STATUS   exits at once                             serve      answers as Server.swift says; leaves with 99
-//   crash         kills itself with SIGABRT                 facts      checks in with what it was started with
+//   crash         kills itself with SIGUSR1                 facts      checks in with what it was started with
 //   silent        never checks in; leaves with its parent   stubborn   ignores SIGTERM and 99
 //                                                           brief      exits with status 7 after it checked in
 
@@ -17,7 +17,7 @@ func work(_ kind: String, _ argument: String) throws(PortError) {
     let facts = Facts()  // before the bootstrap descriptor is taken
     switch kind {
     case "exit": exit(CInt(argument) ?? 0)
-    case "crash": abort()
+    case "crash": kill(sysProcessID(), SIGUSR1)
     default: break
     }
     guard let parent = try SendRight.bootstrap() else { return say("no parent") }
