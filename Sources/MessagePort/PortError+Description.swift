@@ -14,6 +14,7 @@ extension PortError: CustomStringConvertible {
             text += " Path: \(path)."
         case .size(let size, let limit): text += " It has \(size); the limit is \(limit)."
         case .reason(let reason): text += " \(reason.text)"
+        case .worker(let worker, let exit): text += " Worker: \(worker)\(exit.map { ", \($0)" } ?? "")."
         case nil: break
         }
         if let owner { text += " Owner: process \(owner)." }
@@ -48,5 +49,11 @@ extension PortError: CustomStringConvertible {
         .notTransferable:
             "A receive right cannot go to another process; send a right to a port of that process instead.",
         .noReplyRight: "The message expects no reply, or it was replied to already; reply once, to requests only.",
+        .workerNotStarted: "The worker could not be started; nothing of it is left.",
+        .workerExited: "The worker ended without checking in; look at what it writes to its standard error.",
+        .checkInTimedOut: "The worker did not check in before the limit; wait longer, or shut it down.",
+        .workerStillRunning: "The worker did not end before the limit; its code does not return to its run loop.",
+        .bootstrapInvalid:
+            "The environment names a bootstrap port that is none; start the program as a worker, or take the variable out.",
     ]
 }

@@ -40,6 +40,7 @@ public struct PortError: Error, Hashable, Sendable {
         case path(String, StaticReason? = nil)
         case size(Int, limit: Int)
         case reason(StaticReason)
+        case worker(WorkerIdentity, WorkerExit? = nil)
     }
 
     /// A fixed phrase: why a directory or a packet was not accepted.
@@ -99,6 +100,16 @@ extension PortError.Code {
     public static let systemCallFailed = Self(20, "systemCallFailed")
     /// The message expects no reply, or its reply right was taken before.
     public static let noReplyRight = Self(19, "noReplyRight")
+    /// The worker, a thread or a process, could not be started; ``PortError/systemError`` tells why.
+    public static let workerNotStarted = Self(30, "workerNotStarted")
+    /// The worker ended without checking in; ``PortError/workerExit`` tells how.
+    public static let workerExited = Self(31, "workerExited")
+    /// The worker did not check in before the limit; it may still run.
+    public static let checkInTimedOut = Self(32, "checkInTimedOut")
+    /// The worker was told to end, and did not before the limit.
+    public static let workerStillRunning = Self(33, "workerStillRunning")
+    /// The environment names a bootstrap port, but the descriptor is none.
+    public static let bootstrapInvalid = Self(34, "bootstrapInvalid")
 
     /// The port's queue has dropped the message for a newer one (``QueuePolicy``); it was not handled.
     public static let messageDropped = Self(21, "messageDropped")
@@ -113,7 +124,8 @@ extension PortError.Code {
         .invalidPort, .deadName, .peerDied, .sendTimedOut, .replyTimedOut, .replyDropped, .messageTooLarge,
         .tooManyDescriptors, .descriptorsLost, .descriptorLimit, .nameTaken, .nameUnknown, .nameEmpty, .nameTooLong,
         .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .noReplyRight,
-        .systemCallFailed, .messageDropped, .forkedProcess, .notTransferable,
+        .systemCallFailed, .messageDropped, .forkedProcess, .notTransferable, .workerNotStarted, .workerExited,
+        .checkInTimedOut, .workerStillRunning, .bootstrapInvalid,
     ]
 }
 

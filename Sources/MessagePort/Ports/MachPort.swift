@@ -62,11 +62,16 @@ public final class MachPort: Sendable {
     ///   - queuePolicy: what happens to a message for which the queue has no room.
     ///   - handler: called for each message on the loop that the port is scheduled on. Without one, a scheduled port
     ///     drops its messages, as `NSPort` does without a delegate.
-    public init(
+    public convenience init(
         queueLimit: Int = MachPort.defaultQueueLimit, queuePolicy: QueuePolicy = .refuse, handler: Handler? = nil
     ) {
+        self.init(queueLimit: queueLimit, queuePolicy: queuePolicy, handler: handler, intercept: nil)
+    }
+
+    /// As above, for a port some of whose messages are taken before they are queued.
+    init(queueLimit: Int, queuePolicy: QueuePolicy = .refuse, handler: Handler?, intercept: PortCore.Interceptor?) {
         Self.checkQueueLimit(queueLimit)
-        core = PortCore(queueLimit: queueLimit, policy: queuePolicy)
+        core = PortCore(queueLimit: queueLimit, policy: queuePolicy, intercept: intercept)
         state = Mutex(State(handler: handler))
     }
 

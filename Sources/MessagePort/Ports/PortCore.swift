@@ -33,10 +33,16 @@ package final class PortCore: PortDestination {
         var lastEnding = 0
     }
 
+    /// Takes a message before it is queued, or says that it is for the queue. Called on the sending or receiving thread,
+    /// which may hold the lock of a connection's assembly.
+    typealias Interceptor = @Sendable (MachMessage) -> Bool
+
     let state: Mutex<State>
     private let forkCount = sysForkCount()  // immutable
+    private let intercept: Interceptor?  // immutable
 
-    init(queueLimit: Int, policy: QueuePolicy = .refuse) {
+    init(queueLimit: Int, policy: QueuePolicy = .refuse, intercept: Interceptor? = nil) {
+        self.intercept = intercept
         state = Mutex(State(mailbox: MailboxState(limit: queueLimit, policy: policy)))
     }
 
@@ -74,6 +80,7 @@ package final class PortCore: PortDestination {
     /// Queues a message and rings the receivers when they may be asleep.
     func admit(_ message: MachMessage, exceedingLimit: Bool = false, mayWait: Bool = false) -> MailboxState.Admission {
         if isInherited { return .dead }
+        if let intercept, !isDead, intercept(message) { return .accepted(wasEmpty: false) }
         let (admission, sources, dropped) = state.withLock { state in
             let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, mayWait: mayWait)
             let dropped = state.mailbox.takeDropped()

@@ -72,13 +72,18 @@ package final class SocketConnection: Sendable {
     /// - Parameters:
     ///   - descriptor: the socket.
     ///   - port: the port that its messages are for; nil at the right's end.
+    ///   - peer: who is at the other end; nil to ask the kernel, which for a pair of sockets names their maker.
     /// - Throws: ``PortError`` when the kernel does not tell who is at the other end.
-    package init(_ descriptor: SharedDescriptor, port: PortCore?) throws(PortError) {
+    package init(_ descriptor: SharedDescriptor, port: PortCore?, peer: PeerIdentity? = nil) throws(PortError) {
         self.descriptor = descriptor
         self.port = port.map { WeakPort($0) }
+        self.peer = if let peer { peer } else { try Self.peer(of: descriptor) }
+    }
+
+    private static func peer(of descriptor: SharedDescriptor) throws(PortError) -> PeerIdentity {
         do throws(SystemError) {
             let credentials = try sysPeerCredentials(descriptor.rawValue)
-            peer = PeerIdentity(
+            return PeerIdentity(
                 processID: credentials.process, userID: credentials.user, groupID: credentials.group)
         } catch {
             throw PortError(error)
