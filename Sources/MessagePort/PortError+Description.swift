@@ -14,7 +14,14 @@ extension PortError: CustomStringConvertible {
             text += " Path: \(path)."
         case .size(let size, let limit): text += " It has \(size); the limit is \(limit)."
         case .reason(let reason): text += " \(reason.text)"
+        case .text(let more): text += " \(more)"
+        case .remote(let code, let more): text += " Its code: \(code)." + (more.isEmpty ? "" : " It says: \(more)")
         case nil: break
+        }
+        switch knownDelivery {
+        case .unread?: text += " Nobody had read the message."
+        case .read?: text += " The message had been read."
+        case .notSent?, .unknown?, nil: break
         }
         if let owner { text += " Owner: process \(owner)." }
         if let systemError { text += " The kernel says: \(systemError)." }
@@ -43,5 +50,10 @@ extension PortError: CustomStringConvertible {
             "The other side sent a packet that is not of this library's format; its connection was closed.",
         .systemCallFailed: "A system call failed.",
         .noReplyRight: "The message expects no reply, or it was replied to already; reply once, to requests only.",
+        .cancelled: "The task that waited for the reply was cancelled; a late reply will be dropped.",
+        .remoteError: "The receiver answered with an error.",
+        .wouldDeadlock:
+            "The request could never be answered, so nothing was sent; wait in a mode in which the port is served.",
+        .malformedContent: "The message's bytes are not the value that was asked for.",
     ]
 }

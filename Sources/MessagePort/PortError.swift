@@ -33,6 +33,8 @@ public struct PortError: Error, Hashable, Sendable {
     public let owner: Int32?
     /// What the error is about: a name, a path, a size and its limit.
     package let subject: Subject?
+    /// What became of the message, when the code alone does not tell.
+    package var knownDelivery: Delivery?
 
     /// The particulars that an error's sentence tells.
     package enum Subject: Hashable, Sendable {
@@ -40,6 +42,8 @@ public struct PortError: Error, Hashable, Sendable {
         case path(String, StaticReason? = nil)
         case size(Int, limit: Int)
         case reason(StaticReason)
+        case text(String)
+        case remote(code: Int32, text: String)
     }
 
     /// A fixed phrase: why a directory or a packet was not accepted.
@@ -49,12 +53,14 @@ public struct PortError: Error, Hashable, Sendable {
     }
 
     package init(
-        _ code: Code, system systemError: SystemError? = nil, subject: Subject? = nil, owner: Int32? = nil
+        _ code: Code, system systemError: SystemError? = nil, subject: Subject? = nil, owner: Int32? = nil,
+        delivery: Delivery? = nil
     ) {
         self.code = code
         self.systemError = systemError
         self.subject = subject
         self.owner = owner
+        knownDelivery = delivery
     }
 }
 
@@ -99,13 +105,21 @@ extension PortError.Code {
     public static let systemCallFailed = Self(20, "systemCallFailed")
     /// The message expects no reply, or its reply right was taken before.
     public static let noReplyRight = Self(19, "noReplyRight")
+    /// The task that waited for the reply was cancelled; the receiver is told.
+    public static let cancelled = Self(25, "cancelled")
+    /// The receiver answered with an error: ``PortError/remoteCode`` and ``PortError/remoteText`` are the receiver's own.
+    public static let remoteError = Self(26, "remoteError")
+    /// The request could never be answered: the threads that would have to wait for each other. Nothing was sent.
+    public static let wouldDeadlock = Self(27, "wouldDeadlock")
+    /// The bytes of a message are not the value that was asked for.
+    public static let malformedContent = Self(28, "malformedContent")
 
     /// Every code.
     package static let all: [Self] = [
         .invalidPort, .deadName, .peerDied, .sendTimedOut, .replyTimedOut, .replyDropped, .messageTooLarge,
         .tooManyDescriptors, .descriptorsLost, .descriptorLimit, .nameTaken, .nameUnknown, .nameEmpty, .nameTooLong,
         .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .noReplyRight,
-        .systemCallFailed,
+        .systemCallFailed, .cancelled, .remoteError, .wouldDeadlock, .malformedContent,
     ]
 }
 

@@ -3,6 +3,7 @@
 
 import PortSystem
 import RunLoopCore
+import Synchronization
 
 extension RunLoopMode {
     /// The mode in which `receive(within:)` waits: nothing else runs in it.
@@ -15,6 +16,7 @@ extension MachPort {
     /// - Returns: the message, or nil.
     /// - Throws: ``PortError/Code/invalidPort`` when the port is invalid.
     public func tryReceive() throws(PortError) -> MachMessage? {
+        core.receivesElsewhere.store(true, ordering: .relaxed)
         if let message = core.take() { return message }
         if core.isDead { throw PortError(.invalidPort) }
         return nil

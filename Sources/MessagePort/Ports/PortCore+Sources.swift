@@ -36,10 +36,15 @@ extension PortCore {
     func openSockets() throws(PortError) -> PortSockets {
         if let sockets = state.withLock({ $0.sockets }) { return sockets }
         let made = try PortSockets()
-        let (sockets, sources, isDead) = state.withLock { state in
-            if state.sockets == nil && !state.mailbox.isDead { state.sockets = made }
-            return (state.sockets, state.sources, state.mailbox.isDead)
+        let (sockets, sources, isDead, failure) = state.withLock { state in
+            var failure: PortError?
+            if state.sockets == nil && !state.mailbox.isDead {
+                failure = state.bell?.watch(made)
+                if failure == nil { state.sockets = made }
+            }
+            return (state.sockets, state.sources, state.mailbox.isDead, failure)
         }
+        if let failure { throw failure }
         guard let sockets, !isDead else { throw PortError(.invalidPort) }
         do throws(SystemError) {
             for source in sources { try source.watch(sockets.rawValue) }
@@ -49,6 +54,7 @@ extension PortCore {
             for source in sources { try? source.watch(nil) }
             throw PortError(error)
         }
+        watchForWaitingTasks()
         return sockets
     }
 

@@ -14,7 +14,14 @@ import Synchronization
 
 package final class PortCore: PortDestination {
     struct State {
-        var mailbox: MailboxState
+        /// Each change keeps the doorbell in step: it is readable while messages wait, and for good once the port is dead.
+        var mailbox: MailboxState {
+            didSet { bell?.match(mailbox) }
+        }
+        var bell: PortDoorbell?
+        /// Tasks that wait for a message, the longest first; and what receives from the sockets for them.
+        var waitingTasks: [WaitingTask] = []
+        var taskWatch: TaskSocketWatch?
         /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
         var sources: [RunLoopSource] = []
         var sockets: PortSockets?
@@ -28,10 +35,17 @@ package final class PortCore: PortDestination {
     }
 
     let state: Mutex<State>
+    /// Somebody has received other than by the port's sources: what serves the port cannot be told any more.
+    let receivesElsewhere = Atomic<Bool>(false)
+    /// Tells the ports of this process apart in descriptions and errors.
+    let number = PortCore.lastNumber.add(1, ordering: .relaxed).newValue  // immutable
+    private static let lastNumber = Atomic<UInt64>(0)
 
     init(queueLimit: Int) {
         state = Mutex(State(mailbox: MailboxState(limit: queueLimit)))
     }
+
+    package var label: String { "port \(number)" }
 
     package var isDead: Bool {
         state.withLock { $0.mailbox.isDead }
@@ -58,12 +72,13 @@ package final class PortCore: PortDestination {
 
     /// Queues a message and rings the receivers when they may be asleep.
     func admit(_ message: MachMessage, exceedingLimit: Bool = false, mayWait: Bool = false) -> MailboxState.Admission {
-        let (admission, sources) = state.withLock { state in
+        let (admission, sources, task) = state.withLock { state -> (_, [RunLoopSource], WaitingTask?) in
             let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, mayWait: mayWait)
-            guard case .accepted(wasEmpty: true) = admission else { return (admission, [RunLoopSource]()) }
-            return (admission, state.sources)
+            guard case .accepted(let wasEmpty) = admission else { return (admission, [], nil) }
+            return (admission, wasEmpty ? state.sources : [], state.nextTask())
         }
         for source in sources { source.ring() }
+        task?.wake()
         return admission
     }
 
@@ -83,13 +98,16 @@ package final class PortCore: PortDestination {
     }
 
     private func takeQueued() -> MachMessage? {
-        let (taken, mustLook) = state.withLock { state in
+        let (taken, mustLook, task) = state.withLock { state in
             state.takesSinceLook += 1
             let mustLook = state.sockets != nil && state.takesSinceLook >= Self.takesBetweenLooks
-            return (state.mailbox.take(), mustLook)
+            let taken = state.mailbox.take()
+            return (taken, mustLook, state.nextTask())
         }
+        task?.wake()
         guard let (message, sender) = taken else { return nil }
         sender?.event.set()
+        message.replyTarget?.noteRead()
         if mustLook { receiveFromSockets() }
         return message
     }
@@ -155,6 +173,8 @@ package final class PortCore: PortDestination {
             state.address = nil
             state.deathWatchers = []
             state.endings = [:]
+            state.waitingTasks = []
+            state.taskWatch = nil
             return (old, bounced, senders)
         }
         guard let (old, bounced, senders) = remains else { return false }
@@ -165,6 +185,8 @@ package final class PortCore: PortDestination {
         }
         old.sockets?.close()
         for ending in old.endings.values { ending() }
+        old.taskWatch?.source.invalidate()
+        for task in old.waitingTasks { task.wake() }
         for sender in senders { sender.event.set() }
         for message in bounced { message.replyTarget?.fail(PortError(.peerDied)) }
         for watcher in old.deathWatchers { watcher.tell() }

@@ -13,6 +13,12 @@ package protocol PortDestination: AnyObject, Sendable {
     /// is room. On failure nothing was delivered.
     func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError)
 
+    /// Whether replies come without anybody listening for them.
+    var repliesInMemory: Bool { get }
+
+    /// What the port is called in descriptions and errors.
+    var label: String { get }
+
     /// Whether the port is known to be gone.
     var isDead: Bool { get }
 
@@ -27,6 +33,10 @@ package protocol PortDestination: AnyObject, Sendable {
 
     /// Ends what `beginReplies` began; a reply to `receiver` that is still to come is dropped.
     func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver)
+}
+
+extension PortDestination {
+    package var repliesInMemory: Bool { true }
 }
 
 /// A name that other processes can resolve: the path of the port's socket.
@@ -46,6 +56,16 @@ package struct DeathWatcher: Sendable {
     package let loop: ThreadRunLoop
     package let mode: RunLoopMode
     package let handler: @Sendable () -> Void
+    /// Tells it from others.
+    let mark = Mark()
+
+    final class Mark: Sendable {}
+
+    package init(loop: ThreadRunLoop, mode: RunLoopMode, handler: @escaping @Sendable () -> Void) {
+        self.loop = loop
+        self.mode = mode
+        self.handler = handler
+    }
 
     /// Tells it, on its loop.
     package func tell() {
@@ -61,6 +81,7 @@ package final class DeadDestination: PortDestination {
         self.path = path
     }
 
+    package var label: String { "port at \(path.path)" }
     package var isDead: Bool { true }
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
