@@ -147,6 +147,42 @@ final class Kept: Sendable {
         }
     }
 
+    @Test("a request that a port in memory hands on over a socket is answered, and its cancellation follows")
+    func handedOnOverSocket() async throws {
+        try await onBench(over: .socket) { bench in
+            let (kept, told) = (Kept(), Counter("cancellation handlers"))
+            try bench.serving({ _, message in
+                if message.id > 0 {
+                    return (try? message.reply(MachMessage(id: message.id * 2, bytes: message.bytes))) ?? ()
+                }
+                message.setCancellationHandler { told.increment() }
+                kept.messages.append(message)
+            }) { behind, _, _ in
+                let worker = Worker()
+                let front = MachPort { _, message in
+                    guard let right = message.takeReplyRight() else { return }
+                    var onward = MachMessage(id: message.id, components: message.components)
+                    onward.setReplyRight(right)
+                    try? behind.send(onward)
+                }
+                try front.schedule(on: worker.loop)
+                let right = front.makeSendRight()
+                #expect(try right.ask(MachMessage(id: 4)).id == 8)
+                let replies = Recorder<[UInt8]>()
+                Task { replies.append(try await right.request([1, 2] as [UInt8], as: [UInt8].self, id: 5)) }
+                #expect(replies.waitUntilCount(1) == [[1, 2]])
+                let outcome = Recorder<PortError?>()
+                let task = Task { outcome.append(await failure(of: right, MachMessage(id: -1))) }
+                kept.messages.waitUntilCount(1)
+                task.cancel()
+                #expect(outcome.waitUntilCount(1)[0]?.delivery == .read)
+                told.waitUntilCount(1)
+                front.invalidate()
+                try worker.end()
+            }
+        }
+    }
+
     @Test("a cancellation follows a request that was handed on", arguments: TestTransport.allCases)
     func handedOn(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

@@ -63,4 +63,22 @@ extension SendRight {
             MachMessage(id: id, content: content), sendLimit: sendLimit, replyLimit: replyLimit, mode: mode
         ).content()
     }
+
+    /// Sends a value and suspends the task until its one reply comes, a value too.
+    ///
+    /// - Parameters:
+    ///   - content: the value to send.
+    ///   - reply: what the reply is.
+    ///   - id: what the message is about.
+    ///   - sendLimit: how long to wait for room in the port's queue.
+    ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
+    /// - Returns: the reply.
+    /// - Throws: as ``request(_:sendLimit:replyLimit:)``; ``PortError/Code/malformedContent`` when the reply is not such a
+    ///   value.
+    nonisolated(nonsending) public func request<Content: MessageContent, Reply: MessageContent>(
+        _ content: Content, as reply: Reply.Type = Reply.self, id: Int32 = 0, sendLimit: Duration = .seconds(10),
+        replyLimit: Duration = .seconds(10)
+    ) async throws(PortError) -> Reply {
+        try await request(MachMessage(id: id, content: content), sendLimit: sendLimit, replyLimit: replyLimit).content()
+    }
 }

@@ -25,16 +25,24 @@ final class ReplySlot: ReplyReceiver {
         var continuation: CheckedContinuation<Void, Never>?
         /// Who is to be told that nobody waits any more.
         var watches: [@Sendable () -> Void] = []
+        /// Connections to which the request was handed on: kept until something has come.
+        var connections: [SocketConnection] = []
     }
 
     private let state = Mutex(State())
     private let loop: ThreadRunLoop?  // immutable; nil: a task waits
+    private let direct: ObjectIdentifier?  // immutable; the connection that the requester itself listens to
     private let wasRead = Atomic<Bool>(false)
     private let wasTaken = Atomic<Bool>(false)
 
-    /// A slot for the thread of a loop; nil for a task.
-    init(wakes loop: ThreadRunLoop?) {
+    /// A slot for a request to a destination.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop whose thread waits; nil for a task.
+    ///   - destination: where the request goes: `beginReplies` listens to its connection, if it has one.
+    init(wakes loop: ThreadRunLoop?, for destination: (any PortDestination)? = nil) {
         self.loop = loop
+        direct = (destination as? RemotePort).map { ObjectIdentifier($0.connection) }
     }
 
     var isWaiting: Bool {
@@ -54,7 +62,16 @@ final class ReplySlot: ReplyReceiver {
         _ = fill(.failed(error))
     }
 
-    func expectReply(over connection: SocketConnection) {}
+    /// The request was handed on to another process by a port of this one: the shared thread listens for the answer.
+    func expectReply(over connection: SocketConnection) throws(PortError) {
+        if direct == ObjectIdentifier(connection) { return }
+        let loop = try SharedReceiver.loop()
+        guard let source = try connection.replySource() else { return }
+        try loop.addOrThrow(source, to: .default)
+        state.withLock { state in
+            if case .waiting = state.stage { state.connections.append(connection) }
+        }
+    }
 
     func noteRead() { wasRead.store(true, ordering: .releasing) }
 

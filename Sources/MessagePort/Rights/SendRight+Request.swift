@@ -37,7 +37,7 @@ extension SendRight {
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
         mode: RunLoopMode = .portReply
     ) throws(PortError) -> MachMessage {
-        let (loop, slot) = (ThreadRunLoop.current, ReplySlot(wakes: ThreadRunLoop.current))
+        let (loop, slot) = (ThreadRunLoop.current, ReplySlot(wakes: .current, for: destination))
         guard mode == .portReply, replyLimit > .zero else {
             return try request(message, slot, on: loop, until: .after(sendLimit), replyLimit, mode)
         }
