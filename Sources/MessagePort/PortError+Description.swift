@@ -15,7 +15,14 @@ extension PortError: CustomStringConvertible {
         case .size(let size, let limit): text += " It has \(size); the limit is \(limit)."
         case .reason(let reason): text += " \(reason.text)"
         case .worker(let worker, let exit): text += " Worker: \(worker)\(exit.map { ", \($0)" } ?? "")."
+        case .text(let more): text += " \(more)"
+        case .remote(let code, let more): text += " Its code: \(code)." + (more.isEmpty ? "" : " It says: \(more)")
         case nil: break
+        }
+        switch knownDelivery {
+        case .unread?: text += " Nobody had read the message."
+        case .read?: text += " The message had been read."
+        case .notSent?, .unknown?, nil: break
         }
         if let owner { text += " Owner: process \(owner)." }
         if let systemError { text += " The kernel says: \(systemError)." }
@@ -55,5 +62,10 @@ extension PortError: CustomStringConvertible {
         .workerStillRunning: "The worker did not end before the limit; its code does not return to its run loop.",
         .bootstrapInvalid:
             "The environment names a bootstrap port that is none; start the program as a worker, or take the variable out.",
+        .cancelled: "The task that waited for the reply was cancelled; a late reply will be dropped.",
+        .remoteError: "The receiver answered with an error.",
+        .wouldDeadlock:
+            "The request could never be answered, so nothing was sent; wait in a mode in which the port is served.",
+        .malformedContent: "The message's bytes are not the value that was asked for.",
     ]
 }

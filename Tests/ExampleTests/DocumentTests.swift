@@ -84,6 +84,8 @@ struct DocumentTests {
             "`MessageLimits.payload`": MessageLimits.payload,
             "`MessageLimits.components`": MessageLimits.components,
             "`MessageLimits.descriptors`": MessageLimits.descriptors,
+            "`PortError.remoteTextLimit`": PortError.remoteTextLimit,
+            "`MessageReader.depthLimit`": MessageReader.depthLimit,
             "`PacketHeader.packetLimit`": PacketHeader.packetLimit,
             "`PortName.limit`": PortName.limit,
             "`NameRecord.pathLimit`": NameRecord.pathLimit,

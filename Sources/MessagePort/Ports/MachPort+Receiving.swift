@@ -3,6 +3,7 @@
 
 import PortSystem
 import RunLoopCore
+import Synchronization
 
 extension RunLoopMode {
     /// The mode in which `receive(within:)` waits: nothing else runs in it.
@@ -16,6 +17,7 @@ extension MachPort {
     /// - Throws: ``PortError/Code/invalidPort`` when the port is invalid; ``PortError/Code/forkedProcess``.
     public func tryReceive() throws(PortError) -> MachMessage? {
         try core.checkProcess()
+        core.receivesElsewhere.store(true, ordering: .relaxed)
         if let message = core.take() { return message }
         if core.isDead { throw PortError(.invalidPort) }
         return nil

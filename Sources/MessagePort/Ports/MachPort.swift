@@ -23,6 +23,8 @@ public final class MachPort: Sendable {
 
     struct State {
         var handler: Handler?
+        /// The delegate that the handler calls; nil when it calls none.
+        var delegate: WeakDelegate?
         var invalidationHandler: (@Sendable () -> Void)?
         /// The port's source while it is in a loop.
         var source: RunLoopSource?
@@ -90,6 +92,7 @@ public final class MachPort: Sendable {
         _ = state.withLock { state in
             let old = state.handler
             state.handler = handler
+            state.delegate = nil
             return old
         }
         if isValid { return }

@@ -62,6 +62,8 @@ extension PortCore {
             state.address = nil
             state.deathWatchers = []
             state.endings = [:]
+            state.waitingTasks = []
+            state.taskWatch = nil
             return remains
         }
         guard let remains else { return false }
@@ -73,6 +75,8 @@ extension PortCore {
         }
         old.sockets?.close()
         for ending in old.endings.values { ending() }
+        old.taskWatch?.source.invalidate()
+        for task in old.waitingTasks { task.wake() }
         for sender in remains.waitingSenders { sender.event.set() }
         for message in remains.bounced { message.replyTarget?.fail(PortError(.peerDied)) }
         for watcher in old.deathWatchers { watcher.tell() }

@@ -17,11 +17,11 @@ extension PortCore {
         }
         if isDead { return false }
         if let sockets {
-            do throws(SystemError) {
-                try source.watch(sockets.rawValue)
+            do throws(PortError) {
+                try watch(sockets, by: source)
             } catch {
                 detach(source)
-                throw PortError(error)
+                throw error
             }
         }
         source.ring()
@@ -37,41 +37,55 @@ extension PortCore {
     func openSockets() throws(PortError) -> PortSockets {
         try checkProcess()
         if let sockets = state.withLock({ $0.sockets }) { return sockets }
-        return try Self.opening.withLock { (_) throws(PortError) in try makeSockets() }
+        let sockets = try Self.opening.withLock { (_) throws(PortError) in try makeSockets() }
+        watchForWaitingTasks()
+        return sockets
     }
 
     /// Held while a port's sockets are made, so that nobody uses sockets that are given up again.
     private static let opening = Mutex(())
 
-    /// Makes the sockets and has every attached source watch them before anybody else sees them.
+    /// Makes the sockets and has every attached source, and the doorbell, watch them before anybody else sees them.
     private func makeSockets() throws(PortError) -> PortSockets {
         if let sockets = state.withLock({ $0.sockets }) { return sockets }
         let made = try PortSockets()
         var watching: [RunLoopSource] = []
-        do throws(SystemError) {
-            while let sources = publish(made, watchedBy: watching) {
+        do throws(PortError) {
+            while let sources = try publish(made, watchedBy: watching) {
                 for source in sources {
-                    try source.watch(made.rawValue)
+                    try watch(made, by: source)
                     watching.append(source)
                 }
             }
         } catch {
             for source in watching { try? source.watch(nil) }
-            throw PortError(error)
+            throw error
         }
         if isDead { throw PortError(.invalidPort) }
         return made
     }
 
-    /// Makes the sockets the port's own, if every attached source watches them.
+    private func watch(_ sockets: PortSockets, by source: RunLoopSource) throws(PortError) {
+        do throws(SystemError) {
+            try source.watch(sockets.rawValue)
+        } catch {
+            throw PortError(error)
+        }
+    }
+
+    /// Makes the sockets the port's own, if every attached source watches them and the doorbell can.
     ///
     /// - Returns: the sources that do not watch them yet; nil when none is left, or the port is dead.
-    private func publish(_ sockets: PortSockets, watchedBy watching: [RunLoopSource]) -> [RunLoopSource]? {
-        state.withLock { state in
+    private func publish(_ sockets: PortSockets, watchedBy watching: [RunLoopSource]) throws(PortError)
+        -> [RunLoopSource]?
+    {
+        try state.withLock { (state) throws(PortError) in
             if state.mailbox.isDead { return nil }
             let others = state.sources.filter { source in !watching.contains { $0 === source } }
-            if others.isEmpty { state.sockets = sockets }
-            return others.isEmpty ? nil : others
+            guard others.isEmpty else { return others }
+            if let failure = state.bell?.watch(sockets) { throw failure }
+            state.sockets = sockets
+            return nil
         }
     }
 

@@ -6,6 +6,8 @@ struct TakenMessage: Sendable {
     var message: MachMessage
     /// The sender whose message has got the place that became free.
     var sender: WaitingSender?
+    /// The task to wake, because another message waits: perhaps that sender's.
+    var task: WaitingTask?
     /// Whoever wanted to know of a free place.
     var notices: [LoopNotice<SendPossibility>]
     /// Whether the place is kept for a message in the sockets, which must be looked at.
@@ -25,7 +27,7 @@ extension PortCore.State {
         guard let (message, sender) = mailbox.take(keepingPlace: mustLook) else { return nil }
         if turn != nil { turns.begin() }
         return TakenMessage(
-            message: message, sender: sender, notices: mailbox.takeRoomNotices(), mustLook: mustLook)
+            message: message, sender: sender, task: nextTask(), notices: mailbox.takeRoomNotices(), mustLook: mustLook)
     }
 
     /// Whether the sockets must be looked at: after so many messages, or by turns while their messages find no room.

@@ -14,7 +14,14 @@ import Synchronization
 
 package final class PortCore: PortDestination {
     struct State {
-        var mailbox: MailboxState
+        /// Each change keeps the doorbell in step: it is readable while messages wait, and for good once the port is dead.
+        var mailbox: MailboxState {
+            didSet { bell?.match(mailbox) }
+        }
+        var bell: PortDoorbell?
+        /// Tasks that wait for a message, the longest first; and what receives from the sockets for them.
+        var waitingTasks: [WaitingTask] = []
+        var taskWatch: TaskSocketWatch?
         /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
         var sources: [RunLoopSource] = []
         var sockets: PortSockets?
@@ -38,6 +45,11 @@ package final class PortCore: PortDestination {
     typealias Interceptor = @Sendable (MachMessage) -> Bool
 
     let state: Mutex<State>
+    /// Somebody has received other than by the port's sources: what serves the port cannot be told any more.
+    let receivesElsewhere = Atomic<Bool>(false)
+    /// Tells the ports of this process apart in descriptions and errors.
+    let number = PortCore.lastNumber.add(1, ordering: .relaxed).newValue  // immutable
+    private static let lastNumber = Atomic<UInt64>(0)
     private let forkCount = sysForkCount()  // immutable
     private let intercept: Interceptor?  // immutable
 
@@ -45,6 +57,8 @@ package final class PortCore: PortDestination {
         self.intercept = intercept
         state = Mutex(State(mailbox: MailboxState(limit: queueLimit, policy: policy)))
     }
+
+    package var label: String { "port \(number)" }
 
     package var isDead: Bool {
         isInherited || state.withLock { $0.mailbox.isDead }
@@ -81,13 +95,16 @@ package final class PortCore: PortDestination {
     func admit(_ message: MachMessage, exceedingLimit: Bool = false, mayWait: Bool = false) -> MailboxState.Admission {
         if isInherited { return .dead }
         if let intercept, !isDead, intercept(message) { return .accepted(wasEmpty: false) }
-        let (admission, sources, dropped) = state.withLock { state in
+        let (admission, sources, task, dropped) = state.withLock { state in
             let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, mayWait: mayWait)
             let dropped = state.mailbox.takeDropped()
-            guard case .accepted(wasEmpty: true) = admission else { return (admission, [RunLoopSource](), dropped) }
-            return (admission, state.sources, dropped)
+            guard case .accepted(let wasEmpty) = admission else {
+                return (admission, [RunLoopSource](), WaitingTask?.none, dropped)
+            }
+            return (admission, wasEmpty ? state.sources : [], state.nextTask(), dropped)
         }
         for source in sources { source.ring() }
+        task?.wake()
         for message in dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
         return admission
     }
@@ -111,6 +128,8 @@ package final class PortCore: PortDestination {
         guard let taken = state.withLock({ $0.take(inTurn: number, looksAfter: Self.takesBetweenLooks) }) else {
             return nil
         }
+        taken.message.replyTarget?.noteRead()
+        taken.task?.wake()
         taken.sender?.event.set()
         for notice in taken.notices { notice.tell(.possible) }
         if taken.mustLook {
@@ -122,12 +141,14 @@ package final class PortCore: PortDestination {
 
     /// Changes the queue so that waiting senders may get in, and tells whoever has to know.
     func change(_ body: (inout MailboxState) -> (senders: [WaitingSender], wasEmpty: Bool)) {
-        let (senders, sources, notices) = state.withLock { state in
+        let (senders, sources, task, notices) = state.withLock { state in
             let (senders, wasEmpty) = body(&state.mailbox)
-            return (senders, wasEmpty && !senders.isEmpty ? state.sources : [], state.mailbox.takeRoomNotices())
+            let sources = wasEmpty && !senders.isEmpty ? state.sources : []
+            return (senders, sources, state.nextTask(), state.mailbox.takeRoomNotices())
         }
         for sender in senders { sender.event.set() }
         for source in sources { source.ring() }
+        task?.wake()
         for notice in notices { notice.tell(.possible) }
     }
 

@@ -13,6 +13,12 @@ package protocol PortDestination: AnyObject, Sendable {
     /// is room. On failure nothing was delivered.
     func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError)
 
+    /// Whether replies come without anybody listening for them.
+    var repliesInMemory: Bool { get }
+
+    /// What the port is called in descriptions and errors.
+    var label: String { get }
+
     /// Whether the port is known to be gone.
     var isDead: Bool { get }
 
@@ -36,6 +42,7 @@ package protocol PortDestination: AnyObject, Sendable {
 }
 
 extension PortDestination {
+    package var repliesInMemory: Bool { true }
     /// A port of another process sees the connection instead; a dead one sees nothing.
     package func makePresence() -> SenderPresence? { nil }
 }
@@ -57,6 +64,16 @@ package struct DeathWatcher: Sendable {
     package let loop: ThreadRunLoop
     package let mode: RunLoopMode
     package let handler: @Sendable () -> Void
+    /// Tells it from others.
+    let mark = Mark()
+
+    final class Mark: Sendable {}
+
+    package init(loop: ThreadRunLoop, mode: RunLoopMode, handler: @escaping @Sendable () -> Void) {
+        self.loop = loop
+        self.mode = mode
+        self.handler = handler
+    }
 
     /// Tells it, on its loop.
     package func tell() {
@@ -72,6 +89,7 @@ package final class DeadDestination: PortDestination {
         self.path = path
     }
 
+    package var label: String { "port at \(path.path)" }
     package var isDead: Bool { true }
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {

@@ -30,6 +30,8 @@ package final class RemotePort: PortDestination {
         RightsTable.shared.prune(portAddress)
     }
 
+    package var repliesInMemory: Bool { false }
+    package var label: String { "port of process \(connection.peer.processID) at \(portAddress.path)" }
     package var isDead: Bool { connection.isInherited || connection.isDeadName }
 
     package func address() -> PortAddress { portAddress }
@@ -68,5 +70,7 @@ package final class RemotePort: PortDestination {
             let source = connection.state.withLock({ $0.source })
         else { return }
         loop.remove(source, from: mode)
+        // Somebody may have begun to watch meanwhile, and have found the source in the loop.
+        if connection.hasWatcher(on: loop, in: mode) { try? loop.addOrThrow(source, to: mode) }
     }
 }
