@@ -23,6 +23,7 @@ extension PortError {
         return switch code {
         case .peerDied, .replyTimedOut, .replyDropped, .descriptorsLost, .malformedPacket, .cancelled: .unknown
         case .remoteError, .malformedContent: .read
+        case .messageDropped: .unread
         default: .notSent
         }
     }

@@ -55,6 +55,7 @@ final class WorkerRecord: Sendable {
             return state.waitingLoops
         }
         guard let loops else { return false }
+        message.replyTarget?.noteRead()
         for loop in loops { loop.wakeUp() }
         return true
     }
