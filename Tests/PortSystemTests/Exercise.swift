@@ -111,7 +111,10 @@ struct Exercise {
         let descriptor = SharedDescriptor(try child.makeDescriptor())
         switch call {
         case .pidfd_open: return { try child.makeDescriptor().raw >= 0 ? .done : .notNow }
-        case .pidfd_send_signal: return { try withExtendedLifetime(child) { try done(sysSignal(descriptor.rawValue, 0)) } }
+        case .pidfd_send_signal:
+            return {
+                try withExtendedLifetime(child) { try done(sysSignal(descriptor.rawValue, 0)) }
+            }
         default:
             return {
                 _ = try sysPoll(descriptor.rawValue, .readable, until: .distantFuture)
