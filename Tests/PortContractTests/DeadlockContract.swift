@@ -59,6 +59,19 @@ import Testing
         return (inner.elements.first ?? nil, outer, ports)
     }
 
+    @Test("a request that its port answers before it is queued is no cycle")
+    func intercepted() async throws {
+        try await onBench(over: .memory) { _ in
+            let port = MachPort(queueLimit: 1, handler: nil) { message in
+                try? message.reply(MachMessage(id: 9))
+                return true
+            }
+            try port.schedule(in: .common)
+            #expect(try port.makeSendRight().ask(MachMessage()).id == 9)
+            port.invalidate()
+        }
+    }
+
     @Test("loops that ask each other in a circle are told, and nobody hangs", arguments: [2, 3, 5])
     func circle(count: Int) async throws {
         try await onBench(over: .memory) { bench in

@@ -43,6 +43,20 @@ import Testing
         }
     }
 
+    @Test("a doorbell stays readable when a message takes the place of an older one")
+    func replaced() async throws {
+        try await onBench(over: .memory) { _ in
+            let port = MachPort(queuePolicy: .keepLatest)
+            let (right, doorbell) = (port.makeSendRight(), try port.doorbell())
+            for id in Int32(1)...2 {
+                try right.send(MachMessage(id: id))
+                #expect(try isReadable(doorbell))
+            }
+            #expect(try port.tryReceive()?.id == 2)
+            #expect(try !isReadable(doorbell))
+        }
+    }
+
     @Test("a doorbell that is made late, or before the sockets, tells what waits", arguments: TestTransport.allCases)
     func late(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

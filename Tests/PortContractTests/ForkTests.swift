@@ -73,6 +73,8 @@ private final class Held: Sendable {
     let port: MachPort
     let local: SendRight
     let remote: SendRight
+    let request: MachMessage
+    private let answers: MachPort
 
     init(_ bench: Bench) throws {
         port = try bench.port()
@@ -80,6 +82,11 @@ private final class Held: Sendable {
         remote = try bench.right(to: port)
         try remote.send(MachMessage(id: 0))
         #expect(try port.next().id == 0)
+        answers = try bench.port()
+        var message = MachMessage(id: 10)
+        message.setReplyRight(answers.makeSendOnceRight())
+        try remote.send(message)
+        request = try port.next()
     }
 
     /// The calls that did not say that the port is the parent's.
@@ -95,6 +102,9 @@ private final class Held: Sendable {
             expect("\(name) request") { () throws(PortError) in _ = try right.request(MachMessage()) }
             expect("\(name) death") { () throws(PortError) in try right.notifyWhenDead {} }
             expect("\(name) room") { () throws(PortError) in try right.notifyWhenSendPossible { _ in } }
+            expect("\(name) request of a task") { () throws(PortError) in
+                try immediately { () async throws(PortError) in _ = try await right.request(MachMessage()) }
+            }
             if !right.isDead { failures.append("\(name) is not dead") }
         }
         expect("tryReceive") { () throws(PortError) in _ = try port.tryReceive() }
@@ -103,6 +113,18 @@ private final class Held: Sendable {
         expect("move") { () throws(PortError) in try port.move(to: .current) }
         expect("no senders") { () throws(PortError) in try port.notifyWhenNoSenders {} }
         expect("address") { () throws(PortError) in _ = try port.core.address() }
+        expect("doorbell") { () throws(PortError) in _ = try port.doorbell() }
+        expect("messages") { () throws(PortError) in
+            try immediately { () async throws(PortError) in
+                var messages = self.port.messages.makeAsyncIterator()
+                _ = try await messages.next()
+            }
+        }
+        if !request.isCancelled { failures.append("somebody waits for the reply") }
+        request.setCancellationHandler {}
+        expect("reply") { () throws(PortError) in try request.reply(MachMessage()) }
+        if port.delegate != nil { failures.append("the delegate can be seen") }
+        port.setDelegate(nil)
         if port.isValid { failures.append("the port is valid") }
         port.setQueueLimit(3)
         port.setHandler(nil)
@@ -112,4 +134,21 @@ private final class Held: Sendable {
         if port.queueCount != 0 { failures.append("the queue can be seen") }
         return failures
     }
+}
+
+/// Has a task do what ends without suspending it: a forked child has no threads for it.
+private func immediately(_ body: @escaping @Sendable () async throws(PortError) -> Void) throws(PortError) {
+    let outcome = Outcome()
+    Task.immediate {
+        do throws(PortError) {
+            try await body()
+        } catch {
+            outcome.failure.withLock { $0 = error }
+        }
+    }
+    if let failure = outcome.failure.withLock({ $0 }) { throw failure }
+}
+
+private final class Outcome: Sendable {
+    let failure = Mutex<PortError?>(nil)
 }

@@ -3,6 +3,7 @@
 
 @testable import MessagePort
 import PortSystem
+import Synchronization
 import TestSupport
 import Testing
 
@@ -117,6 +118,27 @@ import Testing
             #expect(try port.next().id == 3)
             #expect(ids.count == 0)
             #expect(!port.core.hasWaitingTask)
+        }
+    }
+
+    @Test("a task is woken for a sender that a change of the queue lets in", arguments: [false, true])
+    func letIn(byLimit: Bool) async throws {
+        try await onBench(over: .memory) { bench in
+            let (ids, ended) = (Recorder<Int32>(), Counter("ended sequences"))
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            try right.send(MachMessage(id: 0))
+            let sender = runOnThread { try right.send(MachMessage(id: 1)) }
+            port.core.waitForSenders(1)
+            // The place is kept for a message in a socket.
+            #expect(port.core.state.withLock { $0.mailbox.take(keepingPlace: true)?.message.id } == 0)
+            _ = consume(port, ids, ended)
+            while !port.core.hasWaitingTask { yieldThread() }
+            if byLimit { port.setQueueLimit(2) } else { port.core.change { $0.endKeepingPlace() } }
+            #expect(ids.waitUntilCount(1) == [1])
+            try sender.join()
+            port.invalidate()
+            ended.waitUntilCount(1)
         }
     }
 

@@ -24,7 +24,7 @@ extension MachPort {
         /// What it gives.
         public typealias Element = MachMessage
         /// Why it fails: ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port's sockets
-        /// cannot be watched. The next call tries again.
+        /// cannot be watched, and the next call tries again; ``PortError/Code/forkedProcess``.
         public typealias Failure = PortError
 
         let port: MachPort

@@ -31,6 +31,7 @@ extension MachPort {
     /// - Parameter delegate: the object; nil drops messages.
     public func setDelegate(_ delegate: (any MachPortDelegate)?) {
         guard let delegate else { return setHandler(nil) }
+        if core.isInherited { return }
         let reference = WeakDelegate(delegate: delegate)
         setHandler { port, message in reference.delegate?.handleMachMessage(message, at: port) }
         state.withLock { $0.delegate = reference }
@@ -38,6 +39,6 @@ extension MachPort {
 
     /// The object that handles messages; nil when there is none, it is gone, or a handler was set after it.
     public var delegate: (any MachPortDelegate)? {
-        state.withLock { $0.delegate }?.delegate
+        core.isInherited ? nil : state.withLock { $0.delegate }?.delegate
     }
 }

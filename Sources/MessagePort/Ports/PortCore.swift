@@ -67,9 +67,12 @@ package final class PortCore: PortDestination {
     /// Whether this is a forked child's copy of its parent's port. Its locks may be held by threads that are not there.
     var isInherited: Bool { sysForkCount() != forkCount }
 
-    func checkProcess() throws(PortError) {
+    package func checkProcess() throws(PortError) {
         if isInherited { throw PortError(.forkedProcess) }
     }
+
+    /// Whether the thread that sends a message may also be the one that serves it.
+    var mayServeSenders: Bool { intercept != nil }
 
     var sockets: PortSockets? { state.withLock { $0.sockets } }
 

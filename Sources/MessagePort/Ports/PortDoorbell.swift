@@ -63,8 +63,8 @@ extension MachPort {
     /// is gone.
     ///
     /// - Returns: the doorbell; the same each time.
-    /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed``
-    ///   when the kernel gives no descriptor.
+    /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit`` and
+    ///   ``PortError/Code/systemCallFailed`` when the kernel gives no descriptor.
     public func doorbell() throws(PortError) -> PortDoorbell {
         try core.doorbell()
     }
@@ -72,6 +72,7 @@ extension MachPort {
 
 extension PortCore {
     func doorbell() throws(PortError) -> PortDoorbell {
+        try checkProcess()
         if let bell = state.withLock({ $0.bell }) { return bell }
         let made = try PortDoorbell()
         let result = state.withLock { state -> Result<PortDoorbell, PortError> in

@@ -13,6 +13,9 @@ package protocol PortDestination: AnyObject, Sendable {
     /// is room. On failure nothing was delivered.
     func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError)
 
+    /// - Throws: `forkedProcess` when the port, or the connection to it, is the parent's.
+    func checkProcess() throws(PortError)
+
     /// Whether replies come without anybody listening for them.
     var repliesInMemory: Bool { get }
 
@@ -91,6 +94,8 @@ package final class DeadDestination: PortDestination {
 
     package var label: String { "port at \(path.path)" }
     package var isDead: Bool { true }
+
+    package func checkProcess() {}
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
         throw PortError(.deadName)

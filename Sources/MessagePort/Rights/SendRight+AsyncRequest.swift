@@ -24,6 +24,7 @@ extension SendRight {
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10)
     ) async throws(PortError) -> MachMessage {
         if Task.isCancelled { throw PortError(.cancelled, delivery: .notSent) }
+        try destination.checkProcess()
         let slot = ReplySlot(wakes: nil, for: destination)
         let loop = destination.repliesInMemory ? nil : try SharedReceiver.loop()
         if let loop { try destination.beginReplies(on: loop, in: .default) }

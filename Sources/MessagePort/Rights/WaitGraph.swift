@@ -7,8 +7,8 @@
 //
 // A request is refused when from its port only threads can be reached that wait in such a way: none of them will ever serve a
 // port. Whatever is not certain counts as "will be served": a port that is in no loop, or from which somebody has received
-// otherwise; a reply right that was taken out of its message, and may be anywhere; a wait in another mode; a port of another
-// process.
+// otherwise, or which looks at messages before they are queued; a reply right that was taken out of its message, and may be
+// anywhere; a wait in another mode; a port of another process.
 
 import PortSystem
 import RunLoopCore
@@ -67,6 +67,7 @@ final class WaitGraph: Sendable {
             var ports = [first]
             while let port = ports.popLast() {
                 if servers[ObjectIdentifier(port)] != nil { continue }
+                if port.isInherited || port.mayServeSenders { return false }
                 if port.receivesElsewhere.load(ordering: .relaxed) { return false }
                 let sources = port.state.withLock { $0.sources }
                 self.sources += sources
@@ -110,7 +111,7 @@ extension SendRight {
     func waiting<Success>(
         on loop: ThreadRunLoop, for slot: ReplySlot, _ body: () throws(PortError) -> Success
     ) throws(PortError) -> Success {
-        guard let port = destination as? PortCore else { return try body() }
+        guard let port = destination as? PortCore, !port.isInherited else { return try body() }
         let outer = try WaitGraph.shared.enter(loop, WaitGraph.Wait(port: port, slot: slot))
         defer { WaitGraph.shared.leave(loop, for: outer) }
         return try body()

@@ -34,6 +34,8 @@ package final class RemotePort: PortDestination {
     package var label: String { "port of process \(connection.peer.processID) at \(portAddress.path)" }
     package var isDead: Bool { connection.isInherited || connection.isDeadName }
 
+    package func checkProcess() throws(PortError) { try connection.checkProcess() }
+
     package func address() -> PortAddress { portAddress }
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {

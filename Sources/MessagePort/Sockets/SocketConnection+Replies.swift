@@ -165,6 +165,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
     }
 
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        try connection.checkProcess()
         // What `use` does after an error settles the request.
         if connection.isAbandoned(token) { throw PortError(.deadName) }
         try connection.send(message, answering: token, until: deadline)
@@ -172,11 +173,13 @@ final class RemoteReplyReceiver: ReplyReceiver {
     }
 
     func handOn(_ message: MachMessage) throws(PortError) {
+        try connection.checkProcess()
         if connection.isAbandoned(token) { throw PortError(.deadName) }
         try connection.handOn(message, answering: token)
     }
 
     func fail(_ error: PortError) {
+        if connection.isInherited { return }
         if connection.isAbandoned(token) { return connection.didSettleReply(to: token) }
         if let code = error.remoteCode {
             return connection.failReply(to: token, code: code, text: error.remoteText ?? "")
@@ -188,12 +191,13 @@ final class RemoteReplyReceiver: ReplyReceiver {
 
     /// Reads what has come from the requester first: its loop may be the one that asks.
     var isAbandoned: Bool {
-        if connection.isAbandoned(token) { return true }
+        if connection.isInherited || connection.isAbandoned(token) { return true }
         connection.receiveUnlessReceiving()
         return connection.isAbandoned(token)
     }
 
     func watchAbandonment(_ watcher: DeathWatcher) {
+        if connection.isInherited { return }
         connection.watchAbandonment(of: token) { watcher.tell() }
     }
 

@@ -58,7 +58,7 @@ extension SocketConnection {
     /// Says that nobody waits any more for the reply to the message that asked with `token`. Never waits: without room in
     /// the connection it is said before the next message.
     func giveUp(token: UInt64) {
-        guard takeAwaited(token) != nil, !isClosed else { return }
+        guard !isInherited, takeAwaited(token) != nil, !isClosed else { return }
         overdue.withLock { $0.packets.append(OverduePacket(header: PacketHeader(kind: .abandoned, asks: token))) }
         sendOverdue()
     }
