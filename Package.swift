@@ -51,6 +51,9 @@ let package = Package(
             name: "PortContractTests",
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport"]),
         .testTarget(
+            name: "CheckInTests",
+            dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "TestSupport", "port-test-peer"]),
+        .testTarget(
             name: "CrashTests",
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport"]),
         .testTarget(

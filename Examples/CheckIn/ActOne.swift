@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Act 1: listings 3-12 to 3-15. The main thread makes a port, puts it on its run loop and launches a worker thread with it.
-// The worker makes a port of its own and checks in with it. From then on each side sends to the other's port.
+// Act 1: listings 3-12 to 3-15, step by step and with their names. The main thread makes a port, puts it on its run loop and
+// launches a worker thread with it. The worker makes a port of its own and checks in with it. From then on each side sends
+// to the other's port.
 
 import Foundation
 import NamedPortServer
@@ -10,14 +11,14 @@ import Synchronization
 
 func actOne(_ files: [InputFile]) throws {
     Transcript.line("act 1: a worker thread that was given the main thread's port")
-    let boss = Boss(files)
-    try boss.launchThread()
+    let main = MainThread(files)
+    try main.launchThread()
     ThreadRunLoop.current.run(for: patience)
-    try boss.finish()
+    try main.finish()
 }
 
 /// The main thread's side.
-private final class Boss: Sendable {
+private final class MainThread: Sendable {
     private struct State {
         var rest: ArraySlice<InputFile>
         var table: Table
@@ -35,45 +36,55 @@ private final class Boss: Sendable {
 
     /// Listing 3-12.
     func launchThread() throws {
-        let loop = ThreadRunLoop.current
-        let myPort = MachPort { port, message in
+        let runLoop = ThreadRunLoop.current
+        let myPort = MachPort()
+        // This object handles incoming port messages.
+        myPort.setHandler { port, message in
             do {
-                try self.handle(message, at: port)
+                try self.handlePortMessage(message, at: port)
             } catch {
                 self.state.withLock { $0.failure = error }
-                loop.stop()
+                runLoop.stop()
             }
         }
-        try loop.add(myPort, forMode: .default)
+        // Install the port as an input source on the current run loop.
+        try runLoop.add(myPort, forMode: .default)
         Transcript.note("main", "launches a worker with its port")
+        // Detach the thread.
         Thread.detachNewThread { [right = myPort.makeSendRight()] in
-            WorkerClass.launchThread(withPort: right)
+            MyWorkerClass.launchThreadWithPort(right)
             self.workerLeft.signal()
         }
     }
 
     /// Listing 3-13.
-    private func handle(_ message: MachMessage, at port: MachPort) throws {
-        switch message.id {
-        case MessageID.checkIn:
+    private func handlePortMessage(_ message: MachMessage, at port: MachPort) throws {
+        if message.id == kCheckinMessage {
+            // Get the worker thread's communications port, and save it for later use.
             guard let distantPort = message.replyPort else { throw Failure("the worker checked in without a port") }
             Transcript.note("main", "got message \(message.id), keeps the worker's port")
-            state.withLock { $0.distantPort = distantPort }
-            try distantPort.notifyWhenDead {
-                port.invalidate()
-                ThreadRunLoop.current.stop()
-            }
-        case MessageID.counted:
+            try storeDistantPort(distantPort, goingWith: port)
+        } else {
+            // Handle other messages.
             guard let counts = Counts(text: message.text) else { throw Failure("the worker sent no counts") }
             Transcript.note("main", "got message \(message.id): \(message.text)")
             state.withLock { $0.table.add(counts, $0.rest.removeFirst().name) }
-        default:
-            throw Failure("unexpected message \(message.id)")
         }
-        try sendNext(replyingTo: port)
+        try useDistantPort(replyingTo: port)
     }
 
-    private func sendNext(replyingTo port: MachPort) throws {
+    /// Keeps the worker's port; when that is gone, the run of the main loop is over.
+    private func storeDistantPort(_ distantPort: SendRight, goingWith port: MachPort) throws {
+        let runLoop = ThreadRunLoop.current
+        state.withLock { $0.distantPort = distantPort }
+        try distantPort.notifyWhenDead {
+            port.invalidate()
+            runLoop.stop()
+        }
+    }
+
+    /// Has the next file counted, or sends the worker home.
+    private func useDistantPort(replyingTo port: MachPort) throws {
         let (file, distantPort) = state.withLock { ($0.rest.first, $0.distantPort) }
         if let file {
             Transcript.note("main", "sends message \(MessageID.count): \(file.name)")
@@ -99,33 +110,47 @@ private final class Boss: Sendable {
 }
 
 /// The worker thread's side.
-private enum WorkerClass {
+private final class MyWorkerClass: Sendable {
+    private let exits = Mutex(false)
+
+    private var shouldExit: Bool { exits.withLock { $0 } }
+
     /// Listing 3-14.
-    static func launchThread(withPort distantPort: SendRight) {
+    static func launchThreadWithPort(_ distantPort: SendRight) {
+        // Set up the connection between this thread and the main thread.
+        let workerObject = MyWorkerClass()
         do {
-            try sendCheckIn(to: distantPort)
-            ThreadRunLoop.current.run()
+            try workerObject.sendCheckinMessage(distantPort)
+            // Let the run loop process things.
+            repeat {
+                ThreadRunLoop.current.run(mode: .default, until: .distantFuture, returnAfterSourceHandled: true)
+            } while !workerObject.shouldExit
         } catch {
             Transcript.note("worker", "\(error)")
         }
     }
 
     /// Listing 3-15.
-    private static func sendCheckIn(to distantPort: SendRight) throws {
-        let myPort = MachPort { port, message in
-            switch message.id {
-            case MessageID.count:
-                let counts = Counts(of: message.bytes)
-                Transcript.note("worker", "got message \(message.id), replies with message \(MessageID.counted)")
-                try? message.replyPort?.send(MachMessage(id: MessageID.counted, text: counts.text), within: patience)
-            default:
-                Transcript.note("worker", "got message \(message.id), leaves")
-                port.invalidate()  // nothing is left in the run loop, so it returns
-            }
-        }
+    private func sendCheckinMessage(_ outPort: SendRight) throws {
+        // Create and configure the worker thread port.
+        let myPort = MachPort { port, message in self.handlePortMessage(message, at: port) }
         try ThreadRunLoop.current.add(myPort, forMode: .default)
-        Transcript.note("worker", "checks in with message \(MessageID.checkIn) and its own port")
-        try distantPort.send(
-            MachMessage(id: MessageID.checkIn, replyPort: myPort.makeSendRight()), within: patience)
+        Transcript.note("worker", "checks in with message \(kCheckinMessage) and its own port")
+        // Create the check-in message, and send it immediately.
+        let message = MachMessage(id: kCheckinMessage, replyPort: myPort.makeSendRight())
+        try outPort.send(message, within: patience)
+    }
+
+    private func handlePortMessage(_ message: MachMessage, at port: MachPort) {
+        switch message.id {
+        case MessageID.count:
+            let counts = Counts(of: message.bytes)
+            Transcript.note("worker", "got message \(message.id), replies with message \(MessageID.counted)")
+            try? message.replyPort?.send(MachMessage(id: MessageID.counted, text: counts.text), within: patience)
+        default:
+            Transcript.note("worker", "got message \(message.id), leaves")
+            port.invalidate()
+            exits.withLock { $0 = true }
+        }
     }
 }

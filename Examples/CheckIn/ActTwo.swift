@@ -15,7 +15,7 @@ func actTwo(_ files: [InputFile]) throws {
     let workerLeft = DispatchSemaphore(value: 0)
     Thread.detachNewThread { [name = boss.name] in
         do {
-            try namedWorker(mainName: name, process: false, dies: false)
+            try namedWorker(mainName: name)
         } catch {
             boss.fail(error)
         }
@@ -29,8 +29,8 @@ func actTwo(_ files: [InputFile]) throws {
     table.print()
 }
 
-/// The main side of acts 2 and 3.
-final class NamedBoss: Sendable {
+/// The main side.
+private final class NamedBoss: Sendable {
     private struct State {
         var workerName: String?
         var failure: (any Error)?
@@ -68,14 +68,8 @@ final class NamedBoss: Sendable {
     /// Waits for the check-in, has every file counted, and sends the worker home.
     func countAll(_ files: [InputFile]) throws -> Table {
         let worker = try waitForCheckIn()
-        var table = Table(for: files)
-        for file in files {
-            Transcript.note("main", "sends message \(MessageID.count): \(file.name)")
-            let request = MachMessage(id: MessageID.count, bytes: file.bytes)
-            let reply = try worker.request(request, sendLimit: patience, replyLimit: patience)
-            guard let counts = Counts(text: reply.text) else { throw Failure("the worker sent no counts") }
-            Transcript.note("main", "got the reply: \(reply.text)")
-            table.add(counts, file.name)
+        let table = try count(files) { (request) throws(PortError) in
+            try worker.request(request, sendLimit: patience, replyLimit: patience)
         }
         Transcript.note("main", "sends message \(MessageID.leave)")
         try worker.send(MachMessage(id: MessageID.leave), sendLimit: patience)
@@ -96,21 +90,19 @@ final class NamedBoss: Sendable {
     }
 }
 
-/// The worker of acts 2 and 3: listing 3-19.
-func namedWorker(mainName: String, process: Bool, dies: Bool) throws {
+/// The worker: listing 3-19.
+private func namedWorker(mainName: String) throws {
     let loop = ThreadRunLoop.current
     let mainPort = try RemoteMessagePort(name: mainName)
     try mainPort.setInvalidationHandler { loop.stop() }  // nobody is left to work for
-    let myPort = try LocalMessagePort(name: mainName + (process ? ".process" : ".thread")) { port, message in
+    let myPort = try LocalMessagePort(name: mainName + ".thread") { port, message in
         switch message.id {
         case MessageID.count:
-            if dies { kill(getpid(), SIGKILL) }
             Transcript.note("worker", "got message \(message.id), replies")
             return Array(Counts(of: message.bytes).text.utf8)
         default:
             Transcript.note("worker", "got message \(message.id), leaves")
-            port.invalidate()
-            loop.stop()  // the main thread's loop does not finish by itself
+            port.invalidate()  // nothing is left in the run loop, so it returns
             return nil
         }
     }

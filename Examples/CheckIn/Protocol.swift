@@ -2,17 +2,34 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import Foundation
+import NamedPortServer
+
+/// The message id of a check-in, as listings 3-13 and 3-18 call it.
+let kCheckinMessage: Int32 = 100
 
 /// The messages between the main thread and its worker.
 enum MessageID {
-    /// Worker to main: here I am. `kCheckinMessage` of listings 3-13 and 3-18.
-    static let checkIn: Int32 = 100
+    /// Worker to main: here I am.
+    static let checkIn = kCheckinMessage
     /// Main to worker: count these bytes.
     static let count: Int32 = 101
     /// Worker to main: lines, words and bytes.
     static let counted: Int32 = 102
     /// Main to worker: leave.
     static let leave: Int32 = 103
+}
+
+/// Has every file counted by the worker that answers requests.
+func count(_ files: [InputFile], asking worker: (MachMessage) throws(PortError) -> MachMessage) throws -> Table {
+    var table = Table(for: files)
+    for file in files {
+        Transcript.note("main", "sends message \(MessageID.count): \(file.name)")
+        let reply = try worker(MachMessage(id: MessageID.count, bytes: file.bytes))
+        guard let counts = Counts(text: reply.text) else { throw Failure("the worker sent no counts") }
+        Transcript.note("main", "got the reply: \(reply.text)")
+        table.add(counts, file.name)
+    }
+    return table
 }
 
 /// How long anything may take before the program gives up.

@@ -12,15 +12,15 @@ import NamedPortServer
 /// What the command line asks for.
 enum Invocation {
     case acts(files: [String], workerDies: Bool)
-    /// This process is the worker of act 3, and the main process listens under this name.
-    case worker(mainName: String, dies: Bool)
+    /// This process is the worker of act 3.
+    case worker(dies: Bool)
 
     init(_ arguments: [String]) {
         var rest = arguments.dropFirst()
         let dies = rest.first == "--worker-dies"
         if dies { rest = rest.dropFirst() }
-        if rest.first == "--worker", let name = rest.dropFirst().first {
-            self = .worker(mainName: name, dies: dies)
+        if rest.first == "--worker" {
+            self = .worker(dies: dies)
         } else {
             self = .acts(files: Array(rest), workerDies: dies)
         }
@@ -29,8 +29,8 @@ enum Invocation {
 
 func run(_ invocation: Invocation) throws {
     switch invocation {
-    case .worker(let mainName, let dies):
-        try namedWorker(mainName: mainName, process: true, dies: dies)
+    case .worker(let dies):
+        try workerProcess(dies: dies)
     case .acts(let names, let workerDies):
         let files = try InputFile.read(names.isEmpty ? [InputFile.readmeBesideThisSource] : names)
         try actOne(files)

@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
+#include <spawn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* include/net/scm.h of the kernel: at most this many descriptors in one message. */
@@ -154,3 +157,47 @@ int shim_allowed_processor_count(void) {
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : -1;
 }
 int shim_name_thread(const char *name) { return pthread_setname_np(pthread_self(), name); }
+
+static unsigned fork_count;
+
+static void count_fork(void) { fork_count++; }
+
+/* The C library calls it in each new child, before fork returns there: no other thread exists then. */
+__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, count_fork); }
+
+unsigned shim_fork_count(void) { return fork_count; }
+
+int shim_spawn_change_directory(void *actions, const char *path) {
+    return posix_spawn_file_actions_addchdir_np(actions, path);
+}
+
+int shim_spawn_close_from(void *actions, int lowest) { return posix_spawn_file_actions_addclosefrom_np(actions, lowest); }
+
+char **shim_environment(void) { return environ; }
+
+int shim_dup_cloexec_from(int descriptor, int lowest) { return fcntl(descriptor, F_DUPFD_CLOEXEC, lowest); }
+
+int shim_set_cloexec(int descriptor) { return fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
+
+/* Linux 5.3, 5.1 and 5.4. The C library has names for them only since 2.36; the numbers are the same on every machine. */
+#define SYSTEM_CALL_PIDFD_OPEN 434
+#define SYSTEM_CALL_PIDFD_SEND_SIGNAL 424
+#define ID_IS_PIDFD 3
+
+int shim_pidfd_open(int process) { return (int)syscall(SYSTEM_CALL_PIDFD_OPEN, process, 0); }
+
+int shim_pidfd_send_signal(int process, int signal) {
+    return (int)syscall(SYSTEM_CALL_PIDFD_SEND_SIGNAL, process, signal, NULL, 0);
+}
+
+int shim_pidfd_wait(int process, int keep, int *ended, int *code, int *status) {
+    siginfo_t information = {.si_pid = 0};
+    int options = WEXITED | WNOHANG | (keep ? WNOWAIT : 0);
+    int result = waitid((idtype_t)ID_IS_PIDFD, (id_t)process, &information, options);
+    *ended = information.si_pid;
+    *code = information.si_code;
+    *status = information.si_status;
+    return result;
+}
+
+const int SHIM_CLD_EXITED = CLD_EXITED;

@@ -14,7 +14,15 @@ extension PortError: CustomStringConvertible {
             text += " Path: \(path)."
         case .size(let size, let limit): text += " It has \(size); the limit is \(limit)."
         case .reason(let reason): text += " \(reason.text)"
+        case .worker(let worker, let exit): text += " Worker: \(worker)\(exit.map { ", \($0)" } ?? "")."
+        case .text(let more): text += " \(more)"
+        case .remote(let code, let more): text += " Its code: \(code)." + (more.isEmpty ? "" : " It says: \(more)")
         case nil: break
+        }
+        switch knownDelivery {
+        case .unread?: text += " Nobody had read the message."
+        case .read?: text += " The message had been read."
+        case .notSent?, .unknown?, nil: break
         }
         if let owner { text += " Owner: process \(owner)." }
         if let systemError { text += " The kernel says: \(systemError)." }
@@ -42,6 +50,22 @@ extension PortError: CustomStringConvertible {
         .malformedPacket:
             "The other side sent a packet that is not of this library's format; its connection was closed.",
         .systemCallFailed: "A system call failed.",
+        .messageDropped:
+            "The port's queue dropped the message for a newer one, as its owner wants; ask again if it still matters.",
+        .forkedProcess: "The port belongs to the process that forked this one; make or look up a port after the fork.",
+        .notTransferable:
+            "A receive right cannot go to another process; send a right to a port of that process instead.",
         .noReplyRight: "The message expects no reply, or it was replied to already; reply once, to requests only.",
+        .workerNotStarted: "The worker could not be started; nothing of it is left.",
+        .workerExited: "The worker ended without checking in; look at what it writes to its standard error.",
+        .checkInTimedOut: "The worker did not check in before the limit; wait longer, or shut it down.",
+        .workerStillRunning: "The worker did not end before the limit; its code does not return to its run loop.",
+        .bootstrapInvalid:
+            "The environment names a bootstrap port that is none; start the program as a worker, or take the variable out.",
+        .cancelled: "The task that waited for the reply was cancelled; a late reply will be dropped.",
+        .remoteError: "The receiver answered with an error.",
+        .wouldDeadlock:
+            "The request could never be answered, so nothing was sent; wait in a mode in which the port is served.",
+        .malformedContent: "The message's bytes are not the value that was asked for.",
     ]
 }

@@ -33,6 +33,8 @@ public struct PortError: Error, Hashable, Sendable {
     public let owner: Int32?
     /// What the error is about: a name, a path, a size and its limit.
     package let subject: Subject?
+    /// What became of the message, when the code alone does not tell.
+    package var knownDelivery: Delivery?
 
     /// The particulars that an error's sentence tells.
     package enum Subject: Hashable, Sendable {
@@ -40,6 +42,9 @@ public struct PortError: Error, Hashable, Sendable {
         case path(String, StaticReason? = nil)
         case size(Int, limit: Int)
         case reason(StaticReason)
+        case worker(WorkerIdentity, WorkerExit? = nil)
+        case text(String)
+        case remote(code: Int32, text: String)
     }
 
     /// A fixed phrase: why a directory or a packet was not accepted.
@@ -49,12 +54,14 @@ public struct PortError: Error, Hashable, Sendable {
     }
 
     package init(
-        _ code: Code, system systemError: SystemError? = nil, subject: Subject? = nil, owner: Int32? = nil
+        _ code: Code, system systemError: SystemError? = nil, subject: Subject? = nil, owner: Int32? = nil,
+        delivery: Delivery? = nil
     ) {
         self.code = code
         self.systemError = systemError
         self.subject = subject
         self.owner = owner
+        knownDelivery = delivery
     }
 }
 
@@ -99,13 +106,38 @@ extension PortError.Code {
     public static let systemCallFailed = Self(20, "systemCallFailed")
     /// The message expects no reply, or its reply right was taken before.
     public static let noReplyRight = Self(19, "noReplyRight")
+    /// The port's queue has dropped the message for a newer one (``QueuePolicy``); it was not handled.
+    public static let messageDropped = Self(21, "messageDropped")
+    /// The port, or the connection to it, is the parent's: a forked child cannot use it.
+    public static let forkedProcess = Self(22, "forkedProcess")
+    /// The message holds a receive right, which cannot go to another process; nothing was sent.
+    public static let notTransferable = Self(23, "notTransferable")
+    /// The task that waited for the reply was cancelled; the receiver is told.
+    public static let cancelled = Self(25, "cancelled")
+    /// The receiver answered with an error: ``PortError/remoteCode`` and ``PortError/remoteText`` are the receiver's own.
+    public static let remoteError = Self(26, "remoteError")
+    /// The request could never be answered: the threads that would have to wait for each other. Nothing was sent.
+    public static let wouldDeadlock = Self(27, "wouldDeadlock")
+    /// The bytes of a message are not the value that was asked for.
+    public static let malformedContent = Self(28, "malformedContent")
+    /// The worker, a thread or a process, could not be started; ``PortError/systemError`` tells why.
+    public static let workerNotStarted = Self(30, "workerNotStarted")
+    /// The worker ended without checking in; ``PortError/workerExit`` tells how.
+    public static let workerExited = Self(31, "workerExited")
+    /// The worker did not check in before the limit; it may still run.
+    public static let checkInTimedOut = Self(32, "checkInTimedOut")
+    /// The worker was told to end, and did not before the limit.
+    public static let workerStillRunning = Self(33, "workerStillRunning")
+    /// The environment names a bootstrap port, but the descriptor is none.
+    public static let bootstrapInvalid = Self(34, "bootstrapInvalid")
 
     /// Every code.
     package static let all: [Self] = [
         .invalidPort, .deadName, .peerDied, .sendTimedOut, .replyTimedOut, .replyDropped, .messageTooLarge,
         .tooManyDescriptors, .descriptorsLost, .descriptorLimit, .nameTaken, .nameUnknown, .nameEmpty, .nameTooLong,
         .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .noReplyRight,
-        .systemCallFailed,
+        .systemCallFailed, .messageDropped, .forkedProcess, .notTransferable, .cancelled, .remoteError, .wouldDeadlock,
+        .malformedContent, .workerNotStarted, .workerExited, .checkInTimedOut, .workerStillRunning, .bootstrapInvalid,
     ]
 }
 

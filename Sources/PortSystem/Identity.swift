@@ -16,6 +16,10 @@ package func sysGroupID() -> gid_t { getegid() }
 /// The kernel's id of the calling thread; the main thread's equals the process's id.
 package func sysThreadID() -> pid_t { shim_thread_id() }
 
+/// How many times this process and those before it have forked: another number than before means that this is a child.
+/// No system call. A child made by clone(2) without the C library's fork is not noticed.
+package func sysForkCount() -> UInt32 { shim_fork_count() }
+
 /// A variable of the environment; nil when it is not there or empty.
 package func sysEnvironment(_ name: String) -> String? {
     guard let value = unsafe getenv(name), unsafe value.pointee != 0 else { return nil }

@@ -7,11 +7,11 @@
 
 import Glibc
 
-/// The system calls that the package makes, named as in section 2 of the manual.
+/// The system calls that the package makes, named as in section 2 of the manual (`posix_spawn`: section 3).
 package enum SystemCall: String, Sendable, CaseIterable {
     case accept, bind, clone, connect, dup, epoll_create, epoll_ctl, epoll_wait, eventfd, fcntl, fstat, getsockopt
-    case listen, mkdir, open, pipe, poll, read, readdir, recvmsg, rename, sendmsg, sigtimedwait, socket, shutdown
-    case socketpair, unlink, write
+    case listen, mkdir, open, pidfd_open, pidfd_send_signal, pipe, poll, posix_spawn, read, readdir, recvmsg, rename
+    case sendmsg, sigtimedwait, socket, shutdown, socketpair, unlink, waitid, write
 }
 
 /// Makes a system call, again when it is interrupted.

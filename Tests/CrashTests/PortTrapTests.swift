@@ -16,6 +16,15 @@ import Testing
         expectSentence("A queue limit of \(limit) is not possible; choose 1 to 65534 messages.", in: result)
     }
 
+    @Test("a later queue limit that is not possible traps too", arguments: [0, -1, 65_535])
+    func laterQueueLimit(limit: Int) async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            [limit = limit as Int] in
+            MachPort().setQueueLimit(limit)
+        }
+        expectSentence("A queue limit of \(limit) is not possible; choose 1 to 65534 messages.", in: result)
+    }
+
     @Test("the smallest and the largest queue limit do not trap")
     func possibleLimits() {
         for limit in [1, MachPort.maximumQueueLimit] { #expect(MachPort(queueLimit: limit).queueLimit == limit) }

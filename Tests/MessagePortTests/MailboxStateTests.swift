@@ -81,14 +81,67 @@ import Testing
         #expect(mailbox.take()?.message.id == nil)
         #expect(mailbox.stopWaiting(sender))
     }
+
+    @Test("drop-oldest drops what is above the limit, also for a reply, and gives it back once")
+    func dropOldest() {
+        let mailbox = Mailbox(limit: 2, policy: .dropOldest)
+        for id in Int32(1)...3 { #expect(mailbox.add(id) != "full") }
+        #expect(mailbox.add(4, exceedingLimit: true) == "accepted")
+        #expect(mailbox.queueCount == 2)
+        #expect(mailbox.takeDropped() == [1, 2])
+        #expect(mailbox.takeDropped() == [])
+        #expect(mailbox.room == 2)
+        #expect(mailbox.take()?.message.id == 3)
+    }
+
+    @Test("keep-latest leaves one message, for which a receiver is woken when there was none")
+    func keepLatest() {
+        let mailbox = Mailbox(limit: 5, policy: .keepLatest)
+        #expect(mailbox.add(1) == "accepted, was empty")
+        #expect(mailbox.add(2) == "accepted")
+        #expect(mailbox.takeDropped() == [1])
+        #expect(mailbox.take()?.message.id == 2)
+        #expect(mailbox.add(3) == "accepted, was empty")
+    }
+
+    @Test("a kept place is for the sockets: nobody else gets it, until nobody looks there any more")
+    func keptPlace() throws {
+        let mailbox = Mailbox(limit: 1)
+        _ = mailbox.add(1)
+        let sender = try #require(mailbox.wait(2))
+        #expect(mailbox.take(keepingPlace: true)?.sender == nil)
+        #expect(mailbox.room == 1)
+        #expect(mailbox.add(9) == "full")
+        #expect(mailbox.add(3, exceedingLimit: true) == "accepted, was empty")
+        #expect(mailbox.endKeepingPlace().isEmpty)
+        #expect(mailbox.take(keepingPlace: true)?.message.id == 3)
+        #expect(mailbox.endKeepingPlace().map { $0 === sender } == [true])
+        #expect(mailbox.take()?.message.id == 2)
+        #expect(mailbox.take()?.message.id == nil)
+    }
+
+    @Test("a lower limit keeps the queue and lets nobody in; a higher one lets in as many as fit, in order")
+    func limitChanges() throws {
+        let mailbox = Mailbox(limit: 3)
+        for id in Int32(0)..<3 { _ = mailbox.add(id) }
+        let senders = try (Int32(3)...5).map { id in try #require(mailbox.wait(id)) }
+        #expect(mailbox.setLimit(1).isEmpty)
+        #expect(mailbox.queueCount == 3)
+        #expect(mailbox.room == 0)
+        #expect(mailbox.take()?.sender == nil)
+        #expect(mailbox.setLimit(4).map { $0 === senders[0] || $0 === senders[1] } == [true, true])
+        #expect(mailbox.waitingCount == 1)
+        #expect((0..<4).map { _ in mailbox.take()?.message.id } == [1, 2, 3, 4])
+        #expect(mailbox.take()?.message.id == 5)
+    }
 }
 
 /// A mailbox state in a place, so that expectations can change it.
 private final class Mailbox {
     private var state: MailboxState
 
-    init(limit: Int) {
-        state = MailboxState(limit: limit)
+    init(limit: Int, policy: QueuePolicy = .refuse) {
+        state = MailboxState(limit: limit, policy: policy)
     }
 
     var room: Int { state.room }
@@ -110,7 +163,13 @@ private final class Mailbox {
         return sender
     }
 
-    func take() -> (message: MachMessage, sender: WaitingSender?)? { state.take() }
+    func take(keepingPlace: Bool = false) -> (message: MachMessage, sender: WaitingSender?)? {
+        state.take(keepingPlace: keepingPlace)
+    }
+
+    func endKeepingPlace() -> [WaitingSender] { state.endKeepingPlace().senders }
+    func setLimit(_ limit: Int) -> [WaitingSender] { state.setLimit(limit).senders }
+    func takeDropped() -> [Int32] { state.takeDropped().map(\.id) }
     func stopWaiting(_ sender: WaitingSender) -> Bool { state.stopWaiting(sender) }
     func die() -> (bounced: [MachMessage], senders: [WaitingSender])? { state.die() }
 }

@@ -179,6 +179,7 @@ extension MachMessage {
                 case .bytes(let bytes): "bytes \(bytes)"
                 case .right(let right): "right \(right.path)"
                 case .descriptor(let descriptor): "descriptor \(descriptor.rawValue)"
+                case .receiveRight: "receive right"
                 }
             }
     }

@@ -56,19 +56,23 @@ import Testing
     func table(kind: PacketKind, isBegun: Bool) {
         let assembly = Assembler()
         if isBegun { _ = assembly.take(Self.message(4), payload: [1, 2], descriptors: []) }
-        let header = PacketHeader(kind: kind, messageID: 17, componentCount: 1, answers: 6, totalLength: 2)
+        let header = PacketHeader(kind: kind, messageID: 17, componentCount: 1, asks: 8, answers: 6, totalLength: 2)
         let event = assembly.take(header, payload: kind.hasPayload ? [3, 4] : [], descriptors: []).text
         let expected =
             switch (kind, isBegun) {
-            case (.message, false): "message 17 [3, 4] asks 0 answers 6"
+            case (.message, false): "message 17 [3, 4] asks 8 answers 6"
             case (.message, true): "violation"
             case (.continuation, false): "violation"
             case (.continuation, true): "message 5 [1, 2, 3, 4] asks 11 answers 22"
             case (.abort, false): "violation"
             case (.abort, true): "incomplete"
-            case (.replyDropped, false): "reply 6 dropped because 17"
+            case (.replyDropped, false): "reply 6 dropped because 17, unread"
             case (.replyDropped, true): "violation"
             case (.refused, _): "refused 17"
+            case (.replyFailed, false): "reply 6 failed with 17 \u{3}\u{4}"
+            case (.replyFailed, true): "violation"
+            case (.abandoned, false): "abandoned 8"
+            case (.abandoned, true): "violation"
             }
         #expect(event == expected)
     }
@@ -79,6 +83,7 @@ import Testing
         for isBegun in [false, true] {
             for (payload, descriptors) in [([1], []), ([], [descriptor])] as [([UInt8], [SharedDescriptor])] {
                 if kind == .message || kind == .continuation && descriptors.isEmpty { continue }
+                if kind == .replyFailed && !isBegun && descriptors.isEmpty { continue }
                 let assembly = Assembler()
                 if isBegun { _ = assembly.take(Self.message(4), payload: [1, 2], descriptors: []) }
                 let header = PacketHeader(kind: kind, descriptorCount: UInt16(descriptors.count))
@@ -160,7 +165,7 @@ private final class Assembler {
 }
 
 extension PacketKind {
-    fileprivate var hasPayload: Bool { self == .message || self == .continuation }
+    fileprivate var hasPayload: Bool { self == .message || self == .continuation || self == .replyFailed }
 }
 
 extension PacketAssembly.Event {
@@ -170,7 +175,9 @@ extension PacketAssembly.Event {
         case .message(let message, let asks, let answers):
             "message \(message.id) \(message.payload) asks \(asks) answers \(answers)"
         case .withoutDescriptors(let asks, let answers): "without descriptors, asks \(asks) answers \(answers)"
-        case .replyDropped(let token, let reason): "reply \(token) dropped because \(reason)"
+        case .replyDropped(let token, let reason, let delivery): "reply \(token) dropped because \(reason), \(delivery)"
+        case .replyFailed(let token, let code, let text): "reply \(token) failed with \(code) \(text)"
+        case .abandoned(let token): "abandoned \(token)"
         case .refused(let code): "refused \(code)"
         case .violation: "violation"
         }

@@ -50,6 +50,14 @@ struct WireFormatDocumentTests {
         sent["continuation-head"] = pieces.last.map { Array($0.prefix(PacketHeader.size)) }
         sent["abort"] = PacketHeader(kind: .abort).encoded
         sent["reply-dropped"] = try packets { $0.dropReply(to: 1) }.first
+        sent["not-read"] = try packets { $0.dropReply(to: 1, because: .peerDied, delivery: .unread) }.first
+        sent["reply-failed"] = try packets { $0.failReply(to: 1, code: 5, text: "full") }.first
+        sent["abandoned"] = try packets { connection in
+            var request = MachMessage()
+            request.replyTarget = ReplyTarget(NobodyWaits())
+            try connection.send(request, until: .distantPast)
+            connection.giveUp(token: 1)
+        }.last
         sent["descriptors-lost"] = try packets { $0.dropReply(to: 1, because: .descriptorsLost) }.first
         sent["refused"] = try packets { SocketConnection.sendRefusal(.peerRefused, to: $0.descriptor) }.first
         let examples = try Self.examples()

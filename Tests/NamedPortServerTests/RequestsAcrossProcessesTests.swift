@@ -118,7 +118,7 @@ struct RequestsAcrossProcessesTests {
         }
     }
 
-    @Test("a late reply is dropped, and never given to a later request")
+    @Test("a late reply is refused, and never given to a later request")
     func lateReply() async throws {
         try await withPlace { place in
             try withServer(at: place) { server in
@@ -130,7 +130,7 @@ struct RequestsAcrossProcessesTests {
                     #expect(error?.code == .replyTimedOut, "round \(round)")
                     try server.expect("kept")
                     #expect(try port.ask(Act.answer) == "1", "round \(round)")
-                    try server.expect("answered")
+                    try server.expect("error deadName")
                     #expect(try port.ask(Act.reverse, "on") == "no", "round \(round)")
                 }
             }
@@ -154,6 +154,7 @@ struct RequestsAcrossProcessesTests {
                 #expect(port.isValid)
                 server.resume()
                 #expect(try port.ask(Act.reverse, "abc") == "cba")
+                try server.expect("error deadName")  // nobody waited for the late one any more
                 for number in 0..<sent { try server.expect("note \(number)") }
             }
         }

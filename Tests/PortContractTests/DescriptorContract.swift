@@ -49,6 +49,7 @@ import Testing
                 case .bytes: "bytes"
                 case .right: "right"
                 case .descriptor: "descriptor"
+                case .receiveRight: "receive right"
                 }
             }
             #expect(kinds == ["descriptor", "bytes", "right", "descriptor", "bytes"])

@@ -14,6 +14,7 @@ import Testing
             hiddenDescriptors
         case lieAboutLength, hugeTotal, tooManyComponents, continuationOfNothing, messageInMessage, emptyContinuation
         case brokenRecords, abortOfNothing, replyPortNoAddress
+        case failureInMessage, longFailure, abandonedWithPayload
 
         var testDescription: String { rawValue }
 
@@ -51,6 +52,14 @@ import Testing
                 whole.componentCount = 1
                 whole.totalLength = 9
                 try peer.send(whole, [9, 9, 9, 9, 9, 9, 9, 9, 9])
+            case .failureInMessage:
+                whole.totalLength = 100
+                try peer.send(whole, [1])
+                try peer.send(PacketHeader(kind: .replyFailed, answers: 1))
+            case .longFailure:
+                let size = PortError.remoteTextLimit + 1
+                try peer.send(PacketHeader(kind: .replyFailed, answers: 1), pattern(size))
+            case .abandonedWithPayload: try peer.send(PacketHeader(kind: .abandoned, asks: 1), [1])
             case .abortOfNothing: try peer.send(PacketHeader(kind: .abort))
             case .replyPortNoAddress:
                 whole.totalLength = 9

@@ -22,8 +22,10 @@ struct Bench: Sendable {
     let directory: PortDirectory
 
     /// A port. Over sockets it has an address from the start, so that rights to it can travel.
-    func port(queueLimit: Int = MachPort.defaultQueueLimit, _ handler: MachPort.Handler? = nil) throws -> MachPort {
-        let port = MachPort(queueLimit: queueLimit, handler: handler)
+    func port(
+        queueLimit: Int = MachPort.defaultQueueLimit, policy: QueuePolicy = .refuse, _ handler: MachPort.Handler? = nil
+    ) throws -> MachPort {
+        let port = MachPort(queueLimit: queueLimit, queuePolicy: policy, handler: handler)
         if transport == .socket { _ = try port.core.address(in: directory) }
         return port
     }

@@ -23,6 +23,7 @@ struct Exercise {
             case .sigtimedwait: Exercise.takeSignal
             case .dup, .epoll_create, .epoll_ctl, .epoll_wait, .eventfd, .pipe, .poll, .read, .write:
                 try Exercise.descriptorCall(call)
+            case .pidfd_open, .pidfd_send_signal, .posix_spawn, .waitid: try Exercise.processCall(call)
             }
     }
 
@@ -116,7 +117,46 @@ struct Exercise {
         return try sysTakeSignal(SIGWINCH) ? .done : .notNow
     }
 
+    private static func processCall(_ call: SystemCall) throws -> () throws -> Outcome {
+        if call == .posix_spawn { return { try Child().id > 0 ? .done : .notNow } }
+        let child = try Child()
+        let descriptor = SharedDescriptor(try child.makeDescriptor())
+        switch call {
+        case .pidfd_open: return { try child.makeDescriptor().raw >= 0 ? .done : .notNow }
+        case .pidfd_send_signal:
+            return {
+                try withExtendedLifetime(child) { try done(sysSignal(descriptor.rawValue, 0)) }
+            }
+        default:
+            return {
+                _ = try sysPoll(descriptor.rawValue, .readable, until: .distantFuture)
+                guard try sysReap(descriptor.rawValue) == .exited(0) else { return .notNow }
+                child.isReaped = true
+                return .done
+            }
+        }
+    }
+
     private static func done<Value>(_ value: Value) -> Outcome { .done }
+}
+
+/// A child process that ends at once, and is waited for when this object goes.
+private final class Child {
+    let id: pid_t
+    var isReaped = false
+
+    init() throws {
+        id = try sysSpawn("/bin/true", arguments: [], environment: [:], in: nil, descriptors: [nil, nil, nil])
+    }
+
+    deinit {
+        if !isReaped { sysKillAndReap(id) }
+    }
+
+    func makeDescriptor() throws -> FileDescriptor {
+        guard let descriptor = try sysProcessDescriptor(ofChild: id) else { throw SystemError(ECHILD) }
+        return descriptor
+    }
 }
 
 extension WakeDescriptor {

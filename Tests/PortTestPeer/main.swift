@@ -10,6 +10,7 @@
 //   crowd DIRECTORY NAME COUNT            COUNT connections at once, one request over each; "replies COUNT"
 //   check-in DIRECTORY NAME right|name    tells the port NAME its own port, and serves that until its input ends
 //   knock PATH                            connects to a socket's path as a stranger would; "heard" what comes back
+//   worker KIND [ARGUMENT]                a worker process of a test, as WorkerProcess.swift says
 //   as USER COMMAND …                     the command as another user; for root only
 //
 // A port error is the line "error CODE", and ", owner PROCESS" if it tells one. The status is 0 whenever the command was
@@ -35,6 +36,8 @@ do throws(PortError) {
     case ("crowd", 3): try crowd(rest[0], rest[1], count: Int(rest[2]) ?? 0)
     case ("check-in", 3): try checkIn(rest[0], rest[1], by: rest[2])
     case ("knock", 1): knock(rest[0])
+    case ("worker", 1): try work(rest[0], "")
+    case ("worker", 2): try work(rest[0], rest[1])
     default: giveUp("not understood: \(arguments)")
     }
 } catch {

@@ -46,6 +46,8 @@ extern const int SHIM_MSG_TRUNC, SHIM_MSG_CTRUNC, SHIM_SCM_MAX_FD;
 int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *group);
 int shim_accept(int socket);
 int shim_thread_id(void);
+/* How many forks lie between the start of the program and this process. */
+unsigned shim_fork_count(void);
 int shim_allowed_processor_count(void);
 static inline void shim_pause(void) {
 #if defined(__x86_64__)
@@ -54,6 +56,19 @@ static inline void shim_pause(void) {
     __asm__ volatile("yield");
 #endif
 }
+
+/* Child processes. A file action list is a posix_spawn_file_actions_t, initialised by the caller. The two functions below
+ * give an error number. */
+int shim_spawn_change_directory(void *actions, const char *path);
+int shim_spawn_close_from(void *actions, int lowest);
+char **shim_environment(void);
+int shim_dup_cloexec_from(int descriptor, int lowest);
+int shim_set_cloexec(int descriptor);
+int shim_pidfd_open(int process);
+int shim_pidfd_send_signal(int process, int signal);
+/* waitid(2) without waiting. `ended` stays zero while the process runs. With `keep`, it can be waited for again. */
+int shim_pidfd_wait(int process, int keep, int *ended, int *code, int *status);
+extern const int SHIM_CLD_EXITED;
 
 /* The main dispatch queue: an eventfd that is readable while blocks wait, and the function that runs them. */
 int shim_main_queue_descriptor(void);

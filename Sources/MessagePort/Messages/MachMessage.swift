@@ -17,6 +17,13 @@ public struct MachMessage: Sendable {
         case right(SendRight)
         /// An open file descriptor: the receiver gets its own, for the same open file.
         case descriptor(SharedDescriptor)
+        /// The port itself, with its queue: the receiver of the message may receive from it. Within a process only; to another
+        /// one, sending throws ``PortError/Code/notTransferable``.
+        ///
+        /// The message keeps the port alive, not its place on a run loop: whoever takes the port out moves it
+        /// (``MachPort/move(to:in:)``), or receives without a loop after the sender has unscheduled it. A port whose own queue
+        /// holds it, alone or by way of others, ends only when it is invalidated.
+        case receiveRight(MachPort)
     }
 
     /// What the message is about: a number that sender and receiver agree on. `msgid`, `msgh_id`.
@@ -95,6 +102,11 @@ extension MachMessage {
     /// The descriptors among the components, in order.
     public var descriptors: [SharedDescriptor] {
         components.compactMap { if case .descriptor(let descriptor) = $0 { descriptor } else { nil } }
+    }
+
+    /// The receive rights among the components, in order.
+    public var receiveRights: [MachPort] {
+        components.compactMap { if case .receiveRight(let port) = $0 { port } else { nil } }
     }
 
     /// Whether somebody waits for a reply and none was sent yet.

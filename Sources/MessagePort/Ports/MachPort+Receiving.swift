@@ -3,6 +3,7 @@
 
 import PortSystem
 import RunLoopCore
+import Synchronization
 
 extension RunLoopMode {
     /// The mode in which `receive(within:)` waits: nothing else runs in it.
@@ -13,8 +14,10 @@ extension MachPort {
     /// Takes the oldest message, if there is one now.
     ///
     /// - Returns: the message, or nil.
-    /// - Throws: ``PortError/Code/invalidPort`` when the port is invalid.
+    /// - Throws: ``PortError/Code/invalidPort`` when the port is invalid; ``PortError/Code/forkedProcess``.
     public func tryReceive() throws(PortError) -> MachMessage? {
+        try core.checkProcess()
+        core.receivesElsewhere.store(true, ordering: .relaxed)
         if let message = core.take() { return message }
         if core.isDead { throw PortError(.invalidPort) }
         return nil
@@ -27,8 +30,8 @@ extension MachPort {
     ///
     /// - Parameter limit: how long to wait; zero or less looks once.
     /// - Returns: the message; nil when none came in time.
-    /// - Throws: ``PortError/Code/invalidPort`` when the port is or becomes invalid; ``PortError/Code/descriptorLimit`` and
-    ///   ``PortError/Code/systemCallFailed`` when the port's sockets cannot be watched.
+    /// - Throws: ``PortError/Code/invalidPort`` when the port is or becomes invalid; ``PortError/Code/forkedProcess``;
+    ///   ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port's sockets cannot be watched.
     public func receive(within limit: Duration) throws(PortError) -> MachMessage? {
         if let message = try tryReceive() { return message }
         if limit <= .zero { return nil }

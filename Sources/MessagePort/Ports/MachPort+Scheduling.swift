@@ -34,18 +34,21 @@ extension MachPort {
 
     /// The port's source, made when there is none.
     private func attachedSource() throws(PortError) -> RunLoopSource {
-        if let source = state.withLock({ $0.source }) { return source }
-        let made = makeSource()
+        try core.checkProcess()
+        let (source, turn) = state.withLock { ($0.source, $0.turn) }
+        if let source { return source }
+        let made = makeSource(turn)
         guard try core.attach(made) else { throw PortError(.invalidPort) }
-        let winner = state.withLock { state in
-            let winner = state.source ?? made
-            state.source = winner
-            return winner
+        let winner = state.withLock { state -> RunLoopSource? in
+            // After a move nobody would call the handler for this source.
+            if state.source == nil, state.turn == turn { state.source = made }
+            return state.source
         }
         if winner !== made {
             core.detach(made)
             made.invalidate()
         }
+        guard let winner else { return try attachedSource() }
         return winner
     }
 
@@ -55,25 +58,26 @@ extension MachPort {
     ///   - loop: the loop.
     ///   - mode: the mode that it was scheduled in.
     public func unschedule(from loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) {
+        if core.isInherited { return }
         guard let source = state.withLock({ $0.source }) else { return }
         loop.remove(source, from: mode)
     }
 
     /// A source that keeps the port alive as long as a loop has it.
-    private func makeSource() -> RunLoopSource {
+    func makeSource(_ turn: UInt64) -> RunLoopSource {
         RunLoopSource(
-            name: "port messages", readiness: { [core] in core.hasMessage },
+            name: "port messages", readiness: { [core] in core.hasMessage(inTurn: turn) },
             schedule: { [weak self] loop, mode in
                 self?.dropUnusedSource { $0.change(Place(loop: ObjectIdentifier(loop), mode: mode), by: 1) }
             },
             cancel: { [weak self] loop, mode in
                 self?.dropUnusedSource { $0.change(Place(loop: ObjectIdentifier(loop), mode: mode), by: -1) }
             },
-            performIfAny: { [self] in handleOne() })
+            performIfAny: { [self] in handleOne(turn) })
     }
 
     /// Notes that the source entered or left a mode; when it is in none, the port is no longer kept alive by it.
-    private func dropUnusedSource(after change: (inout State) -> Void) {
+    func dropUnusedSource(after change: (inout State) -> Void) {
         let source = state.withLock { state in
             change(&state)
             return state.places.isEmpty ? state.source.take() : nil
@@ -86,9 +90,18 @@ extension MachPort {
     /// Takes one message and hands it to the handler.
     ///
     /// - Returns: whether there was one; a new connection alone is none.
-    private func handleOne() -> Bool {
-        guard let message = core.take() else { return false }
-        state.withLock { $0.handler }?(self, message)
+    private func handleOne(_ turn: UInt64) -> Bool {
+        guard let message = core.take(inTurn: turn) else {
+            if let source = state.withLock({ $0.turn == turn ? $0.source : nil }) { core.pauseWhileHeldUp(source) }
+            return false
+        }
+        defer { core.endTurn(turn) }
+        if let handler = state.withLock({ $0.handler }) {
+            handler(self, message)
+        } else if core.isDead {
+            // It ended after the message was taken: nobody handles that, and whoever waits for the answer hears why.
+            message.replyTarget?.fail(PortError(.peerDied))
+        }
         return true
     }
 }

@@ -23,20 +23,33 @@ public final class MachPort: Sendable {
 
     struct State {
         var handler: Handler?
+        /// The delegate that the handler calls; nil when it calls none.
+        var delegate: WeakDelegate?
         var invalidationHandler: (@Sendable () -> Void)?
         /// The port's source while it is in a loop.
         var source: RunLoopSource?
+        /// The number in `HandlerTurns` of this source, or of the next.
+        var turn: UInt64 = 0
         /// The loops and modes in which it is. For a moment one may have been left more often than entered: an ending loop
         /// says that the source has left before the adding thread says that it has entered.
-        var places: [Place: Int] = [:]
+        var places: [PlaceCount] = []
 
         mutating func change(_ place: Place, by count: Int) {
-            let total = places[place, default: 0] + count
-            places[place] = total == 0 ? nil : total
+            guard let index = places.firstIndex(where: { $0.place == place }) else {
+                return places.append(PlaceCount(place: place, count: count))
+            }
+            places[index].count += count
+            if places[index].count == 0 { places.remove(at: index) }
         }
     }
 
-    struct Place: Hashable {
+    /// How often the port's source has entered a place, less how often it has left it. A list, for it is mostly one.
+    struct PlaceCount {
+        var place: Place
+        var count: Int
+    }
+
+    struct Place: Equatable {
         var loop: ObjectIdentifier
         var mode: RunLoopMode
     }
@@ -48,29 +61,38 @@ public final class MachPort: Sendable {
     ///
     /// - Parameters:
     ///   - queueLimit: how many messages may wait in the queue, from 1 to ``maximumQueueLimit``; others trap.
+    ///   - queuePolicy: what happens to a message for which the queue has no room.
     ///   - handler: called for each message on the loop that the port is scheduled on. Without one, a scheduled port
     ///     drops its messages, as `NSPort` does without a delegate.
-    public init(queueLimit: Int = MachPort.defaultQueueLimit, handler: Handler? = nil) {
-        if !(1...Self.maximumQueueLimit).contains(queueLimit) {
-            fatalError(
-                "A queue limit of \(queueLimit) is not possible; choose 1 to \(Self.maximumQueueLimit) messages.")
-        }
-        core = PortCore(queueLimit: queueLimit)
+    public convenience init(
+        queueLimit: Int = MachPort.defaultQueueLimit, queuePolicy: QueuePolicy = .refuse, handler: Handler? = nil
+    ) {
+        self.init(queueLimit: queueLimit, queuePolicy: queuePolicy, handler: handler, intercept: nil)
+    }
+
+    /// As above, for a port some of whose messages are taken before they are queued.
+    init(queueLimit: Int, queuePolicy: QueuePolicy = .refuse, handler: Handler?, intercept: PortCore.Interceptor?) {
+        Self.checkQueueLimit(queueLimit)
+        core = PortCore(queueLimit: queueLimit, policy: queuePolicy, intercept: intercept)
         state = Mutex(State(handler: handler))
     }
 
     deinit {
         invalidate()
+        // What a forked child has is a copy: were it to end, it would take its parent's sockets away.
+        if core.isInherited { core.outliveProcess() }
     }
 
     /// Sets what is called for each message from now on; the next message that is taken from the queue sees it.
     ///
     /// - Parameter handler: the handler; nil drops messages.
     public func setHandler(_ handler: Handler?) {
+        if core.isInherited { return }
         // The old one leaves the lock with the result: what it holds may use the port while it goes.
         _ = state.withLock { state in
             let old = state.handler
             state.handler = handler
+            state.delegate = nil
             return old
         }
         if isValid { return }
@@ -99,17 +121,12 @@ public final class MachPort: Sendable {
     /// Whether the port can receive.
     public var isValid: Bool { !core.isDead }
 
-    /// How many messages wait in the queue.
-    public var queueCount: Int { core.state.withLock { $0.mailbox.queue.count } }
-
-    /// How many messages may wait in the queue.
-    public var queueLimit: Int { core.state.withLock { $0.mailbox.limit } }
-
     /// Sets what is called once when the port becomes invalid, on the thread that invalidates it, with no lock held.
     /// `CFMessagePortSetInvalidationCallBack`.
     ///
     /// - Parameter handler: called at once when the port is invalid already; nil for nothing.
     public func setInvalidationHandler(_ handler: (@Sendable () -> Void)?) {
+        if core.isInherited { return }
         _ = state.withLock { state in
             let old = state.invalidationHandler
             state.invalidationHandler = handler

@@ -31,42 +31,125 @@ struct MailboxState {
 
     private(set) var queue = MessageQueue()
     private(set) var limit: Int
+    let policy: QueuePolicy
     private(set) var isDead = false
+    /// The most messages that waited at once since this was last reset.
+    private(set) var highWater = 0
+    /// How many messages the policy has dropped.
+    private(set) var droppedCount = 0
+    /// How many free places are kept for messages that wait in sockets.
+    private var keptPlaces = 0
     private var waitingSenders: [WaitingSender] = []
+    private var roomNotices: [LoopNotice<SendPossibility>] = []
+    private var dropped: [MachMessage] = []
 
-    init(limit: Int) {
+    init(limit: Int, policy: QueuePolicy = .refuse) {
         self.limit = limit
+        self.policy = policy
     }
 
     /// How many senders wait for room.
     var waitingCount: Int { waitingSenders.count }
 
-    /// How many messages may still be queued; zero when the port is gone.
-    var room: Int { isDead ? 0 : max(0, limit - queue.count) }
+    /// How many messages that wait in sockets may be queued now; zero when the port is gone.
+    var room: Int {
+        if isDead { return 0 }
+        return policy == .refuse ? max(0, limit - queue.count) : limit
+    }
 
-    /// Queues a message. A reply (`exceedingLimit`) needs no room.
+    /// Whether a sender of this process that comes now finds room.
+    var hasRoom: Bool {
+        policy != .refuse || waitingSenders.isEmpty && queue.count + keptPlaces < limit
+    }
+
+    /// Queues a message. A reply (`exceedingLimit`) needs no room. What the policy drops for it is in `takeDropped`.
     mutating func admit(_ message: MachMessage, exceedingLimit: Bool = false, mayWait: Bool = false) -> Admission {
         if isDead { return .dead }
-        guard exceedingLimit || queue.count < limit else {
+        guard exceedingLimit || hasRoom else {
             guard mayWait else { return .full }
             let sender = WaitingSender(message)
             waitingSenders.append(sender)
             return .wait(sender)
         }
         let wasEmpty = queue.isEmpty
-        queue.append(message)
+        makeRoomByPolicy()
+        append(message)
         return .accepted(wasEmpty: wasEmpty)
+    }
+
+    private mutating func append(_ message: MachMessage) {
+        queue.append(message)
+        highWater = max(highWater, queue.count)
+    }
+
+    private mutating func makeRoomByPolicy() {
+        let most =
+            switch policy {
+            case .refuse: Int.max
+            case .dropOldest: limit - 1
+            case .keepLatest: 0
+            }
+        while queue.count > most, let oldest = queue.popFirst() {
+            dropped.append(oldest)
+            droppedCount += 1
+        }
     }
 
     /// Takes the oldest message, and queues that of the sender that has waited longest for room.
     ///
+    /// - Parameter keepingPlace: the place that becomes free is kept, for a message that waits in a socket, until
+    ///   `endKeepingPlace`.
     /// - Returns: the message, and the sender whose wait is over.
-    mutating func take() -> (message: MachMessage, sender: WaitingSender?)? {
+    mutating func take(keepingPlace: Bool = false) -> (message: MachMessage, sender: WaitingSender?)? {
         guard let message = queue.popFirst() else { return nil }
-        guard queue.count < limit, !waitingSenders.isEmpty else { return (message, nil) }
+        if keepingPlace { keptPlaces += 1 }
+        return (message, letOneIn())
+    }
+
+    /// Nobody looks into the sockets any more for a message for the kept place: what is left goes to those who wait.
+    ///
+    /// - Returns: the senders whose wait is over, and whether the queue was empty before.
+    mutating func endKeepingPlace() -> (senders: [WaitingSender], wasEmpty: Bool) {
+        keptPlaces -= 1
+        return letIn()
+    }
+
+    /// Queues the message of the sender that has waited longest, if there is room.
+    private mutating func letOneIn() -> WaitingSender? {
+        guard !waitingSenders.isEmpty, queue.count + keptPlaces < limit else { return nil }
         let sender = waitingSenders.removeFirst()
-        queue.append(sender.message)
-        return (message, sender)
+        append(sender.message)
+        return sender
+    }
+
+    private mutating func letIn() -> (senders: [WaitingSender], wasEmpty: Bool) {
+        let wasEmpty = queue.isEmpty
+        var senders: [WaitingSender] = []
+        while let sender = letOneIn() { senders.append(sender) }
+        return (senders, wasEmpty)
+    }
+
+    /// Changes how many messages may wait. A lower limit drops nothing; a higher one lets waiting senders in.
+    ///
+    /// - Returns: the senders whose wait is over, and whether the queue was empty before.
+    mutating func setLimit(_ limit: Int) -> (senders: [WaitingSender], wasEmpty: Bool) {
+        self.limit = limit
+        return letIn()
+    }
+
+    /// From now on the most messages that wait are counted anew.
+    ///
+    /// - Returns: the old count.
+    mutating func resetHighWater() -> Int {
+        defer { highWater = queue.count }
+        return highWater
+    }
+
+    /// The messages that the policy has dropped and nobody has bounced yet.
+    mutating func takeDropped() -> [MachMessage] {
+        if dropped.isEmpty { return [] }
+        defer { dropped = [] }
+        return dropped
     }
 
     /// A sender does not wait any more.
@@ -85,5 +168,25 @@ struct MailboxState {
         if isDead { return nil }
         isDead = true
         return (queue.removeAll(), waitingSenders)
+    }
+}
+
+extension MailboxState {
+    /// Notes who wants to know when there is room.
+    ///
+    /// - Returns: what to tell at once; nil when there is no room now.
+    mutating func awaitRoom(_ notice: LoopNotice<SendPossibility>) -> SendPossibility? {
+        if isDead { return .deadName }
+        if hasRoom { return .possible }
+        roomNotices.removeAll { $0.isOver }  // those whose loops have ended meanwhile
+        roomNotices.append(notice)
+        return nil
+    }
+
+    /// The notices that are due, because there is room or the port is gone.
+    mutating func takeRoomNotices() -> [LoopNotice<SendPossibility>] {
+        guard !roomNotices.isEmpty, isDead || hasRoom else { return [] }
+        defer { roomNotices = [] }
+        return roomNotices
     }
 }

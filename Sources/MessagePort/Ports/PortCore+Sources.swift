@@ -10,17 +10,18 @@ extension PortCore {
     ///
     /// - Returns: false when the port is dead.
     func attach(_ source: RunLoopSource) throws(PortError) -> Bool {
+        try checkProcess()
         let (isDead, sockets) = state.withLock { state in
             if !state.mailbox.isDead { state.sources.append(source) }
             return (state.mailbox.isDead, state.sockets)
         }
         if isDead { return false }
         if let sockets {
-            do throws(SystemError) {
-                try source.watch(sockets.rawValue)
+            do throws(PortError) {
+                try watch(sockets, by: source)
             } catch {
                 detach(source)
-                throw PortError(error)
+                throw error
             }
         }
         source.ring()
@@ -34,26 +35,63 @@ extension PortCore {
 
     /// The port's sockets, made when they are first needed: every attached source then watches them.
     func openSockets() throws(PortError) -> PortSockets {
+        try checkProcess()
+        if let sockets = state.withLock({ $0.sockets }) { return sockets }
+        let sockets = try Self.opening.withLock { (_) throws(PortError) in try makeSockets() }
+        watchForWaitingTasks()
+        return sockets
+    }
+
+    /// Held while a port's sockets are made, so that nobody uses sockets that are given up again.
+    private static let opening = Mutex(())
+
+    /// Makes the sockets and has every attached source, and the doorbell, watch them before anybody else sees them.
+    private func makeSockets() throws(PortError) -> PortSockets {
         if let sockets = state.withLock({ $0.sockets }) { return sockets }
         let made = try PortSockets()
-        let (sockets, sources, isDead) = state.withLock { state in
-            if state.sockets == nil && !state.mailbox.isDead { state.sockets = made }
-            return (state.sockets, state.sources, state.mailbox.isDead)
-        }
-        guard let sockets, !isDead else { throw PortError(.invalidPort) }
-        do throws(SystemError) {
-            for source in sources { try source.watch(sockets.rawValue) }
+        var watching: [RunLoopSource] = []
+        do throws(PortError) {
+            while let sources = try publish(made, watchedBy: watching) {
+                for source in sources {
+                    try watch(made, by: source)
+                    watching.append(source)
+                }
+            }
         } catch {
-            // Sources that watch nothing would miss what comes through these sockets: the next call starts afresh.
-            state.withLock { if $0.sockets === sockets { $0.sockets = nil } }
-            for source in sources { try? source.watch(nil) }
+            for source in watching { try? source.watch(nil) }
+            throw error
+        }
+        if isDead { throw PortError(.invalidPort) }
+        return made
+    }
+
+    private func watch(_ sockets: PortSockets, by source: RunLoopSource) throws(PortError) {
+        do throws(SystemError) {
+            try source.watch(sockets.rawValue)
+        } catch {
             throw PortError(error)
         }
-        return sockets
+    }
+
+    /// Makes the sockets the port's own, if every attached source watches them and the doorbell can.
+    ///
+    /// - Returns: the sources that do not watch them yet; nil when none is left, or the port is dead.
+    private func publish(_ sockets: PortSockets, watchedBy watching: [RunLoopSource]) throws(PortError)
+        -> [RunLoopSource]?
+    {
+        try state.withLock { (state) throws(PortError) in
+            if state.mailbox.isDead { return nil }
+            let others = state.sources.filter { source in !watching.contains { $0 === source } }
+            guard others.isEmpty else { return others }
+            if let failure = state.bell?.watch(sockets) { throw failure }
+            state.sockets = sockets
+            return nil
+        }
     }
 
     /// Gives the port an address, if it has none: a listening socket that nobody can guess.
     package func address() throws(PortError) -> PortAddress {
+        try checkProcess()
         if let address = state.withLock({ $0.address }) { return address }
         if isDead { throw PortError(.invalidPort) }
         return try address(in: .user())
@@ -61,19 +99,21 @@ extension PortCore {
 
     /// Gives the port an address in a directory of the caller's choice; one that it has already stays.
     package func address(in directory: PortDirectory) throws(PortError) -> PortAddress {
+        try checkProcess()
         if let address = state.withLock({ $0.address }) { return address }
         let sockets = try openSockets()
         let address = try sockets.listen(in: directory)
+        // Whoever sees the address finds the port under it.
+        RightsTable.shared.publish(self, at: address)
         let isDead = state.withLock { state in
             state.address = state.mailbox.isDead ? nil : address
             return state.mailbox.isDead
         }
         if isDead {
+            RightsTable.shared.forget(address)
             sockets.close()
             throw PortError(.invalidPort)
         }
-        RightsTable.shared.publish(self, at: address)
-        if self.isDead { RightsTable.shared.forget(address) }
         return address
     }
 

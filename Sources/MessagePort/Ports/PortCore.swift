@@ -14,7 +14,14 @@ import Synchronization
 
 package final class PortCore: PortDestination {
     struct State {
-        var mailbox: MailboxState
+        /// Each change keeps the doorbell in step: it is readable while messages wait, and for good once the port is dead.
+        var mailbox: MailboxState {
+            didSet { bell?.match(mailbox) }
+        }
+        var bell: PortDoorbell?
+        /// Tasks that wait for a message, the longest first; and what receives from the sockets for them.
+        var waitingTasks: [WaitingTask] = []
+        var taskWatch: TaskSocketWatch?
         /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
         var sources: [RunLoopSource] = []
         var sockets: PortSockets?
@@ -22,26 +29,57 @@ package final class PortCore: PortDestination {
         var takesSinceLook = 0
         var address: PortAddress?
         var deathWatchers: [DeathWatcher] = []
+        var senders = SenderTally()
+        var turns = HandlerTurns()
+        /// Messages in the sockets have found no room since the sockets were looked at.
+        var socketsWait = false
+        /// Whether the place that becomes free next is for a message in the sockets.
+        var isSocketsTurn = false
         /// What else ends with the port, for example its names.
         var endings: [Int: @Sendable () -> Void] = [:]
         var lastEnding = 0
     }
 
-    let state: Mutex<State>
+    /// Takes a message before it is queued, or says that it is for the queue. Called on the sending or receiving thread,
+    /// which may hold the lock of a connection's assembly.
+    typealias Interceptor = @Sendable (MachMessage) -> Bool
 
-    init(queueLimit: Int) {
-        state = Mutex(State(mailbox: MailboxState(limit: queueLimit)))
+    let state: Mutex<State>
+    /// Somebody has received other than by the port's sources: what serves the port cannot be told any more.
+    let receivesElsewhere = Atomic<Bool>(false)
+    /// Tells the ports of this process apart in descriptions and errors.
+    let number = PortCore.lastNumber.add(1, ordering: .relaxed).newValue  // immutable
+    private static let lastNumber = Atomic<UInt64>(0)
+    private let forkCount = sysForkCount()  // immutable
+    private let intercept: Interceptor?  // immutable
+
+    init(queueLimit: Int, policy: QueuePolicy = .refuse, intercept: Interceptor? = nil) {
+        self.intercept = intercept
+        state = Mutex(State(mailbox: MailboxState(limit: queueLimit, policy: policy)))
     }
+
+    package var label: String { "port \(number)" }
 
     package var isDead: Bool {
-        state.withLock { $0.mailbox.isDead }
+        isInherited || state.withLock { $0.mailbox.isDead }
     }
+
+    /// Whether this is a forked child's copy of its parent's port. Its locks may be held by threads that are not there.
+    var isInherited: Bool { sysForkCount() != forkCount }
+
+    package func checkProcess() throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
+    }
+
+    /// Whether the thread that sends a message may also be the one that serves it.
+    var mayServeSenders: Bool { intercept != nil }
 
     var sockets: PortSockets? { state.withLock { $0.sockets } }
 
     // MARK: Sending
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        try checkProcess()
         switch admit(message, mayWait: deadline > .distantPast) {
         case .accepted: return
         case .dead: throw PortError(.deadName)
@@ -58,12 +96,19 @@ package final class PortCore: PortDestination {
 
     /// Queues a message and rings the receivers when they may be asleep.
     func admit(_ message: MachMessage, exceedingLimit: Bool = false, mayWait: Bool = false) -> MailboxState.Admission {
-        let (admission, sources) = state.withLock { state in
+        if isInherited { return .dead }
+        if let intercept, !isDead, intercept(message) { return .accepted(wasEmpty: false) }
+        let (admission, sources, task, dropped) = state.withLock { state in
             let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, mayWait: mayWait)
-            guard case .accepted(wasEmpty: true) = admission else { return (admission, [RunLoopSource]()) }
-            return (admission, state.sources)
+            let dropped = state.mailbox.takeDropped()
+            guard case .accepted(let wasEmpty) = admission else {
+                return (admission, [RunLoopSource](), WaitingTask?.none, dropped)
+            }
+            return (admission, wasEmpty ? state.sources : [], state.nextTask(), dropped)
         }
         for source in sources { source.ring() }
+        task?.wake()
+        for message in dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
         return admission
     }
 
@@ -82,16 +127,32 @@ package final class PortCore: PortDestination {
         takeQueued() ?? (receiveFromSockets() ? takeQueued() : nil)
     }
 
-    private func takeQueued() -> MachMessage? {
-        let (taken, mustLook) = state.withLock { state in
-            state.takesSinceLook += 1
-            let mustLook = state.sockets != nil && state.takesSinceLook >= Self.takesBetweenLooks
-            return (state.mailbox.take(), mustLook)
+    func takeQueued(inTurn number: UInt64? = nil) -> MachMessage? {
+        guard let taken = state.withLock({ $0.take(inTurn: number, looksAfter: Self.takesBetweenLooks) }) else {
+            return nil
         }
-        guard let (message, sender) = taken else { return nil }
-        sender?.event.set()
-        if mustLook { receiveFromSockets() }
-        return message
+        taken.message.replyTarget?.noteRead()
+        taken.task?.wake()
+        taken.sender?.event.set()
+        for notice in taken.notices { notice.tell(.possible) }
+        if taken.mustLook {
+            receiveFromSockets()
+            change { $0.endKeepingPlace() }
+        }
+        return taken.message
+    }
+
+    /// Changes the queue so that waiting senders may get in, and tells whoever has to know.
+    func change(_ body: (inout MailboxState) -> (senders: [WaitingSender], wasEmpty: Bool)) {
+        let (senders, sources, task, notices) = state.withLock { state in
+            let (senders, wasEmpty) = body(&state.mailbox)
+            let sources = wasEmpty && !senders.isEmpty ? state.sources : []
+            return (senders, sources, state.nextTask(), state.mailbox.takeRoomNotices())
+        }
+        for sender in senders { sender.event.set() }
+        for source in sources { source.ring() }
+        task?.wake()
+        for notice in notices { notice.tell(.possible) }
     }
 
     /// Moves what waits in the sockets into the queue, as far as there is room.
@@ -101,6 +162,7 @@ package final class PortCore: PortDestination {
     func receiveFromSockets() -> Bool {
         let sockets = state.withLock { state in
             state.takesSinceLook = 0
+            state.socketsWait = false
             return state.sockets
         }
         guard let sockets else { return false }
@@ -108,71 +170,18 @@ package final class PortCore: PortDestination {
         return true
     }
 
-    /// How many messages may be read from sockets now.
-    var room: Int {
-        state.withLock { $0.mailbox.room }
-    }
-
-    // MARK: End
-
-    package func watchDeath(_ watcher: DeathWatcher) {
-        let isDead = state.withLock { state in
-            if !state.mailbox.isDead { state.deathWatchers.append(watcher) }
-            return state.mailbox.isDead
+    /// Whether a message may be read from the sockets now. If not, the next places that become free are shared between
+    /// sockets and senders of this process, by turns.
+    func hasRoomForSockets() -> Bool {
+        state.withLock { state in
+            let hasRoom = state.mailbox.room > 0
+            if !hasRoom { state.socketsWait = true }
+            return hasRoom
         }
-        if isDead { watcher.tell() }
-    }
-
-    /// Has something end with the port, before `die` returns. Not for callouts to a user's code.
-    ///
-    /// - Returns: a number for `cancelEnding`; nil when the port is dead and `ending` was called.
-    package func whenDead(_ ending: @escaping @Sendable () -> Void) -> Int? {
-        let number = state.withLock { state -> Int? in
-            if state.mailbox.isDead { return nil }
-            state.lastEnding += 1
-            state.endings[state.lastEnding] = ending
-            return state.lastEnding
-        }
-        if number == nil { ending() }
-        return number
-    }
-
-    /// What `whenDead` was given does not end with the port any more.
-    package func cancelEnding(_ number: Int) {
-        let ending = state.withLock { $0.endings.removeValue(forKey: number) }
-        withExtendedLifetime(ending) {}
-    }
-
-    /// Ends the port: queued messages bounce, senders and receivers wake, sockets close, watchers are told.
-    ///
-    /// - Returns: false when it had ended before.
-    func die() -> Bool {
-        let remains = state.withLock { state -> (State, [MachMessage], [WaitingSender])? in
-            guard let (bounced, senders) = state.mailbox.die() else { return nil }
-            let old = state
-            state.sources = []
-            state.sockets = nil
-            state.address = nil
-            state.deathWatchers = []
-            state.endings = [:]
-            return (old, bounced, senders)
-        }
-        guard let (old, bounced, senders) = remains else { return false }
-        if let address = old.address { RightsTable.shared.forget(address) }
-        for source in old.sources {
-            source.ring()  // a thread blocked in receive(within:) wakes and finds the port dead
-            source.invalidate()
-        }
-        old.sockets?.close()
-        for ending in old.endings.values { ending() }
-        for sender in senders { sender.event.set() }
-        for message in bounced { message.replyTarget?.fail(PortError(.peerDied)) }
-        for watcher in old.deathWatchers { watcher.tell() }
-        return true
     }
 
     // MARK: Replies to requests made here come back in memory.
 
-    package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) {}
+    package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) { try checkProcess() }
     package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {}
 }

@@ -18,11 +18,24 @@ final class PortReplyReceiver: ReplyReceiver {
     }
 
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        try core.checkProcess()
         if case .dead = core.admit(message, exceedingLimit: true) { throw PortError(.deadName) }
     }
 
     func fail(_ error: PortError) {
-        _ = core.admit(MachMessage(id: MachMessage.sendOnceNotification), exceedingLimit: true)
+        var notice = MachMessage(id: MachMessage.sendOnceNotification)
+        if let code = error.remoteCode, let text = error.remoteText {
+            notice = MachMessage(
+                id: MachMessage.errorNotification, content: RemoteErrorContent(code: code, text: text))
+        }
+        _ = core.admit(notice, exceedingLimit: true)
+    }
+
+    var isAbandoned: Bool { core.isDead }
+
+    func watchAbandonment(_ watcher: DeathWatcher) {
+        // It fails in a forked child alone, which is told nothing of its parent's ports.
+        try? core.watchDeath(watcher)
     }
 
     /// The port's own receiver reads the connection from now on.

@@ -13,6 +13,15 @@ package protocol PortDestination: AnyObject, Sendable {
     /// is room. On failure nothing was delivered.
     func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError)
 
+    /// - Throws: `forkedProcess` when the port, or the connection to it, is the parent's.
+    func checkProcess() throws(PortError)
+
+    /// Whether replies come without anybody listening for them.
+    var repliesInMemory: Bool { get }
+
+    /// What the port is called in descriptions and errors.
+    var label: String { get }
+
     /// Whether the port is known to be gone.
     var isDead: Bool { get }
 
@@ -22,11 +31,23 @@ package protocol PortDestination: AnyObject, Sendable {
     /// Tells the watcher once, when the port is gone.
     func watchDeath(_ watcher: DeathWatcher) throws(PortError)
 
+    /// Tells the notice once, when a message may be sent or never will be.
+    func watchRoom(_ notice: LoopNotice<SendPossibility>) throws(PortError)
+
+    /// What a send right holds on to so that its port knows whether there is one; nil when the port is not told.
+    func makePresence() -> SenderPresence?
+
     /// From now until `endReplies`, replies are received while `loop` runs in `mode`.
     func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError)
 
     /// Ends what `beginReplies` began; a reply to `receiver` that is still to come is dropped.
     func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver)
+}
+
+extension PortDestination {
+    package var repliesInMemory: Bool { true }
+    /// A port of another process sees the connection instead; a dead one sees nothing.
+    package func makePresence() -> SenderPresence? { nil }
 }
 
 /// A name that other processes can resolve: the path of the port's socket.
@@ -46,6 +67,16 @@ package struct DeathWatcher: Sendable {
     package let loop: ThreadRunLoop
     package let mode: RunLoopMode
     package let handler: @Sendable () -> Void
+    /// Tells it from others.
+    let mark = Mark()
+
+    final class Mark: Sendable {}
+
+    package init(loop: ThreadRunLoop, mode: RunLoopMode, handler: @escaping @Sendable () -> Void) {
+        self.loop = loop
+        self.mode = mode
+        self.handler = handler
+    }
 
     /// Tells it, on its loop.
     package func tell() {
@@ -61,7 +92,10 @@ package final class DeadDestination: PortDestination {
         self.path = path
     }
 
+    package var label: String { "port at \(path.path)" }
     package var isDead: Bool { true }
+
+    package func checkProcess() {}
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
         throw PortError(.deadName)
@@ -69,6 +103,7 @@ package final class DeadDestination: PortDestination {
 
     package func address() -> PortAddress { path }
     package func watchDeath(_ watcher: DeathWatcher) { watcher.tell() }
+    package func watchRoom(_ notice: LoopNotice<SendPossibility>) { notice.tell(.deadName) }
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) {}
     package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {}
 }

@@ -5,25 +5,54 @@ import PortSystem
 import RunLoopCore
 import Synchronization
 
-/// Where a synchronous request's reply arrives: filled once, by any thread, which then wakes the waiting loop.
+/// Where a request's reply arrives: filled once, by any thread, which then wakes the loop or the task that waits.
+///
+///   waiting ──reply──▶ replied ──take──▶ over
+///      │ ╰────failure──▶ failed ──take──▶ over
+///      ╰──giveUp, take──▶ abandoned: the callee is told, later replies are refused
 final class ReplySlot: ReplyReceiver {
-    private enum State: Sendable {
+    private enum Stage: Sendable {
         case waiting
         case replied(MachMessage)
         case failed(PortError)
-        case abandoned
+        case abandoned(PortError)
+        case over
     }
 
-    private let state = Mutex<State>(.waiting)
-    private let loop: ThreadRunLoop  // immutable
+    private struct State: Sendable {
+        var stage = Stage.waiting
+        /// The task that waits.
+        var continuation: CheckedContinuation<Void, Never>?
+        /// Who is to be told that nobody waits any more.
+        var watches: [@Sendable () -> Void] = []
+        /// Connections to which the request was handed on: kept until something has come.
+        var connections: [SocketConnection] = []
+    }
 
-    init(wakes loop: ThreadRunLoop) {
+    private let state = Mutex(State())
+    private let loop: ThreadRunLoop?  // immutable; nil: a task waits
+    private let direct: ObjectIdentifier?  // immutable; the connection that the requester itself listens to
+    private let wasRead = Atomic<Bool>(false)
+    private let wasTaken = Atomic<Bool>(false)
+
+    /// A slot for a request to a destination.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop whose thread waits; nil for a task.
+    ///   - destination: where the request goes: `beginReplies` listens to its connection, if it has one.
+    init(wakes loop: ThreadRunLoop?, for destination: (any PortDestination)? = nil) {
         self.loop = loop
+        direct = (destination as? RemotePort).map { ObjectIdentifier($0.connection) }
     }
 
     var isWaiting: Bool {
-        state.withLock { if case .waiting = $0 { true } else { false } }
+        state.withLock { if case .waiting = $0.stage { true } else { false } }
     }
+
+    /// Whether only the message's receiver can reply: the right has not left the message.
+    var isBound: Bool { !wasTaken.load(ordering: .acquiring) }
+
+    // MARK: The callee's side
 
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
         guard fill(.replied(message)) else { throw PortError(.deadName) }
@@ -33,29 +62,99 @@ final class ReplySlot: ReplyReceiver {
         _ = fill(.failed(error))
     }
 
-    func expectReply(over connection: SocketConnection) {}
+    /// The request was handed on to another process by a port of this one: the shared thread listens for the answer.
+    func expectReply(over connection: SocketConnection) throws(PortError) {
+        if direct == ObjectIdentifier(connection) { return }
+        let loop = try SharedReceiver.loop()
+        guard let source = try connection.replySource() else { return }
+        try loop.addOrThrow(source, to: .default)
+        state.withLock { state in
+            if case .waiting = state.stage { state.connections.append(connection) }
+        }
+    }
+
+    func noteRead() { wasRead.store(true, ordering: .releasing) }
+
+    func noteTaken() { wasTaken.store(true, ordering: .releasing) }
+
+    var isAbandoned: Bool {
+        state.withLock { if case .abandoned = $0.stage { true } else { false } }
+    }
+
+    func watchAbandonment(_ watcher: DeathWatcher) {
+        watch { watcher.tell() }
+    }
+
+    func passAbandonment(to connection: SocketConnection, token: UInt64) {
+        watch { [weak connection] in connection?.giveUp(token: token) }
+    }
+
+    private func watch(_ tell: @escaping @Sendable () -> Void) {
+        let isAbandoned = state.withLock { state in
+            switch state.stage {
+            case .waiting:
+                state.watches.append(tell)
+                return false
+            case .abandoned: return true
+            case .replied, .failed, .over: return false
+            }
+        }
+        if isAbandoned { tell() }
+    }
+
+    // MARK: The requester's side
+
+    /// Nobody waits any more, unless something has come.
+    func giveUp(_ error: PortError) {
+        var error = error
+        if wasRead.load(ordering: .acquiring) { error = error.delivered(.read) }
+        if let watches = end(.abandoned(error)) { for tell in watches { tell() } }
+    }
 
     /// Takes what came; what comes later is refused.
     func take() throws(PortError) -> MachMessage {
+        giveUp(PortError(.replyTimedOut))
         let last = state.withLock { state in
-            let last = state
-            state = .abandoned
+            let last = state.stage
+            if case .abandoned = last { return last }
+            state.stage = .over
             return last
         }
         switch last {
         case .replied(let message): return message
-        case .failed(let error): throw error
-        case .waiting, .abandoned: throw PortError(.replyTimedOut)
+        case .failed(let error), .abandoned(let error): throw error
+        case .waiting, .over: throw PortError(.replyTimedOut)
         }
     }
 
-    private func fill(_ new: State) -> Bool {
-        let filled = state.withLock { state in
-            guard case .waiting = state else { return false }
-            state = new
-            return true
+    /// Suspends the task until something has come, or `giveUp` was called.
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                guard case .waiting = state.stage else { return true }
+                state.continuation = continuation
+                return false
+            }
+            if isOver { continuation.resume() }
         }
-        if filled { loop.wakeUp() }
-        return filled
+    }
+
+    private func fill(_ stage: Stage) -> Bool {
+        end(stage) != nil
+    }
+
+    /// Ends the wait, and wakes who waits.
+    ///
+    /// - Returns: who wanted to hear that nobody waits any more; nil when the wait had ended before.
+    private func end(_ stage: Stage) -> [@Sendable () -> Void]? {
+        let old = state.withLock { state -> State? in
+            guard case .waiting = state.stage else { return nil }
+            defer { state = State(stage: stage) }
+            return state
+        }
+        guard let old else { return nil }
+        old.continuation?.resume()
+        loop?.wakeUp()
+        return old.watches
     }
 }

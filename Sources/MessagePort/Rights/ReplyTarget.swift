@@ -22,6 +22,17 @@ package protocol ReplyReceiver: AnyObject, Sendable {
     func fail(_ error: PortError)
     /// The reply will come over this connection, so the receiver has to listen to it.
     func expectReply(over connection: SocketConnection) throws(PortError)
+
+    /// The message with the reply right was taken from its port's queue.
+    func noteRead()
+    /// The reply right left its message: from now on anybody may hold it.
+    func noteTaken()
+    /// Whether nobody waits for the reply any more.
+    var isAbandoned: Bool { get }
+    /// Tells the watcher once, when nobody waits for the reply any more; at once when that is so.
+    func watchAbandonment(_ watcher: DeathWatcher)
+    /// Has the connection say, when nobody waits any more, that the message that asked with the token is abandoned.
+    func passAbandonment(to connection: SocketConnection, token: UInt64)
 }
 
 extension ReplyReceiver {
@@ -29,6 +40,12 @@ extension ReplyReceiver {
     package func handOn(_ message: MachMessage) throws(PortError) {
         try deliver(message, until: .distantPast)
     }
+
+    package func noteRead() {}
+    package func noteTaken() {}
+    package var isAbandoned: Bool { false }
+    package func watchAbandonment(_ watcher: DeathWatcher) {}
+    package func passAbandonment(to connection: SocketConnection, token: UInt64) {}
 }
 
 package final class ReplyTarget: Sendable {
@@ -38,9 +55,12 @@ package final class ReplyTarget: Sendable {
 
     package let receiver: any ReplyReceiver  // immutable
     private let stage = Atomic<Stage>(.open)
+    /// The message was taken from a queue: what happens to the right from now on happens to a message that was read.
+    private let wasRead: Atomic<Bool>
 
-    package init(_ receiver: any ReplyReceiver) {
+    package init(_ receiver: any ReplyReceiver, wasRead: Bool = false) {
         self.receiver = receiver
+        self.wasRead = Atomic(wasRead)
     }
 
     deinit {
@@ -54,13 +74,35 @@ package final class ReplyTarget: Sendable {
     ///
     /// - Returns: false when it was taken before.
     package func take() -> Bool {
-        stage.compareExchange(expected: .open, desired: .taken, ordering: .acquiringAndReleasing).exchanged
+        let isTaken = stage.compareExchange(expected: .open, desired: .taken, ordering: .acquiringAndReleasing)
+            .exchanged
+        if isTaken { receiver.noteTaken() }
+        return isTaken
+    }
+
+    /// The message was taken from its port's queue.
+    func noteRead() {
+        wasRead.store(true, ordering: .releasing)
+        receiver.noteRead()
+    }
+
+    /// Whether the right was not used, and nobody waits for the reply any more.
+    var isAbandoned: Bool {
+        stage.load(ordering: .acquiring) != .used && receiver.isAbandoned
+    }
+
+    /// Tells the watcher once, when nobody waits for the reply any more and the right is not used.
+    func watchAbandonment(_ watcher: DeathWatcher) {
+        receiver.watchAbandonment(
+            DeathWatcher(loop: watcher.loop, mode: watcher.mode) { [weak self] in
+                if let self, stage.load(ordering: .acquiring) != .used { watcher.handler() }
+            })
     }
 
     /// Moves the right, which the caller has taken, into a new open target; nil when it was used.
     package func moved() -> ReplyTarget? {
         guard stage.exchange(.used, ordering: .acquiringAndReleasing) != .used else { return nil }
-        return ReplyTarget(receiver)
+        return ReplyTarget(receiver, wasRead: true)
     }
 
     /// Uses the right, once; the caller has taken it.
@@ -78,7 +120,7 @@ package final class ReplyTarget: Sendable {
         do throws(PortError) {
             try body(receiver)
         } catch {
-            receiver.fail(PortError(.replyDropped))
+            receiver.fail(PortError(.replyDropped, delivery: .read))
             throw error
         }
     }
@@ -86,6 +128,6 @@ package final class ReplyTarget: Sendable {
     /// Tells the receiver that no reply will come, unless the right was used.
     package func fail(_ error: PortError) {
         guard stage.exchange(.used, ordering: .acquiringAndReleasing) != .used else { return }
-        receiver.fail(error)
+        receiver.fail(error.delivered(wasRead.load(ordering: .acquiring) ? .read : .unread))
     }
 }

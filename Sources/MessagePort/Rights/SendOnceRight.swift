@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import PortSystem
+public import RunLoopCore
 
 /// The right to send exactly one message to a port: the reply that a requester waits for. `MACH_MSG_TYPE_MOVE_SEND_ONCE`.
 ///
@@ -35,6 +36,39 @@ public struct SendOnceRight: ~Copyable, Sendable {
         throws(PortError)
     {
         try target?.deliver(message, until: .after(limit))
+    }
+
+    /// Replies with an error: the requester's call throws ``PortError/Code/remoteError`` with this code and text. Never
+    /// waits. It is no failure when the requester is gone.
+    ///
+    /// At a port (``MachPort/makeSendOnceRight()``) a message arrives instead, with the id
+    /// ``MachMessage/errorNotification``: ``MachMessage/remoteError`` is the error.
+    ///
+    /// - Parameters:
+    ///   - code: a number that both sides agree on.
+    ///   - text: what happened, for people; cut at ``PortError/remoteTextLimit`` bytes.
+    public consuming func fail(_ code: Int32, _ text: String = "") {
+        target?.fail(.remote(code: code, text: text))
+    }
+
+    /// Whether the requester no longer waits: its task was cancelled, its time is up, or it is gone.
+    ///
+    /// See ``MachMessage/isCancelled``.
+    public var isCancelled: Bool { target?.isAbandoned ?? false }
+
+    /// Asks to be told once, on a run loop, when the requester no longer waits.
+    ///
+    /// See ``MachMessage/setCancellationHandler(on:in:_:)``.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop on which to be told.
+    ///   - mode: the mode in which to be told.
+    ///   - handler: called once on the loop's thread, soon when that is so already; never once the right was used or given
+    ///     to another message.
+    public func setCancellationHandler(
+        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) {
+        target?.watchAbandonment(DeathWatcher(loop: loop, mode: mode, handler: handler))
     }
 
     /// Gives the right up without a reply: the requester is told at once.

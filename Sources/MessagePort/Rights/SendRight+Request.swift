@@ -17,33 +17,53 @@ extension SendRight {
     /// served, re-entrantly. In the default mode of this call nothing else runs. A stop of the loop does not end the wait; it
     /// takes effect afterwards. A reply that comes too late is dropped, never given to another request.
     ///
+    /// In the default mode a request that could never be answered is refused: when the thread that serves the port itself
+    /// waits so, perhaps by way of others, for a port that this thread serves. That is found out within a process, for ports
+    /// that are served by run loops alone, and not when a reply right was taken out of its message: whoever hands a request
+    /// to another thread to reply takes the right out first.
+    ///
     /// - Parameters:
     ///   - message: the request. It stays the caller's. Its reply right is made by this call.
     ///   - sendLimit: how long to wait for room in the port's queue.
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
     ///   - mode: the mode to run the current loop in; ``RunLoopMode/common`` is no mode to run in and traps.
     /// - Returns: the reply.
-    /// - Throws: what ``send(_:within:)`` throws, when nothing was sent; then ``PortError/Code/replyTimedOut`` when no reply
+    /// - Throws: what ``send(_:within:)`` throws, and ``PortError/Code/wouldDeadlock``, when nothing was sent; then ``PortError/Code/replyTimedOut`` when no reply
     ///   came in time, ``PortError/Code/replyDropped`` when the receiver let the reply right go unused,
-    ///   ``PortError/Code/peerDied`` when the port went away before it replied.
+    ///   ``PortError/Code/peerDied`` when the port went away before it replied, ``PortError/Code/remoteError`` when it
+    ///   replied with an error. ``PortError/delivery`` says whether the message was read. When the time is up, the receiver
+    ///   is told (``MachMessage/isCancelled``).
     public func request(
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
         mode: RunLoopMode = .portReply
     ) throws(PortError) -> MachMessage {
-        let loop = ThreadRunLoop.current
-        let slot = ReplySlot(wakes: loop)
+        let (loop, slot) = (ThreadRunLoop.current, ReplySlot(wakes: .current, for: destination))
+        guard mode == .portReply, replyLimit > .zero else {
+            return try request(message, slot, on: loop, until: .after(sendLimit), replyLimit, mode)
+        }
+        return try waiting(on: loop, for: slot) { () throws(PortError) in
+            try request(message, slot, on: loop, until: .after(sendLimit), replyLimit, mode)
+        }
+    }
+
+    private func request(
+        _ message: MachMessage, _ slot: ReplySlot, on loop: ThreadRunLoop, until sendDeadline: MonotonicInstant,
+        _ replyLimit: Duration, _ mode: RunLoopMode
+    ) throws(PortError) -> MachMessage {
         try destination.beginReplies(on: loop, in: mode)
         defer { destination.endReplies(on: loop, in: mode, to: slot) }
         var request = message
         request.replyTarget = ReplyTarget(slot)
-        try destination.send(request, until: .after(sendLimit))
+        try destination.send(request, until: sendDeadline)
         request.replyTarget = nil  // only the receiver holds the right now: when it lets go, the slot hears of it
         _ = loop.run(mode: mode, until: .after(replyLimit), while: { slot.isWaiting })
         do throws(PortError) {
             return try slot.take()
         } catch {
             // Let go because its port went away while it was handled.
-            if error.code == .replyDropped, destination.isDead { throw PortError(.peerDied) }
+            if error.code == .replyDropped, destination.isDead {
+                throw PortError(.peerDied, delivery: error.delivery)
+            }
             throw error
         }
     }

@@ -12,9 +12,12 @@ public import RunLoopCore
 /// - Important: Thread safety: any thread.
 public struct SendRight: Hashable, Sendable {
     package let destination: any PortDestination
+    /// All rights of this process to one of its ports share it; when the last of them goes, the port hears of it.
+    private let presence: SenderPresence?
 
     package init(_ destination: any PortDestination) {
         self.destination = destination
+        presence = destination.makePresence()
     }
 
     /// Rights are equal when they name the same port.

@@ -44,6 +44,7 @@ extension EncodedMessage {
             case .descriptor(let descriptor):
                 append(.descriptor, [])
                 descriptors.append(descriptor)
+            case .receiveRight: throw PortError(.notTransferable)
             }
         }
         try Self.checkSize(payload.count)

@@ -22,7 +22,11 @@ struct PacketAssembly: Sendable {
         /// A whole message whose descriptors were lost on the way; the tokens are as above.
         case withoutDescriptors(asks: UInt64, answers: UInt64)
         /// The message that asked with the token will not be answered; the reason is an error code, zero for none.
-        case replyDropped(token: UInt64, reason: Int32)
+        case replyDropped(token: UInt64, reason: Int32, delivery: PortError.Delivery)
+        /// The message that asked with the token is answered with an error.
+        case replyFailed(token: UInt64, code: Int32, text: String)
+        /// Nobody waits any more for a reply to the message that asked with the token.
+        case abandoned(token: UInt64)
         /// The other side does not talk to us.
         case refused(code: Int32)
         /// The packet breaks the format.
@@ -62,7 +66,22 @@ struct PacketAssembly: Sendable {
             return .incomplete
         case .replyDropped:
             guard begun == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
-            return .replyDropped(token: header.answers, reason: header.messageID)
+            let delivery: PortError.Delivery =
+                switch header.componentCount {
+                case 1: .unread
+                case 2: .read
+                default: .unknown
+                }
+            return .replyDropped(token: header.answers, reason: header.messageID, delivery: delivery)
+        case .replyFailed:
+            guard begun == nil, payload.count <= PortError.remoteTextLimit, descriptors.isEmpty else {
+                return .violation
+            }
+            let text = String(decoding: payload, as: UTF8.self)
+            return .replyFailed(token: header.answers, code: header.messageID, text: text)
+        case .abandoned:
+            guard begun == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
+            return .abandoned(token: header.asks)
         case .refused:
             guard payload.isEmpty, descriptors.isEmpty else { return .violation }
             return .refused(code: header.messageID)

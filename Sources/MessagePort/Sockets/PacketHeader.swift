@@ -20,6 +20,11 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case abort = 4
     /// The listener does not talk to this client; the message id holds the error code.
     case refused = 5
+    /// The message that asked with the token is answered with an error: the message id is the receiver's own number, the
+    /// payload its text.
+    case replyFailed = 6
+    /// Nobody waits any more for a reply to the message that asked with the token.
+    case abandoned = 7
 }
 
 struct PacketHeader: Hashable, Sendable {
@@ -77,6 +82,6 @@ extension [UInt8] {
     }
 
     func littleEndian<Number: FixedWidthInteger>(at offset: Int) -> Number {
-        (0..<Number.bitWidth / 8).reduce(0) { $0 | Number(self[offset + $1]) << Number(8 * $1) }
+        (0..<Number.bitWidth / 8).reduce(0) { $0 | Number(truncatingIfNeeded: self[offset + $1]) << (8 * $1) }
     }
 }

@@ -26,7 +26,8 @@ extension PortSockets {
                 SocketConnection.sendRefusal(.peerRefused, to: socket)
                 return true
             }
-            try? add(connection)
+            core.clientDidConnect()
+            if (try? add(connection)) == nil { core.clientDidGo() }
             // Most clients send at once: their message comes with this turn.
             connection.receive(into: core)
             return true

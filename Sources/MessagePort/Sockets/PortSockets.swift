@@ -14,6 +14,8 @@ package final class PortSockets: Sendable {
         var lastKey: UInt64 = listenerKey
         var members: [UInt64: SocketConnection] = [:]
         var keys: [ObjectIdentifier: UInt64] = [:]
+        /// The number of looks, to begin each with another of the sockets that are ready.
+        var lookCount = 0
         var isClosed = false
     }
 
@@ -71,7 +73,7 @@ package final class PortSockets: Sendable {
         do throws(SystemError) {
             try epoll.add(connection.descriptor.rawValue, [.readable, .peerClosed], key: key)
         } catch {
-            remove(key)
+            _ = remove(key)
             throw PortError(error)
         }
     }
@@ -84,7 +86,14 @@ package final class PortSockets: Sendable {
 
     /// Receives what has arrived on any of the sockets. Never waits.
     func receive(into core: PortCore) {
-        for report in epoll.wait(until: .distantPast) {
+        // The kernel names them in the same order each time: where places are few, the first would get them all.
+        let reports = epoll.wait(until: .distantPast)
+        let lookCount = state.withLock { state in
+            state.lookCount &+= 1
+            return state.lookCount
+        }
+        for index in reports.indices {
+            let report = reports[(index + lookCount % reports.count) % reports.count]
             if report.key == Self.listenerKey {
                 acceptAll(for: core)
             } else if let member = state.withLock({ $0.members[report.key] }) {
@@ -100,17 +109,21 @@ package final class PortSockets: Sendable {
         }
         // A right's end never gets messages for a port, and the end of another port's connection has its own.
         member.receive(into: member.port?.core)
-        if member.isClosed { remove(report.key) }
+        if member.isClosed, remove(report.key), member.port?.core === core { core.clientDidGo() }
     }
 
-    func remove(_ key: UInt64) {
+    /// Listens to a connection no more.
+    ///
+    /// - Returns: false when that was so already.
+    func remove(_ key: UInt64) -> Bool {
         let member = state.withLock { state in
             let member = state.members.removeValue(forKey: key)
             if let member { state.keys[ObjectIdentifier(member)] = nil }
             return member
         }
-        guard let member else { return }
+        guard let member else { return false }
         epoll.remove(member.descriptor.rawValue)
+        return true
     }
 
     /// Closes the listener and the connections. One over which the port still owes a reply lives until that is sent, but its

@@ -25,23 +25,31 @@ package final class RemotePort: PortDestination {
     }
 
     deinit {
+        if connection.isInherited { return }
         connection.retire()
         RightsTable.shared.prune(portAddress)
     }
 
-    package var isDead: Bool { connection.isDeadName }
+    package var repliesInMemory: Bool { false }
+    package var label: String { "port of process \(connection.peer.processID) at \(portAddress.path)" }
+    package var isDead: Bool { connection.isInherited || connection.isDeadName }
+
+    package func checkProcess() throws(PortError) { try connection.checkProcess() }
 
     package func address() -> PortAddress { portAddress }
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        try connection.checkProcess()
         try connection.send(message, until: deadline)
     }
 
     package func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
+        try connection.checkProcess()
         try connection.watchDeath(watcher)
     }
 
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) {
+        try connection.checkProcess()
         guard let source = try connection.replySource() else { return }
         try loop.addOrThrow(source, to: mode)
         waiting.withLock { $0[Waiters(loop: ObjectIdentifier(loop), mode: mode), default: 0] += 1 }
@@ -64,5 +72,7 @@ package final class RemotePort: PortDestination {
             let source = connection.state.withLock({ $0.source })
         else { return }
         loop.remove(source, from: mode)
+        // Somebody may have begun to watch meanwhile, and have found the source in the loop.
+        if connection.hasWatcher(on: loop, in: mode) { try? loop.addOrThrow(source, to: mode) }
     }
 }

@@ -39,7 +39,7 @@ extension SocketConnection {
     private func receive(into core: PortCore?, _ assembly: inout PacketAssembly) {
         for _ in 0..<Self.packetBudget {
             // A message that was begun is finished: its room was there when it began.
-            if let core, core.room == 0, !assembly.isBegun { return }
+            if let core, !assembly.isBegun, !core.hasRoomForSockets() { return }
             guard receivePacket(&assembly, core) else { return }
         }
     }
@@ -89,14 +89,21 @@ extension SocketConnection {
         case .withoutDescriptors(let asks, let answers):
             // Without its descriptors the message is not what was sent: whoever waits for it, or for its answer, is told.
             if asks != 0 {
-                willOweReply()
-                dropReply(to: asks, because: .descriptorsLost)
+                willOweReply(to: asks)
+                dropReply(to: asks, because: .descriptorsLost, delivery: .unread)
             }
-            if answers != 0 { takeAwaited(answers)?.fail(PortError(.descriptorsLost)) }
+            if answers != 0 { takeAwaited(answers)?.fail(PortError(.descriptorsLost, delivery: .read)) }
             return true
-        case .replyDropped(let token, let reason):
-            let known: [PortError.Code] = [.peerDied, .descriptorsLost]
-            takeAwaited(token)?.fail(PortError(known.first { Int32($0.rawValue) == reason } ?? .replyDropped))
+        case .replyDropped(let token, let reason, let delivery):
+            let known: [PortError.Code] = [.peerDied, .descriptorsLost, .messageDropped]
+            let code = known.first { Int32($0.rawValue) == reason } ?? .replyDropped
+            takeAwaited(token)?.fail(PortError(code, delivery: delivery))
+            return true
+        case .replyFailed(let token, let code, let text):
+            takeAwaited(token)?.fail(.remote(code: code, text: text))
+            return true
+        case .abandoned(let token):
+            requesterGaveUp(token)
             return true
         case .refused(let code):
             close(Self.failure(refusal: code))

@@ -31,10 +31,37 @@ extension SocketConnection {
     /// The message that asks with the token was sent. When the connection has ended meanwhile, its requester is told.
     func didSend(token: UInt64) {
         let (target, failure) = state.withLock { state -> (ReplyTarget?, PortError?) in
-            guard state.unsent.remove(token) != nil, let failure = state.failure else { return (nil, nil) }
+            guard state.unsent.remove(token) != nil else { return (nil, nil) }
+            guard let failure = state.failure else { return (state.awaited[token], nil) }
             return (state.awaited.removeValue(forKey: token), failure)
         }
-        if let failure { target?.fail(failure) }
+        if let failure { return target?.fail(failure.delivered(.unknown)) ?? () }
+        target?.receiver.passAbandonment(to: self, token: token)
+    }
+
+    /// The peer says that it no longer waits for the reply to the request that asked with the token.
+    func requesterGaveUp(_ token: UInt64) {
+        let watches = state.withLock { state -> [@Sendable () -> Void] in
+            guard state.owed.contains(token) else { return [] }
+            state.abandoned.insert(token)
+            return state.abandonWatches.removeValue(forKey: token) ?? []
+        }
+        for tell in watches { tell() }
+    }
+
+    /// Whether the requester that asked with the token no longer waits, as far as this process knows.
+    func isAbandoned(_ token: UInt64) -> Bool {
+        state.withLock { $0.failure != nil || $0.abandoned.contains(token) }
+    }
+
+    /// Tells, once, when the requester that asked with the token no longer waits.
+    func watchAbandonment(of token: UInt64, _ tell: @escaping @Sendable () -> Void) {
+        let isAbandoned = state.withLock { state in
+            if state.failure != nil || state.abandoned.contains(token) { return true }
+            if state.owed.contains(token) { state.abandonWatches[token, default: []].append(tell) }
+            return false
+        }
+        if isAbandoned { tell() }
     }
 
     /// A reply under the token has come, or will not come.
@@ -85,12 +112,24 @@ extension SocketConnection {
 
     /// Tells the watcher, on its loop, when the connection ends.
     func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
-        if let source = try replySource() { try watcher.loop.addOrThrow(source, to: watcher.mode) }
+        let source = try replySource()
+        // Noted first: a request that ends meanwhile leaves the source in the loop.
         let isClosed = state.withLock { state in
             if state.failure == nil { state.deathWatchers.append(watcher) }
             return state.failure != nil
         }
-        if isClosed { watcher.tell() }
+        if isClosed { return watcher.tell() }
+        do throws(PortError) {
+            if let source { try watcher.loop.addOrThrow(source, to: watcher.mode) }
+        } catch {
+            // One that was told meanwhile has what it wanted.
+            let wasWatching = state.withLock { state in
+                let count = state.deathWatchers.count
+                state.deathWatchers.removeAll { $0.mark === watcher.mark }
+                return state.deathWatchers.count < count
+            }
+            if wasWatching { throw error }
+        }
         // A loop that had ended before does not cancel the source.
         if watcher.loop.hasEnded { forgetWatchers(on: watcher.loop) }
     }
@@ -122,22 +161,48 @@ final class RemoteReplyReceiver: ReplyReceiver {
     init(_ connection: SocketConnection, token: UInt64) {
         self.connection = connection
         self.token = token
-        connection.willOweReply()
+        connection.willOweReply(to: token)
     }
 
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        try connection.checkProcess()
+        // What `use` does after an error settles the request.
+        if connection.isAbandoned(token) { throw PortError(.deadName) }
         try connection.send(message, answering: token, until: deadline)
-        connection.didSettleReply()
+        connection.didSettleReply(to: token)
     }
 
     func handOn(_ message: MachMessage) throws(PortError) {
+        try connection.checkProcess()
+        if connection.isAbandoned(token) { throw PortError(.deadName) }
         try connection.handOn(message, answering: token)
     }
 
     func fail(_ error: PortError) {
+        if connection.isInherited { return }
+        if connection.isAbandoned(token) { return connection.didSettleReply(to: token) }
+        if let code = error.remoteCode {
+            return connection.failReply(to: token, code: code, text: error.remoteText ?? "")
+        }
         let isGone = connection.port.map { $0.core?.isDead ?? true } ?? false
         let code = error.code == .replyDropped && isGone ? .peerDied : error.code
-        connection.dropReply(to: token, because: code == .replyDropped ? nil : code)
+        connection.dropReply(to: token, because: code == .replyDropped ? nil : code, delivery: error.delivery)
+    }
+
+    /// Reads what has come from the requester first: its loop may be the one that asks.
+    var isAbandoned: Bool {
+        if connection.isInherited || connection.isAbandoned(token) { return true }
+        connection.receiveUnlessReceiving()
+        return connection.isAbandoned(token)
+    }
+
+    func watchAbandonment(_ watcher: DeathWatcher) {
+        if connection.isInherited { return }
+        connection.watchAbandonment(of: token) { watcher.tell() }
+    }
+
+    func passAbandonment(to other: SocketConnection, token otherToken: UInt64) {
+        connection.watchAbandonment(of: token) { [weak other] in other?.giveUp(token: otherToken) }
     }
 
     /// The request is handed on to another process: the port that got it also listens for the answer.

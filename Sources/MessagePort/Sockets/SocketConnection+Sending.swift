@@ -20,6 +20,7 @@ extension SocketConnection {
     package func send(_ message: MachMessage, answering token: UInt64 = 0, until deadline: MonotonicInstant)
         throws(PortError)
     {
+        try checkProcess()
         let encoded = try EncodedMessage(message)
         let asks = try expectReply(for: message.replyTarget)
         do throws(PortError) {
@@ -36,10 +37,29 @@ extension SocketConnection {
     /// - Parameters:
     ///   - token: the token that came with the message.
     ///   - reason: why; nil when its receiver let the reply right go.
-    func dropReply(to token: UInt64, because reason: PortError.Code? = nil) {
+    ///   - delivery: whether the message was read, when that is known.
+    func dropReply(to token: UInt64, because reason: PortError.Code? = nil, delivery: PortError.Delivery = .unknown) {
+        if isInherited { return }
         let code = Int32(reason?.rawValue ?? 0)
-        let header = PacketHeader(kind: .replyDropped, messageID: code, answers: token)
-        overdue.withLock { $0.packets.append(OverduePacket(header: header, settlesReply: true)) }
+        let header = PacketHeader(
+            kind: .replyDropped, messageID: code, componentCount: UInt32(delivery.rawValue), answers: token)
+        overdue.withLock { $0.packets.append(OverduePacket(header: header, settles: token)) }
+        sendOverdue()
+    }
+
+    /// Answers the message that asked with `token` with an error, which settles it. Never waits.
+    func failReply(to token: UInt64, code: Int32, text: String) {
+        let header = PacketHeader(kind: .replyFailed, messageID: code, answers: token)
+        let packet = OverduePacket(header: header, payload: Array(text.utf8)[...], settles: token)
+        overdue.withLock { $0.packets.append(packet) }
+        sendOverdue()
+    }
+
+    /// Says that nobody waits any more for the reply to the message that asked with `token`. Never waits: without room in
+    /// the connection it is said before the next message.
+    func giveUp(token: UInt64) {
+        guard !isInherited, takeAwaited(token) != nil, !isClosed else { return }
+        overdue.withLock { $0.packets.append(OverduePacket(header: PacketHeader(kind: .abandoned, asks: token))) }
         sendOverdue()
     }
 
@@ -63,7 +83,7 @@ extension SocketConnection {
             let piece = encoded.payload[start...].prefix(PacketHeader.payloadLimit)
             packets.append(OverduePacket(header: PacketHeader(kind: .continuation), payload: piece))
         }
-        packets[packets.count - 1].settlesReply = true
+        packets[packets.count - 1].settles = token
         overdue.withLock { $0.packets += packets }
         if asks != 0 { didSend(token: asks) }
         sendOverdue()
@@ -96,7 +116,7 @@ extension SocketConnection {
             defer { overdue = Overdue() }
             return overdue.packets
         }
-        for packet in dropped where packet.settlesReply { didSettleReply() }
+        for packet in dropped { if let token = packet.settles { didSettleReply(to: token) } }
     }
 
     /// Sends what is overdue as far as there is room; the caller has the turn.
@@ -144,7 +164,7 @@ extension SocketConnection {
         while let packet = overdue.withLock({ $0.packets.first }) {
             try transmit(packet.header, packet.payload, packet.descriptors, until: deadline)
             overdue.withLock { _ = $0.packets.removeFirst() }
-            if packet.settlesReply { didSettleReply() }
+            if let token = packet.settles { didSettleReply(to: token) }
         }
     }
 

@@ -33,6 +33,12 @@ package final class SocketConnection: Sendable {
         var isRetired = false
         /// How many requests that came over the connection are neither answered nor dropped.
         var owedReplies = 0
+        /// The tokens of those requests.
+        var owed: Set<UInt64> = []
+        /// Those among them whose requester no longer waits.
+        var abandoned: Set<UInt64> = []
+        /// Who is to be told that a requester no longer waits, by its token.
+        var abandonWatches: [UInt64: [@Sendable () -> Void]] = [:]
         /// The port is gone: the connection ends when it owes no reply any more.
         var hasLostPort = false
         /// The connection itself, while nothing else keeps it for those who watch for the port's end.
@@ -53,8 +59,8 @@ package final class SocketConnection: Sendable {
         var header: PacketHeader
         var payload: ArraySlice<UInt8> = []
         var descriptors: [SharedDescriptor] = []
-        /// With it a request that came over the connection is answered, or dropped.
-        var settlesReply = false
+        /// With it the request that asked with this token over the connection is answered, or dropped.
+        var settles: UInt64?
     }
 
     package let peer: PeerIdentity  // immutable
@@ -65,19 +71,25 @@ package final class SocketConnection: Sendable {
     let assembly = Mutex(PacketAssembly())  // held while receiving, so that messages keep their order
     let turn = SendTurn()
     let overdue = Mutex(Overdue())
+    private let forkCount = sysForkCount()  // immutable
 
     /// Takes over a connected socket.
     ///
     /// - Parameters:
     ///   - descriptor: the socket.
     ///   - port: the port that its messages are for; nil at the right's end.
+    ///   - peer: who is at the other end; nil to ask the kernel, which for a pair of sockets names their maker.
     /// - Throws: ``PortError`` when the kernel does not tell who is at the other end.
-    package init(_ descriptor: SharedDescriptor, port: PortCore?) throws(PortError) {
+    package init(_ descriptor: SharedDescriptor, port: PortCore?, peer: PeerIdentity? = nil) throws(PortError) {
         self.descriptor = descriptor
         self.port = port.map { WeakPort($0) }
+        self.peer = if let peer { peer } else { try Self.peer(of: descriptor) }
+    }
+
+    private static func peer(of descriptor: SharedDescriptor) throws(PortError) -> PeerIdentity {
         do throws(SystemError) {
             let credentials = try sysPeerCredentials(descriptor.rawValue)
-            peer = PeerIdentity(
+            return PeerIdentity(
                 processID: credentials.process, userID: credentials.user, groupID: credentials.group)
         } catch {
             throw PortError(error)
@@ -86,6 +98,13 @@ package final class SocketConnection: Sendable {
 
     deinit {
         close(PortError(.peerDied))
+    }
+
+    /// Whether this is a forked child's copy of its parent's connection, whose socket and locks it must not touch.
+    var isInherited: Bool { sysForkCount() != forkCount }
+
+    func checkProcess() throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
     }
 
     var isClosed: Bool { state.withLock { $0.failure != nil } }
@@ -99,6 +118,7 @@ package final class SocketConnection: Sendable {
 
     /// Ends the connection: who waits for a reply is told why, the peer sees the end at once.
     func close(_ reason: PortError) {
+        if isInherited { return }
         let old = state.withLock { state -> State? in
             guard state.failure == nil else { return nil }
             var old = state
@@ -108,12 +128,14 @@ package final class SocketConnection: Sendable {
             state.deathWatchers = []
             state.source = nil
             state.own = nil
+            state.abandonWatches = [:]
             return old
         }
         guard let old else { return }
         sysShutDown(descriptor.rawValue)
         old.source?.invalidate()
-        for target in old.awaited.values { target.fail(reason) }
+        for target in old.awaited.values { target.fail(reason.delivered(.unknown)) }
+        for watches in old.abandonWatches.values { for tell in watches { tell() } }
         for watcher in old.deathWatchers { watcher.tell() }
     }
 
@@ -130,16 +152,23 @@ package final class SocketConnection: Sendable {
 
 extension SocketConnection {
     /// A request came that wants a reply.
-    func willOweReply() {
-        state.withLock { $0.owedReplies += 1 }
+    func willOweReply(to token: UInt64) {
+        state.withLock { state in
+            state.owedReplies += 1
+            state.owed.insert(token)
+        }
     }
 
     /// A request was answered, or dropped, and the peer was told.
-    func didSettleReply() {
-        let isDone = state.withLock { state in
+    func didSettleReply(to token: UInt64) {
+        let (isDone, watches) = state.withLock { state in
             state.owedReplies -= 1
-            return state.hasLostPort && state.owedReplies == 0
+            state.owed.remove(token)
+            state.abandoned.remove(token)
+            let watches = state.abandonWatches.removeValue(forKey: token)
+            return (state.hasLostPort && state.owedReplies == 0, watches)
         }
+        withExtendedLifetime(watches) {}  // what a user's handler holds is released without the lock
         if isDone { close(PortError(.peerDied)) }
     }
 

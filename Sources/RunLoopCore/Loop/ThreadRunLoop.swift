@@ -30,7 +30,7 @@ public final class ThreadRunLoop: Sendable {
     let lastSpan = Atomic<UInt64>(0)  // written by the loop's thread
 
     /// The kernel's id of the loop's thread; the main thread's is the process's.
-    let threadID: Int32  // immutable
+    package let threadID: Int32  // immutable
     /// Whether it is the main thread's.
     let isMain: Bool  // immutable
 

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// How a child process finds the port of its parent: it inherits one end of a connected pair of SOCK_SEQPACKET sockets, and
+// a variable of its environment tells the descriptor and, so that no other descriptor is mistaken for it, the socket's inode.
+// See Docs/CheckIn.md and Docs/WireFormat.md.
+
+import PortSystem
+import Synchronization
+
+enum Bootstrap {
+    /// The variable of the environment: `<descriptor>:<inode>`, both in decimal.
+    static let variable = "SWIFT_PORT_BOOTSTRAP"
+    /// The descriptor in the child: the one after standard error.
+    static let descriptor: CInt = 3
+
+    private static let taken = Mutex<SendRight?>(nil)
+
+    /// What the variable is to hold for a child that inherits a socket.
+    static func value(for socket: SharedDescriptor) throws(SystemError) -> String {
+        "\(descriptor):\(try sysStatus(socket.rawValue).inode)"
+    }
+
+    /// The right to the parent's port; nil when there is none.
+    static func right() throws(PortError) -> SendRight? {
+        let result = taken.withLock { taken -> Result<SendRight?, PortError> in
+            if let taken { return .success(taken) }
+            guard let value = sysEnvironment(variable) else { return .success(nil) }
+            do throws(PortError) {
+                taken = try take(value)
+                return .success(taken)
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    /// Takes over the descriptor that the variable tells, if it is the one that was meant.
+    static func take(_ value: String) throws(PortError) -> SendRight {
+        let numbers = value.split(separator: ":", omittingEmptySubsequences: false)
+        guard numbers.count == 2, let descriptor = CInt(numbers[0]), descriptor > 2, let inode = UInt64(numbers[1])
+        else {
+            throw PortError(.bootstrapInvalid, subject: .reason(.notBootstrapVariable))
+        }
+        if let reason = try refusal(of: descriptor, inode: inode) {
+            throw PortError(.bootstrapInvalid, subject: .reason(reason))
+        }
+        let connection = try SocketConnection(SharedDescriptor(owning: descriptor), port: nil)
+        return SendRight(RemotePort(.nowhere, over: connection))
+    }
+
+    /// Why a descriptor is not the one that was meant; nil when it is, and then it is close-on-exec from now on.
+    private static func refusal(of descriptor: CInt, inode: UInt64) throws(PortError) -> PortError.StaticReason? {
+        do throws(SystemError) {
+            guard try sysStatus(descriptor).inode == inode, try sysIsPacketSocket(descriptor) else {
+                return .notBootstrapSocket
+            }
+            guard try sysPeerCredentials(descriptor).user == sysUserID() else { return .anotherUsersBootstrap }
+            try sysCloseOnExec(descriptor)
+            return nil
+        } catch {
+            throw PortError(.bootstrapInvalid, system: error)
+        }
+    }
+}
+
+extension PortError.StaticReason {
+    fileprivate static let notBootstrapVariable = Self("The variable is not <descriptor>:<inode>.")
+    fileprivate static let notBootstrapSocket = Self("The descriptor is not that socket.")
+    fileprivate static let anotherUsersBootstrap = Self("The other end belongs to another user.")
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+public import RunLoopCore
+
+extension PortWorker {
+    /// Blocks until the worker has ended: the thread is gone, or the process has been waited for.
+    ///
+    /// Runs no loop. Several threads may wait. Traps on the worker's own thread.
+    ///
+    /// - Parameter limit: the longest time; zero or less to only look.
+    /// - Returns: how the worker ended; nil when it still runs.
+    @available(*, noasync, message: "It blocks the thread. Use `exited()` to suspend the task instead.")
+    public func waitForExit(within limit: Duration) -> WorkerExit? {
+        waitForExit(until: limit <= .zero ? .distantPast : .after(limit))
+    }
+
+    func waitForExit(until deadline: MonotonicInstant) -> WorkerExit? {
+        if let thread {
+            let limit: Duration? = deadline == .distantFuture ? nil : MonotonicInstant.now.duration(to: deadline)
+            return thread.join(within: limit) ? record.exit : nil
+        }
+        if let process = record.process, record.exit == nil {
+            _ = try? sysPoll(process.rawValue, .readable, until: deadline)
+        }
+        return exit
+    }
+
+    /// Suspends the task until the worker has ended.
+    ///
+    /// A thread is started that waits meanwhile.
+    ///
+    /// - Returns: how the worker ended.
+    /// - Throws: `CancellationError` when the task was cancelled: the worker goes on; ``PortError`` when the worker cannot be
+    ///   watched.
+    nonisolated(nonsending) public func exited() async throws -> WorkerExit {
+        try await waitOffThePool { [self] wait in
+            try wait.wait(for: [self], until: .distantFuture, while: { record.exit == nil })
+            guard let exit = record.exit else { throw CancellationError() }
+            _ = thread?.join()
+            return exit
+        }
+    }
+
+    /// Asks to be told once, on a run loop, when the worker has ended.
+    ///
+    /// The end of a process is noticed while a loop runs on which somebody wants to be told, or when somebody waits or asks
+    /// for it. Wanting to be told does not keep a run of the loop going. A loop that ends drops what it was to be told.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop on which to be told.
+    ///   - mode: the mode in which to be told.
+    ///   - handler: called once on the loop's thread; soon when the worker has ended already.
+    /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``: nothing is watched then.
+    public func notifyWhenExited(
+        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common,
+        _ handler: @escaping @Sendable (WorkerExit) -> Void
+    ) throws(PortError) {
+        try record.watch(ExitWatcher(loop: loop, mode: mode, handler: handler))
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+import RunLoopCore
+
+/// A worker that this process has launched, a thread or a child process: its check-in, the right to its port, its end.
+///
+/// A worker begins with one right, to ``port``, and checks in there: it sends a message with the id
+/// ``MachMessage/checkIn`` and its own port as the reply port (``SendRight/checkIn(_:components:within:)``). Wait for that
+/// with ``checkIn(within:)``. What else the worker sends there comes to ``port``: schedule it, or receive from it.
+/// `Docs/CheckIn.md` describes the protocol.
+///
+/// A worker belongs to the object: when the last reference to it goes, the port is invalidated, a thread is told to stop,
+/// and a process is killed and waited for, which takes as long as the kernel needs to end it. So no worker outlives its
+/// launcher unseen. End workers with ``shutDown(asking:within:)``.
+///
+/// - Important: Thread safety: any thread.
+public final class PortWorker: Sendable {
+    /// Which worker it is.
+    public let identity: WorkerIdentity
+
+    /// The port that the worker has a right to from its beginning. The check-in itself never comes to it.
+    public let port: MachPort
+
+    let record: WorkerRecord  // guards itself
+    let thread: ResidentThread?  // immutable; nil for a process
+
+    init(_ identity: WorkerIdentity, port: MachPort, record: WorkerRecord, thread: ResidentThread? = nil) {
+        self.identity = identity
+        self.port = port
+        self.record = record
+        self.thread = thread
+    }
+
+    deinit {
+        port.invalidate()
+        guard record.exit == nil, let process = record.process else { return }
+        try? sysSignal(process.rawValue, SIGKILL)
+        _ = try? sysPoll(process.rawValue, .readable, until: .distantFuture)
+        record.reap()
+    }
+
+    /// The right to the port with which the worker checked in; nil before that. It stays when the worker ends, as a dead name.
+    public var sendRight: SendRight? { record.right }
+
+    /// The message with which the worker checked in, for what it said besides; nil before that.
+    public var checkInMessage: MachMessage? { record.checkIn }
+
+    /// How the worker ended; nil while it runs. For a process this asks the kernel.
+    public var exit: WorkerExit? {
+        record.reap()
+        return record.exit
+    }
+}
+
+extension PortWorker: Hashable {
+    /// Workers are equal when they are the same object.
+    public static func == (left: PortWorker, right: PortWorker) -> Bool { left === right }
+
+    /// Hashes the object's identity.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+extension PortWorker: CustomStringConvertible {
+    /// "worker", and which.
+    public var description: String { "worker \(identity)" }
+}

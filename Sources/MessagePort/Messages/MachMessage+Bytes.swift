@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+extension MachMessage {
+    /// How many byte components there are.
+    public var byteComponentCount: Int {
+        components.count { if case .bytes = $0 { true } else { false } }
+    }
+
+    /// Reads a byte component in place: nothing is copied.
+    ///
+    /// - Parameters:
+    ///   - index: which of the byte components, from 0; others are not counted.
+    ///   - body: reads the bytes; they are there as long as it runs. An empty span when there is no such component.
+    /// - Returns: what the body returned.
+    /// - Throws: what the body threw.
+    public func withBytes<Success: ~Copyable, Failure: Error>(
+        at index: Int = 0, _ body: (RawSpan) throws(Failure) -> Success
+    ) throws(Failure) -> Success {
+        let bytes = byteComponent(at: index) ?? []
+        // SAFETY: the raw view of a span is unsafe for types with padding; bytes have none.
+        return try unsafe body(bytes.span.bytes)
+    }
+
+    /// Makes a message of one part, bytes that are written in place: nothing is copied afterwards.
+    ///
+    /// - Parameters:
+    ///   - id: what the message is about.
+    ///   - capacity: room for how many bytes; fewer may be written, more trap.
+    ///   - replyPort: where the receiver may reply.
+    ///   - initializer: writes the bytes.
+    /// - Throws: what the initializer threw.
+    public init<Failure: Error>(
+        id: Int32 = 0, byteCapacity capacity: Int, replyPort: SendRight? = nil,
+        initializingWith initializer: (inout OutputSpan<UInt8>) throws(Failure) -> Void
+    ) throws(Failure) {
+        self.init(
+            id: id, bytes: try [UInt8](capacity: capacity, initializingWith: initializer), replyPort: replyPort)
+    }
+
+    private func byteComponent(at index: Int) -> [UInt8]? {
+        var left = index
+        for case .bytes(let bytes) in components {
+            if left == 0 { return bytes }
+            left -= 1
+        }
+        return nil
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+public import RunLoopCore
+
+extension MachPort {
+    /// Asks to be told once, on a run loop, when no send right to this port is left. `MACH_NOTIFY_NO_SENDERS`.
+    ///
+    /// Told when the last send right of this process has gone, in messages too, and the last client of another process has
+    /// closed its connection; soon, when that is so already. A port that never had a sender waits for the first. What the
+    /// senders sent may still wait in the queue, and can be read.
+    ///
+    /// Never told when the port or the loop's thread ends first. Each request is answered once: who wants to know of the next
+    /// time asks again. A right on its way to another process is not counted until its receiver has connected, which it does
+    /// when it reads the message: it may come after the notice, or be lost unnoticed. The names of a port are no senders.
+    /// A connection is noticed, and its end too, while the port's messages are received.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop on which to be told.
+    ///   - mode: the mode in which to be told.
+    ///   - handler: called once on the loop's thread.
+    /// - Throws: ``PortError/Code/invalidPort``.
+    public func notifyWhenNoSenders(
+        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) throws(PortError) {
+        let notice = LoopNotice<Void>(on: loop, in: mode) { _ in handler() }
+        do throws(PortError) {
+            try core.watchSenders(notice)
+        } catch {
+            notice.cancel()
+            throw error
+        }
+    }
+
+    /// Sets what is called once on a run loop when the port becomes invalid.
+    ///
+    /// It takes the place of what ``setInvalidationHandler(_:)`` has set, and is replaced by it. Never called when the loop's
+    /// thread ends first.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop on which to be told.
+    ///   - mode: the mode in which to be told.
+    ///   - handler: called once on the loop's thread; soon, when the port is invalid already.
+    public func setInvalidationHandler(
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) {
+        let notice = LoopNotice<Void>(on: loop, in: mode) { _ in handler() }
+        setInvalidationHandler { notice.tell() }
+    }
+}

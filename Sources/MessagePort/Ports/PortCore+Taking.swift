@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// A message that was taken from a port's queue, and what is to be done because of it.
+struct TakenMessage: Sendable {
+    var message: MachMessage
+    /// The sender whose message has got the place that became free.
+    var sender: WaitingSender?
+    /// The task to wake, because another message waits: perhaps that sender's.
+    var task: WaitingTask?
+    /// Whoever wanted to know of a free place.
+    var notices: [LoopNotice<SendPossibility>]
+    /// Whether the place is kept for a message in the sockets, which must be looked at.
+    var mustLook: Bool
+}
+
+extension PortCore.State {
+    /// Takes the oldest message.
+    ///
+    /// - Parameters:
+    ///   - turn: the number of the source that takes it for a handler; nil for other receivers.
+    ///   - takes: so many messages may be taken before the sockets are looked at.
+    /// - Returns: nil when there is none, or it is not the source's turn.
+    mutating func take(inTurn turn: UInt64?, looksAfter takes: Int) -> TakenMessage? {
+        if let turn, !turns.mayBegin(turn) { return nil }
+        let mustLook = mustLook(after: takes)
+        guard let (message, sender) = mailbox.take(keepingPlace: mustLook) else { return nil }
+        if turn != nil { turns.begin() }
+        return TakenMessage(
+            message: message, sender: sender, task: nextTask(), notices: mailbox.takeRoomNotices(), mustLook: mustLook)
+    }
+
+    /// Whether the sockets must be looked at: after so many messages, or by turns while their messages find no room.
+    private mutating func mustLook(after takes: Int) -> Bool {
+        guard sockets != nil else { return false }
+        takesSinceLook += 1
+        if socketsWait { isSocketsTurn.toggle() }
+        return takesSinceLook >= takes || socketsWait && isSocketsTurn
+    }
+}

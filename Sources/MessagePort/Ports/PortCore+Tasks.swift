@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// How tasks receive. Each message that is queued wakes the task that has waited longest; it looks into the queue as everybody
+// does. A message leaves the queue only for a task that is running and asks for it. A task that was woken and has no use for
+// it, because it was cancelled, wakes the next.
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+extension PortCore.State {
+    /// The task to wake, because a message waits.
+    mutating func nextTask() -> WaitingTask? {
+        waitingTasks.isEmpty || mailbox.queue.isEmpty ? nil : waitingTasks.removeFirst()
+    }
+}
+
+extension PortCore {
+    /// Takes the oldest message, suspending the task until there is one.
+    ///
+    /// - Returns: the message; nil when the port is dead or the task was cancelled: nothing was taken then.
+    nonisolated(nonsending) func takeForTask() async throws(PortError) -> MachMessage? {
+        try checkProcess()
+        receivesElsewhere.store(true, ordering: .relaxed)
+        while !Task.isCancelled {
+            if let message = take() { return message }
+            let task = WaitingTask()
+            guard let mustWait = enqueue(task) else { return nil }
+            if !mustWait { continue }
+            do throws(PortError) {
+                try watchSockets()
+            } catch {
+                leave(task)
+                throw error
+            }
+            await withTaskCancellationHandler {
+                await task.wait()
+            } onCancel: {
+                task.wake()
+            }
+            leave(task)
+        }
+        // Perhaps it was woken for a message.
+        state.withLock { $0.nextTask() }?.wake()
+        return nil
+    }
+
+    /// - Returns: whether there is no message now, and the task waits; nil when the port is dead.
+    private func enqueue(_ task: WaitingTask) -> Bool? {
+        state.withLock { state in
+            if state.mailbox.isDead { return nil }
+            guard state.mailbox.queue.isEmpty else { return false }
+            state.waitingTasks.append(task)
+            return true
+        }
+    }
+
+    private func leave(_ task: WaitingTask) {
+        state.withLock { $0.waitingTasks.removeAll { $0 === task } }
+    }
+
+    var hasWaitingTask: Bool { state.withLock { !$0.waitingTasks.isEmpty } }
+
+    /// Has the shared thread receive from the port's sockets, if it has any.
+    private func watchSockets() throws(PortError) {
+        guard let sockets else { return }
+        let watch = try taskWatch()
+        do throws(SystemError) {
+            try watch.begin(sockets.rawValue)
+        } catch {
+            throw PortError(error)
+        }
+    }
+
+    private func taskWatch() throws(PortError) -> TaskSocketWatch {
+        if let watch = state.withLock({ $0.taskWatch }) { return watch }
+        let loop = try SharedReceiver.loop()
+        let made = TaskSocketWatch(self)
+        let winner = state.withLock { state -> TaskSocketWatch? in
+            if state.mailbox.isDead { return nil }
+            if state.taskWatch == nil { state.taskWatch = made }
+            return state.taskWatch
+        }
+        guard let winner, winner === made else {
+            made.source.invalidate()
+            return winner ?? made
+        }
+        try loop.addOrThrow(made.source, to: .default)
+        if isDead { made.source.invalidate() }
+        return made
+    }
+
+    /// The port has got sockets: tasks that wait already listen to them from now on.
+    func watchForWaitingTasks() {
+        guard hasWaitingTask else { return }
+        do throws(PortError) {
+            try watchSockets()
+        } catch {
+            // They look again, and meet the error themselves.
+            let tasks = state.withLock { state in
+                defer { state.waitingTasks = [] }
+                return state.waitingTasks
+            }
+            for task in tasks { task.wake() }
+        }
+    }
+}
+
+/// Moves what arrives in a port's sockets into its queue, on the shared thread, while tasks wait for messages. When none
+/// waits the sockets are not watched: what arrives stays there, and its senders wait for room.
+final class TaskSocketWatch: Sendable {
+    let source: RunLoopSource  // guards itself
+    /// Whether the source watches the sockets. Held while that changes, so that the changes keep their order.
+    private let isWatching: Mutex<Bool>
+
+    init(_ core: PortCore) {
+        let box = Relay()
+        source = RunLoopSource(
+            name: "port tasks", keepsModeAlive: false, readiness: { false },
+            performIfAny: {
+                core.receiveFromSockets()
+                box.watch.withLock { $0.value }?.endUnlessNeeded(by: core)
+                return true
+            })
+        isWatching = Mutex(false)
+        box.watch.withLock { $0.value = self }
+    }
+
+    /// Leads from the source to its watch, which holds the source.
+    private final class Relay: Sendable {
+        struct Reference: @unchecked Sendable {
+            // @unchecked: read and written under the lock only.
+            weak var value: TaskSocketWatch?
+        }
+        let watch = Mutex(Reference())
+    }
+
+    func begin(_ descriptor: CInt) throws(SystemError) {
+        try isWatching.withLock { (isWatching) throws(SystemError) in
+            if isWatching { return }
+            try source.watch(descriptor)
+            isWatching = true
+        }
+    }
+
+    private func endUnlessNeeded(by core: PortCore) {
+        isWatching.withLock { isWatching in
+            if !isWatching || core.hasWaitingTask { return }
+            try? source.watch(nil)
+            isWatching = false
+        }
+    }
+}

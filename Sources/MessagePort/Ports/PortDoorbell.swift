@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import Synchronization
+
+/// A descriptor that is readable while messages wait at a port: for loops that are not this library's, such as `epoll(7)`,
+/// `poll(2)`, a `DispatchSource`, or CoreFoundation's run loop.
+///
+/// ``MachPort/doorbell()`` makes it. Wait for its ``descriptor`` to be readable, then take messages with
+/// ``MachPort/tryReceive()``; never read the descriptor itself. It is right under every interleaving: a message in the queue
+/// is never there without it. Of a port that is reachable from other processes it is also readable for what arrives in the
+/// port's sockets and is no message, such as a new connection: `tryReceive` then handles that, and returns nil. Once the
+/// port is invalid it is readable for good, and `tryReceive` throws.
+///
+/// - Important: A loop that is told of changes only (`EPOLLET`, CoreFoundation) takes messages until there is none.
+///
+/// - Important: Thread safety: any thread.
+public final class PortDoorbell: Sendable {
+    private let members: EpollSet  // immutable
+    private let bell: WakeDescriptor  // immutable
+    private let isRung = Atomic<Bool>(false)  // changed under the port's lock
+
+    private static let bellKey: UInt64 = 1
+    private static let socketsKey: UInt64 = 2
+
+    init() throws(PortError) {
+        do throws(SystemError) {
+            bell = try WakeDescriptor()
+            members = try EpollSet()
+            try members.add(bell.raw, .readable, key: Self.bellKey)
+        } catch {
+            throw PortError(error)
+        }
+    }
+
+    /// The descriptor: open as long as this object or the port is there; it stays the library's.
+    public var descriptor: Int32 { members.raw }
+
+    /// Follows a change of the port's queue. The caller holds the port's lock, so that rings keep the order of the changes.
+    func match(_ mailbox: MailboxState) {
+        let shouldRing = mailbox.isDead || !mailbox.queue.isEmpty
+        if shouldRing == isRung.load(ordering: .relaxed) { return }
+        isRung.store(shouldRing, ordering: .relaxed)
+        if shouldRing { bell.ring() } else { bell.silence() }
+    }
+
+    /// Is readable for what arrives in the port's sockets too. The caller holds the port's lock.
+    ///
+    /// - Returns: why that is not possible.
+    func watch(_ sockets: PortSockets) -> PortError? {
+        do throws(SystemError) {
+            try members.add(sockets.rawValue, .readable, key: Self.socketsKey)
+            return nil
+        } catch {
+            return PortError(error)
+        }
+    }
+}
+
+extension MachPort {
+    /// A descriptor that is readable while messages wait: see ``PortDoorbell``. A port has one, which stays until the port
+    /// is gone.
+    ///
+    /// - Returns: the doorbell; the same each time.
+    /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit`` and
+    ///   ``PortError/Code/systemCallFailed`` when the kernel gives no descriptor.
+    public func doorbell() throws(PortError) -> PortDoorbell {
+        try core.doorbell()
+    }
+}
+
+extension PortCore {
+    func doorbell() throws(PortError) -> PortDoorbell {
+        try checkProcess()
+        if let bell = state.withLock({ $0.bell }) { return bell }
+        let made = try PortDoorbell()
+        let result = state.withLock { state -> Result<PortDoorbell, PortError> in
+            if state.mailbox.isDead { return .failure(PortError(.invalidPort)) }
+            if let bell = state.bell { return .success(bell) }
+            if let sockets = state.sockets, let failure = made.watch(sockets) { return .failure(failure) }
+            made.match(state.mailbox)
+            state.bell = made
+            return .success(made)
+        }
+        receivesElsewhere.store(true, ordering: .relaxed)
+        return try result.get()
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Synchronization
+
+/// A task that waits for a message: woken once, so that it looks. It is given nothing, so nothing is lost when it was
+/// cancelled meanwhile.
+final class WaitingTask: Sendable {
+    private struct State: Sendable {
+        var isWoken = false
+        var continuation: CheckedContinuation<Void, Never>?
+    }
+
+    private let state = Mutex(State())
+
+    func wake() {
+        let continuation = state.withLock { state in
+            state.isWoken = true
+            return state.continuation.take()
+        }
+        continuation?.resume()
+    }
+
+    /// Suspends the task until it is woken.
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isWoken = state.withLock { state in
+                if !state.isWoken { state.continuation = continuation }
+                return state.isWoken
+            }
+            if isWoken { continuation.resume() }
+        }
+    }
+}

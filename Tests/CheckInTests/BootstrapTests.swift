@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("The bootstrap descriptor", .workers) struct BootstrapTests {
+    @Test(
+        "a variable of another form is refused",
+        arguments: ["3", "", ":", "3:", ":5", "x:5", "3:y", "0:5", "-1:5", "3:5:7", "99999999999:5", " 3:5"])
+    func form(value: String) {
+        #expect(portError { _ = try Bootstrap.take(value) }?.code == .bootstrapInvalid)
+    }
+
+    @Test("a descriptor that is not open is refused")
+    func closed() {
+        let error = portError { _ = try Bootstrap.take("1000000:5") }
+        #expect(error?.code == .bootstrapInvalid)
+        #expect(error?.systemError == SystemError(EBADF))
+    }
+
+    @Test("another socket, and a socket of another kind, are refused and left open")
+    func otherSocket() throws {
+        let (one, other) = try sysPacketSocketPair()
+        let inode = try sysStatus(other.rawValue).inode
+        #expect(portError { _ = try Bootstrap.take("\(one.rawValue):\(inode)") }?.code == .bootstrapInvalid)
+        var ends: [CInt] = [-1, -1]
+        try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        let streams = ends.map { SharedDescriptor(owning: $0) }
+        let stream = streams[0].rawValue
+        #expect(
+            portError { _ = try Bootstrap.take("\(stream):\(sysStatus(stream).inode)") }?.code == .bootstrapInvalid)
+        let null = SharedDescriptor(owning: open("/dev/null", O_RDONLY))
+        let inodeOfNull = try sysStatus(null.rawValue).inode
+        #expect(portError { _ = try Bootstrap.take("\(null.rawValue):\(inodeOfNull)") }?.code == .bootstrapInvalid)
+        for descriptor in [one, other, null] + streams { #expect(fcntl(descriptor.rawValue, F_GETFD) != -1) }
+    }
+
+    @Test("the right socket is taken, and is close-on-exec from then on")
+    func taken() throws {
+        let (ours, theirs) = try sysPacketSocketPair()
+        let inherited = dup(theirs.rawValue)
+        try #require(inherited > 2)
+        #expect(fcntl(inherited, F_GETFD) & FD_CLOEXEC == 0)
+        let right = try Bootstrap.take("\(inherited):\(sysStatus(inherited).inode)")
+        #expect(fcntl(inherited, F_GETFD) & FD_CLOEXEC != 0)
+        try right.send(MachMessage(id: 100), within: patience)
+        let (_, bytes) = try sysReceivePacket(ours.rawValue, limit: 100)
+        #expect(PacketHeader(bytes)?.messageID == 100)
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import PortSystem
+import TestSupport
+import Testing
+
+/// How long a call of the library may wait: as long as the watchdog.
+let patience: Duration = Watchdog.limit ?? .seconds(86_400)
+
+/// The message that makes a worker of a test leave.
+let leave = MachMessage(id: 99)
+
+extension ScratchDirectory {
+    /// The worker program of the tests, whose sockets lie in this directory.
+    func worker(_ arguments: String...) throws -> WorkerProgram {
+        var program = WorkerProgram(try builtProduct("port-test-peer"), ["worker"] + arguments)
+        program.environment["XDG_RUNTIME_DIR"] = path
+        return program
+    }
+}
+
+/// Runs a test on a thread of its own, which has a fresh run loop, with a directory for the workers' sockets.
+func withWorkers(
+    leaving leftovers: ScratchDirectory.Leftovers = .anyFiles, sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: @escaping @Sendable (ScratchDirectory) throws -> Void
+) async throws {
+    try await withScratchDirectory(leaving: leftovers, sourceLocation: sourceLocation) { scratch in
+        try await onNewThread(sourceLocation: sourceLocation) { try body(scratch) }
+    }
+}
+
+/// The port error that `body` throws; nil when it throws none, or another.
+func portError(_ body: () throws -> Void) -> PortError? {
+    do {
+        try body()
+        return nil
+    } catch {
+        return error as? PortError
+    }
+}
+
+extension SendRight {
+    /// Asks for a text, with the watchdog's patience.
+    func ask(_ id: Int32, _ text: String = "") throws -> String {
+        try request(MachMessage(id: id, text: text), sendLimit: patience, replyLimit: patience).text
+    }
+}
+
+/// The body of a worker thread that answers with the reverse of what it gets, and leaves with message 99.
+@Sendable func reversingBody(_ parent: SendRight) throws {
+    let port = MachPort { port, message in
+        if message.id == 99 { return port.invalidate() }
+        try? message.reply(MachMessage(id: message.id, bytes: message.bytes.reversed()))
+    }
+    try port.schedule()
+    try parent.checkIn(port, within: patience)
+}
+
+extension Trait where Self == Census {
+    /// The census, with the threads of the library that a test must not leave behind.
+    static var workers: Self {
+        .census(threadNames: ["port worker"], warmingUp: { SpareDescriptor.shared.keep() })
+    }
+
+    /// The same, for tests of the async forms: their waiting threads are joined by nobody.
+    static var asyncWorkers: Self {
+        .census(threadNames: ["port worker"], settles: true, warmingUp: { SpareDescriptor.shared.keep() })
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import PortSystem
+import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Worker processes that fail", .workers) struct WorkerFailureTests {
+    @Test(
+        "a worker that ends without checking in is told with how it ended, and is reaped",
+        arguments: [("exit", "0"), ("exit", "3"), ("crash", "")])
+    func early(kind: String, argument: String) async throws {
+        try await withWorkers { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker(kind, argument))
+            let error = try #require(portError { _ = try worker.checkIn(within: patience) })
+            #expect(error.code == .workerExited)
+            #expect(error.worker == worker.identity)
+            let exit = kind == "crash" ? WorkerExit.signalled(SIGUSR1) : .exited(status: try #require(Int32(argument)))
+            #expect(error.workerExit == exit)
+            #expect(error.description.contains("Worker: \(worker.identity), \(exit)."))
+        }
+    }
+
+    @Test("a worker that never checks in is told within the limit, and can be shut down")
+    func silent() async throws {
+        try await withWorkers(leaving: .anything) { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("silent"))
+            let error = portError { _ = try worker.checkIn(within: .milliseconds(20)) }
+            #expect(error?.code == .checkInTimedOut)
+            #expect(error?.worker == worker.identity)
+            #expect(worker.exit == nil)
+            _ = try worker.shutDown(asking: leave, within: patience)
+        }
+    }
+
+    @Test("a worker that checks in and exits at once has checked in")
+    func brief() async throws {
+        try await withWorkers(leaving: .anything) { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("brief"))
+            #expect(worker.waitForExit(within: patience) == .exited(status: 7))
+            _ = try worker.checkIn(within: patience)
+            #expect(worker.sendRight?.isDead == true)
+        }
+    }
+
+    @Test(
+        "a program that cannot be started is told with the kernel's reason",
+        arguments: [ENOENT, EACCES, ENOEXEC, EINVAL])
+    func cannotStart(reason: CInt) async throws {
+        try await withWorkers { scratch in
+            let text = try scratch.write("\u{1}\u{2} no program", to: "text")
+            var program = WorkerProgram(scratch.path("nowhere"))
+            switch reason {
+            case EACCES: program.path = text
+            case ENOEXEC:
+                program.path = text
+                try #require(chmod(text, 0o700) == 0)
+            case EINVAL: program.arguments = ["a\0b"]
+            default: break
+            }
+            let error = portError { _ = try PortWorker.launchProcess(program) }
+            #expect(error?.code == .workerNotStarted)
+            #expect(error?.systemError == SystemError(reason))
+            #expect(error?.description.contains(program.path) == true)
+        }
+    }
+
+    @Test("a bad name in the environment, or a bad directory, is told")
+    func badSurroundings() async throws {
+        try await withWorkers { scratch in
+            for name in ["", "A=B", "A\0"] {
+                var program = try scratch.worker("serve")
+                program.environment[name] = "x"
+                #expect(portError { _ = try PortWorker.launchProcess(program) }?.systemError == SystemError(EINVAL))
+            }
+            var program = try scratch.worker("serve")
+            program.directory = scratch.path("nowhere")
+            #expect(portError { _ = try PortWorker.launchProcess(program) }?.systemError == SystemError(ENOENT))
+            program.directory = "/\0"
+            #expect(portError { _ = try PortWorker.launchProcess(program) }?.systemError == SystemError(EINVAL))
+        }
+    }
+
+    #if DEBUG
+    @Test(
+        "a launch that the kernel refuses at any step leaves neither a process nor a descriptor",
+        arguments: [
+            (SystemCall.epoll_create, EMFILE), (.socketpair, EMFILE), (.fstat, ENOMEM), (.dup, EMFILE),
+            (.posix_spawn, EAGAIN), (.pidfd_open, EMFILE), (.pidfd_open, ENOSYS), (.epoll_ctl, ENOSPC),
+        ])
+    func refused(call: SystemCall, code: CInt) async throws {
+        try await withWorkers(leaving: .anything) { scratch in
+            let program = try scratch.worker("silent")
+            let faults = SystemCallFaults.with([.init(call, .fail(code))]) {
+                portError { _ = try PortWorker.launchProcess(program) }
+            }
+            #expect(faults.hits == 1)
+            #expect(faults.result?.code == .workerNotStarted)
+            #expect(faults.result?.systemError == SystemError(code))
+        }
+    }
+
+    @Test("a thread that the system does not give is told")
+    func noThread() async throws {
+        try await onNewThread {
+            let faults = SystemCallFaults.with([.init(.clone, .fail(EAGAIN))]) {
+                portError { _ = try PortWorker.launchThread(reversingBody) }
+            }
+            #expect(faults.result?.code == .workerNotStarted)
+            #expect(faults.result?.systemError == SystemError(EAGAIN))
+        }
+    }
+
+    @Test("a wait that the kernel refuses is told, and can be repeated")
+    func refusedWait() async throws {
+        try await withWorkers { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("serve"))
+            let faults = SystemCallFaults.with([.init(.epoll_create, .fail(EMFILE), times: 10)]) {
+                portError { _ = try worker.checkIn(within: patience) }
+            }
+            // A worker that was quicker than the wait needs none.
+            #expect(faults.result == nil || faults.result?.code == .descriptorLimit)
+            _ = try worker.checkIn(within: patience)
+            try worker.shutDown(asking: leave, within: patience)
+        }
+    }
+    #endif
+
+    @Test("a process that something else has waited for ended, how is not known")
+    func stolen() async throws {
+        try await withWorkers { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("exit", "5"))
+            guard case .process(let id) = worker.identity else { return #expect(Bool(false)) }
+            var status: CInt = 0
+            #expect(waitpid(id, &status, 0) == id)
+            #expect(worker.waitForExit(within: patience) == .unknown)
+            #expect(portError { _ = try worker.checkIn(within: patience) }?.workerExit == .unknown)
+        }
+    }
+
+    @Test("a program that ignores SIGCHLD gets workers, and learns that they ended")
+    func ignoredChildSignal() async throws {
+        await Pools.start()
+        let program: String = try builtProduct("port-test-peer")
+        await #expect(processExitsWith: .success) { [program = program as String] in
+            signal(SIGCHLD, SIG_IGN)
+            for _ in 0..<20 {
+                let worker = try PortWorker.launchProcess(WorkerProgram(program, ["worker", "exit", "3"]))
+                let error = portError { _ = try worker.checkIn(within: patience) }
+                try #require(error?.workerExit == .unknown)
+            }
+        }
+    }
+
+    @Test("workers that are killed at any moment are told as killed or as checked in, and are reaped", .seeded)
+    func killedAnywhen() async throws {
+        try await withWorkers(leaving: .anything) { scratch in
+            var generator = Seed.generator()
+            for _ in 0..<12 {
+                let worker = try PortWorker.launchProcess(scratch.worker("serve"))
+                guard case .process(let id) = worker.identity else { return #expect(Bool(false)) }
+                let pause = timespec(tv_sec: 0, tv_nsec: Int.random(in: 0...20_000_000, using: &generator))
+                let killer = runOnThread {
+                    var left = pause
+                    nanosleep(&left, nil)
+                    kill(id, SIGKILL)
+                }
+                let error = portError { _ = try worker.checkIn(within: patience) }
+                try killer.join()
+                if let error { #expect(error.workerExit == .signalled(SIGKILL)) }
+                #expect(worker.waitForExit(within: patience) == .signalled(SIGKILL))
+            }
+        }
+    }
+}

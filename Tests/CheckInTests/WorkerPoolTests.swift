@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import TestSupport
+import Testing
+
+@Suite("Pools of workers", .workers) struct WorkerPoolTests {
+    @Test("eight threads check in at once, and answer")
+    func threads() async throws {
+        try await onNewThread {
+            let pool = try PortWorkerPool(count: 8) { number in
+                try PortWorker.launchThread(name: "port worker \(number)", reversingBody)
+            }
+            let rights = try pool.checkIn(within: patience)
+            #expect(Set(rights).count == 8)
+            for (number, right) in rights.enumerated() { #expect(try right.ask(1, "\(number)x") == "x\(number)") }
+            #expect(try pool.shutDown(asking: leave, within: patience) == Array(repeating: .threadEnded, count: 8))
+        }
+    }
+
+    @Test("eight processes check in at once, and answer")
+    func processes() async throws {
+        try await withWorkers { scratch in
+            let pool = try PortWorkerPool(count: 8) { _ in try PortWorker.launchProcess(scratch.worker("serve")) }
+            let rights = try pool.checkIn(within: patience)
+            let processes = try rights.map { try $0.ask(2) }
+            #expect(processes == pool.workers.map { $0.identity.description.replacing("process ", with: "") })
+            let exits = try pool.shutDown(asking: leave, within: patience)
+            #expect(exits == Array(repeating: .exited(status: 0), count: 8))
+        }
+    }
+
+    @Test("one that fails is named at once, and the others are shut down", arguments: 0..<3)
+    func failure(number: Int) async throws {
+        try await withWorkers(leaving: .anything) { scratch in
+            let pool = try PortWorkerPool(count: 3) {
+                try PortWorker.launchProcess($0 == number ? scratch.worker("exit", "4") : scratch.worker("silent"))
+            }
+            let error = portError { _ = try pool.checkIn(within: patience) }
+            #expect(error?.code == .workerExited)
+            #expect(error?.worker == pool.workers[number].identity)
+            #expect(error?.workerExit == .exited(status: 4))
+            #expect(pool.workers.allSatisfy { $0.exit != nil })
+        }
+    }
+
+    @Test("one that does not check in within the limit is named, and all are shut down")
+    func late() async throws {
+        try await onNewThread {
+            let pool = try PortWorkerPool(count: 3) { number in
+                try PortWorker.launchThread { if number != 1 { try reversingBody($0) } }
+            }
+            let quick = [pool.workers[0], pool.workers[2]]
+            for worker in quick { _ = try worker.checkIn(within: patience) }
+            let error = portError { _ = try pool.checkIn(within: .milliseconds(20)) }
+            #expect(error?.code == .checkInTimedOut)
+            #expect(error?.worker == pool.workers[1].identity)
+            #expect(pool.workers.allSatisfy { $0.waitForExit(within: patience) == .threadEnded })
+        }
+    }
+
+    @Test("when one cannot be launched, those before it are shut down")
+    func unlaunched() async throws {
+        try await withWorkers(leaving: .anything) { scratch in
+            let launched = Recorder<PortWorker>()
+            let error = portError {
+                _ = try PortWorkerPool(count: 3) { number in
+                    if number == 2 { return try PortWorker.launchProcess(WorkerProgram("/nowhere")) }
+                    let worker = try PortWorker.launchProcess(scratch.worker("silent"))
+                    launched.append(worker)
+                    return worker
+                }
+            }
+            #expect(error?.code == .workerNotStarted)
+            #expect(launched.elements.count == 2)
+            #expect(launched.elements.allSatisfy { $0.exit != nil })
+        }
+    }
+
+    @Test("a pool of nobody has checked in")
+    func nobody() async throws {
+        try await onNewThread {
+            let pool = try PortWorkerPool(count: 0) { _ in try PortWorker.launchThread(reversingBody) }
+            #expect(try pool.checkIn(within: .zero) == [])
+            #expect(try pool.shutDown() == [])
+        }
+    }
+}
+
+@Suite("Workers and tasks", .asyncWorkers) struct AsyncWorkerTests {
+    @Test("a task waits for a check-in and for an end")
+    func checkIn() async throws {
+        try await withScratchDirectory { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("serve"))
+            let right = try await worker.checkIn(within: patience)
+            // On a thread of its own: a request runs that thread's loop, which a pool's thread would keep.
+            #expect(try await onNewThread { try right.ask(1, "abc") } == "cba")
+            try right.send(leave, within: patience)
+            #expect(try await worker.exited() == .exited(status: 0))
+        }
+    }
+
+    @Test("a task waits for a whole pool, and hears of the one that fails")
+    func pool() async throws {
+        let pool = try PortWorkerPool(count: 4) { _ in try PortWorker.launchThread(reversingBody) }
+        #expect(try await pool.checkIn(within: patience).count == 4)
+        try pool.shutDown(within: patience)
+        let failing = try PortWorkerPool(count: 2) { number in
+            try PortWorker.launchThread { _ in if number == 1 { throw CancellationError() } }
+        }
+        let error = await #expect(throws: PortError.self) { _ = try await failing.checkIn(within: patience) }
+        #expect(error?.worker == failing.workers[1].identity)
+    }
+
+    @Test("a cancelled task waits no longer, and the worker goes on")
+    func cancellation() async throws {
+        let worker = try PortWorker.launchThread { _ in }
+        let task = Task { try await worker.checkIn(within: .seconds(86_400)) }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        let waiting = Task { try await worker.exited() }
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        #expect(worker.exit == nil)
+        #expect(try worker.shutDown(within: patience) == .threadEnded)
+        #expect(try await worker.exited() == .threadEnded)
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import PortSystem
+import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Worker processes", .workers) struct WorkerProcessTests {
+    @Test("a worker process checks in with its own port, answers over it, and leaves when asked")
+    func checkIn() async throws {
+        try await withWorkers { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("serve"))
+            let right = try worker.checkIn(within: patience)
+            #expect(worker.sendRight == right)
+            guard case .process(let id) = worker.identity else { return #expect(Bool(false)) }
+            #expect(try right.ask(2) == "\(id)")
+            #expect(try right.ask(1, "abc") == "cba")
+            #expect(worker.checkInMessage?.sender.processID == id)
+            #expect(worker.exit == nil)
+            #expect(try worker.shutDown(asking: leave, within: patience) == .exited(status: 0))
+            #expect(kill(id, 0) == -1 && errno == ESRCH)
+        }
+    }
+
+    @Test("the parent needs no socket, no name and no directory")
+    func noNames() async throws {
+        try await withWorkers { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("serve"))
+            _ = try worker.checkIn(within: patience)
+            let files = try sysList(scratch.path("swift-ports/sockets"))
+            #expect(files.count { !$0.hasSuffix(".lock") } == 1, "the worker's own socket alone: \(files)")
+            #expect(worker.port.core.state.withLock { $0.address } == nil)
+            try worker.shutDown(asking: leave, within: patience)
+        }
+    }
+
+    @Test("the child has standard input, output and error, the bootstrap descriptor, and no other")
+    func descriptors() async throws {
+        try await withWorkers { scratch in
+            // One that is not close-on-exec, as a program's other libraries may open it.
+            let leak = dup(STDERR_FILENO)
+            defer { close(leak) }
+            let worker = try PortWorker.launchProcess(scratch.worker("facts"))
+            _ = try worker.checkIn(within: patience)
+            let facts = try #require(worker.checkInMessage?.text).split(separator: "\n")
+            #expect(facts.first == "descriptors 0 1 2 3")
+            try worker.shutDown(asking: leave, within: patience)
+        }
+    }
+
+    @Test("the child has the environment and the directory that it was given, and no blocked or ignored signal")
+    func surroundings() async throws {
+        try await withWorkers { scratch in
+            var program = try scratch.worker("facts")
+            program.environment["PORT_TEST_VARIABLE"] = "a = b"
+            program.environment["HOME"] = .some(nil)
+            program.directory = "/"
+            var mask = sigset_t()
+            var old = sigset_t()
+            sigfillset(&mask)
+            pthread_sigmask(SIG_SETMASK, &mask, &old)
+            defer { pthread_sigmask(SIG_SETMASK, &old, nil) }
+            let before = signal(SIGUSR2, SIG_IGN)
+            defer { _ = signal(SIGUSR2, before) }
+            let worker = try PortWorker.launchProcess(program)
+            _ = try worker.checkIn(within: patience)
+            let facts = try #require(worker.checkInMessage?.text).split(separator: "\n").map(String.init)
+            #expect(facts.contains("variable a = b"))
+            #expect(facts.contains("home none"))
+            #expect(facts.contains("directory /"))
+            #expect(facts.contains("SigBlk:0000000000000000"), "\(facts)")
+            // The C library ignores the two signals that it keeps for itself until it needs them.
+            #expect(facts.contains("SigIgn:0000000180000000") || facts.contains("SigIgn:0000000000000000"), "\(facts)")
+            try worker.shutDown(asking: leave, within: patience)
+        }
+    }
+
+    @Test("the child's standard output goes where it was told")
+    func standardOutput() async throws {
+        try await withWorkers { scratch in
+            var ends: [CInt] = [-1, -1]
+            try #require(pipe(&ends) == 0)
+            let reading = SharedDescriptor(owning: ends[0])
+            let writing = SharedDescriptor(owning: ends[1])
+            var program = try scratch.worker("serve")
+            program.standardOutput = writing
+            let worker = try PortWorker.launchProcess(program)
+            try worker.checkIn(within: patience).send(MachMessage(id: 4, text: "hello"), within: patience)
+            #expect(try sysRead(reading.rawValue, capacity: 100) == Array("note hello\n".utf8))
+            try worker.shutDown(asking: leave, within: patience)
+        }
+    }
+
+    @Test("a worker's end is told once on each loop that wanted to know")
+    func endNotice() async throws {
+        try await withWorkers(leaving: .anything) { scratch in
+            let told = Recorder<String>()
+            let loop = ThreadRunLoop.current
+            let worker = try PortWorker.launchProcess(scratch.worker("serve"))
+            let right = try worker.checkIn(within: patience)
+            try worker.notifyWhenExited { told.append("one \($0)") }
+            try worker.notifyWhenExited { exit in
+                #expect(loop.isCurrent)
+                told.append("two \(exit)")
+                loop.stop()
+            }
+            try right.send(MachMessage(id: 5), within: patience)
+            loop.add(RunLoopSource {})
+            loop.run(for: patience)
+            #expect(worker.exit == .signalled(SIGKILL))
+            try worker.notifyWhenExited { _ in
+                told.append("three")
+                loop.stop()
+            }
+            loop.run(for: patience)
+            #expect(told.elements == ["one died of signal 9", "two died of signal 9", "three"])
+        }
+    }
+
+    @Test("a child whose launcher gave it up finds its right dead, and leaves")
+    func orphan() async throws {
+        try await withWorkers { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("serve"))
+            _ = try worker.checkIn(within: patience)
+            worker.port.invalidate()
+            #expect(worker.waitForExit(within: patience) == .exited(status: 0))
+        }
+    }
+
+    @Test("a worker that is released is killed and waited for")
+    func release() async throws {
+        try await withWorkers(leaving: .anything) { scratch in
+            var worker: PortWorker? = try PortWorker.launchProcess(scratch.worker("stubborn"))
+            _ = try worker?.checkIn(within: patience)
+            worker = nil  // the census finds no child
+        }
+    }
+
+    @Test("a worker that ignores its wish and SIGTERM is killed")
+    func stubborn() async throws {
+        try await withWorkers(leaving: .anything) { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("stubborn"))
+            _ = try worker.checkIn(within: patience)
+            #expect(try worker.shutDown(asking: leave, within: .milliseconds(50)) == .signalled(SIGKILL))
+        }
+    }
+
+    @Test("a worker that is not asked ends with SIGTERM")
+    func terminated() async throws {
+        try await withWorkers(leaving: .anything) { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("serve"))
+            _ = try worker.checkIn(within: patience)
+            #expect(try worker.shutDown(within: patience) == .signalled(SIGTERM))
+            #expect(try worker.shutDown(within: patience) == .signalled(SIGTERM))
+        }
+    }
+
+    @Test("this process has no bootstrap port")
+    func none() throws {
+        #expect(try SendRight.bootstrap() == nil)
+    }
+}

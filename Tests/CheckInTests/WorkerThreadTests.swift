@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Worker threads", .workers) struct WorkerThreadTests {
+    @Test("a worker thread checks in with its own port, and answers over it")
+    func checkIn() async throws {
+        try await onNewThread {
+            let worker = try PortWorker.launchThread(reversingBody)
+            let right = try worker.checkIn(within: patience)
+            #expect(worker.sendRight == right)
+            #expect(worker.checkInMessage?.id == 100)
+            #expect(try right.ask(1, "abc") == "cba")
+            #expect(worker.exit == nil)
+            #expect(try worker.shutDown(asking: leave, within: patience) == .threadEnded)
+            #expect(right.isDead)
+        }
+    }
+
+    @Test("the identity names the thread as the kernel does")
+    func identity() async throws {
+        try await onNewThread {
+            let ids = Recorder<Int32>()
+            let worker = try PortWorker.launchThread(name: "port worker 7") { parent in
+                ids.append(ThreadRunLoop.current.threadID)
+                try reversingBody(parent)
+            }
+            _ = try worker.checkIn(within: patience)
+            #expect(worker.identity == .thread(name: "port worker 7", id: try #require(ids.elements.first)))
+            try worker.shutDown(within: patience)
+        }
+    }
+
+    @Test("what a worker sends besides comes to the port of its launcher, the check-in does not")
+    func messages() async throws {
+        try await onNewThread {
+            let seen = Recorder<String>()
+            let loop = ThreadRunLoop.current
+            let worker = try PortWorker.launchThread(
+                handler: { _, message in
+                    seen.append("\(message.id) \(message.text)")
+                    if message.id == 2 { loop.stop() }
+                },
+                {
+                    try reversingBody($0)
+                    try $0.send(MachMessage(id: 1, text: "one"), within: patience)
+                    try $0.checkIn(MachPort())
+                    try $0.send(MachMessage(id: 2, text: "two"), within: patience)
+                })
+            try worker.port.schedule()
+            loop.run(for: patience)
+            #expect(seen.elements == ["1 one", "100 ", "2 two"])
+            #expect(worker.sendRight != nil)
+            try worker.shutDown(within: patience)
+        }
+    }
+
+    @Test("a body that throws is told as the reason, and the thread is gone")
+    func failure() async throws {
+        try await onNewThread {
+            struct Refusal: Error, CustomStringConvertible { let description = "no work today" }
+            let worker = try PortWorker.launchThread { _ in throw Refusal() }
+            let error = portError { _ = try worker.checkIn(within: patience) }
+            #expect(error?.code == .workerExited)
+            #expect(error?.workerExit == .threadFailed("no work today"))
+            #expect(error?.worker == worker.identity)
+            #expect(worker.waitForExit(within: patience) == .threadFailed("no work today"))
+        }
+    }
+
+    @Test("a thread that never checks in is told within the limit, and can be shut down")
+    func silence() async throws {
+        try await onNewThread {
+            let worker = try PortWorker.launchThread { _ in }
+            let error = portError { _ = try worker.checkIn(within: .milliseconds(20)) }
+            #expect(error?.code == .checkInTimedOut)
+            #expect(error?.worker == worker.identity)
+            #expect(portError { _ = try worker.checkIn(within: .zero) }?.code == .checkInTimedOut)
+            #expect(try worker.shutDown(asking: leave, within: patience) == .threadEnded)
+        }
+    }
+
+    @Test("a thread that does not return to its loop is told, and ends when it does")
+    func stuck() async throws {
+        try await onNewThread {
+            let gate = Gate("the worker may go on")
+            let worker = try PortWorker.launchThread { _ in gate.wait() }
+            let error = portError { try worker.shutDown(within: .milliseconds(10)) }
+            #expect(error?.code == .workerStillRunning)
+            #expect(error?.worker == worker.identity)
+            gate.open()
+            #expect(worker.waitForExit(within: patience) == .threadEnded)
+        }
+    }
+
+    @Test("a thread ends when its port is invalidated, and its launcher is told once on its loop")
+    func ending() async throws {
+        try await onNewThread {
+            let told = Recorder<WorkerExit>()
+            let loop = ThreadRunLoop.current
+            let worker = try PortWorker.launchThread(reversingBody)
+            try worker.notifyWhenExited { exit in
+                #expect(loop.isCurrent)
+                told.append(exit)
+                loop.stop()
+            }
+            try worker.checkIn(within: patience).send(leave, within: patience)
+            loop.add(RunLoopSource {})
+            loop.run(for: patience)
+            #expect(worker.waitForExit(within: patience) == .threadEnded)
+            try worker.shutDown(within: patience)
+            #expect(told.elements == [.threadEnded])
+        }
+    }
+
+    @Test("a worker that is released stops, and its port is dead")
+    func release() async throws {
+        try await onNewThread {
+            let rights = Recorder<SendRight>()
+            let loop = ThreadRunLoop.current
+            let told = Recorder<WorkerExit>()
+            var worker: PortWorker? = try PortWorker.launchThread {
+                rights.append($0)
+                try reversingBody($0)
+            }
+            try worker?.notifyWhenExited { exit in
+                told.append(exit)
+                loop.stop()
+            }
+            let right = try worker?.checkIn(within: patience)
+            worker = nil
+            loop.add(RunLoopSource {})
+            loop.run(for: patience)
+            #expect(told.elements == [.threadEnded])
+            #expect(rights.elements.first?.isDead == true)
+            withExtendedLifetime(right) {}
+        }
+    }
+}

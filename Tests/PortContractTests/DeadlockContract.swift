@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("cycles of requests", .contract) struct DeadlockContract {
+    @Test("a request to a port of the own loop, in a mode that does not serve it, is refused: nothing is sent")
+    func selfRequest() async throws {
+        try await onBench(over: .memory) { bench in
+            let port = try bench.port { _, message in try? message.reply(MachMessage(id: 1)) }
+            try port.schedule(in: .common)
+            let error = portError { () throws(PortError) in _ = try port.makeSendRight().ask(MachMessage()) }
+            #expect(error?.code == .wouldDeadlock && error?.delivery == .notSent)
+            let sentence = error.map { "\($0)" } ?? ""
+            #expect(sentence.contains("It would wait for \(port.core.label), which this thread serves."))
+            #expect(port.queueCount == 0)
+            // In a mode that serves it there is no cycle.
+            #expect(try port.makeSendRight().ask(MachMessage(), mode: .default).id == 1)
+            port.invalidate()
+        }
+    }
+
+    /// Ports on loops of their own, each of which asks the next one on its list before it answers.
+    ///
+    /// - Returns: what the last of them met.
+    private func chain(
+        _ bench: Bench, of count: Int, closes: Bool, mode: RunLoopMode = .portReply
+    ) throws -> (inner: PortError?, outer: PortError?, ports: [MachPort]) {
+        let rights = Recorder<SendRight>()
+        let inner = Recorder<PortError?>()
+        let ports = (0..<count).map { index in
+            MachPort { _, message in
+                let next = index + 1 < count ? index + 1 : 0
+                if index + 1 == count && !closes || message.id == -1 {
+                    try? message.reply(MachMessage(id: 42))
+                    return
+                }
+                let isLast = index + 1 == count
+                let error = portError { () throws(PortError) in
+                    let request = MachMessage(id: isLast ? -1 : 0)
+                    let reply = try rights.elements[next].ask(request, mode: mode)
+                    try message.reply(MachMessage(id: reply.id))
+                }
+                if isLast { inner.append(error) }
+            }
+        }
+        for port in ports { rights.append(port.makeSendRight()) }
+        let workers = ports.map { _ in Worker() }
+        for (port, worker) in zip(ports, workers) { try port.schedule(on: worker.loop) }
+        let outer = portError { () throws(PortError) in
+            let reply = try rights.elements[0].ask(MachMessage())
+            #expect(reply.id == 42)
+        }
+        for port in ports { port.invalidate() }
+        for worker in workers { try worker.end() }
+        return (inner.elements.first ?? nil, outer, ports)
+    }
+
+    @Test("a request that its port answers before it is queued is no cycle")
+    func intercepted() async throws {
+        try await onBench(over: .memory) { _ in
+            let port = MachPort(queueLimit: 1, handler: nil) { message in
+                try? message.reply(MachMessage(id: 9))
+                return true
+            }
+            try port.schedule(in: .common)
+            #expect(try port.makeSendRight().ask(MachMessage()).id == 9)
+            port.invalidate()
+        }
+    }
+
+    @Test("loops that ask each other in a circle are told, and nobody hangs", arguments: [2, 3, 5])
+    func circle(count: Int) async throws {
+        try await onBench(over: .memory) { bench in
+            let (inner, outer, ports) = try chain(bench, of: count, closes: true)
+            #expect(inner?.code == .wouldDeadlock && inner?.delivery == .notSent)
+            let sentence = inner.map { "\($0)" } ?? ""
+            for port in ports.dropLast() { #expect(sentence.contains(port.core.label), "\(sentence)") }
+            #expect(sentence.contains("which this thread serves"))
+            // The last one let its request go, so everybody before it is told.
+            #expect(outer?.code == .replyDropped)
+        }
+    }
+
+    @Test("a chain without a circle is no cycle", arguments: [2, 3, 5])
+    func open(count: Int) async throws {
+        try await onBench(over: .memory) { bench in
+            let (inner, outer, _) = try chain(bench, of: count, closes: false)
+            #expect(inner == nil && outer == nil)
+        }
+    }
+
+    @Test("a circle of loops that wait in a mode that serves their ports is no cycle", arguments: [2, 3])
+    func servedCircle(count: Int) async throws {
+        try await onBench(over: .memory) { bench in
+            let (inner, outer, _) = try chain(bench, of: count, closes: true, mode: .default)
+            #expect(inner == nil && outer == nil)
+        }
+    }
+
+    @Test("a port that is in another loop too, or in none, is no part of a cycle")
+    func otherReceivers() async throws {
+        try await onBench(over: .memory) { bench in
+            let worker = Worker()
+            let both = MachPort { _, message in try? message.reply(MachMessage(id: 1)) }
+            try both.schedule()
+            try both.schedule(on: worker.loop)
+            #expect(try both.makeSendRight().ask(MachMessage()).id == 1)
+            let free = MachPort()
+            let receiver = runOnThread { try free.next().reply(MachMessage(id: 2)) }
+            #expect(try free.makeSendRight().ask(MachMessage()).id == 2)
+            try receiver.join()
+            both.invalidate()
+            try worker.end()
+        }
+    }
+
+    @Test("a reply right that another thread holds is no part of a cycle")
+    func takenRight() async throws {
+        try await onBench(over: .memory) { bench in
+            // The server hands the reply right to another thread, then asks the client's port; the client serves it later.
+            let (keeper, asked) = (Keeper(), Gate("the server asks back"))
+            let mine = MachPort { _, message in try? message.reply(MachMessage(id: 7)) }
+            try mine.schedule()
+            let back = mine.makeSendRight()
+            let answers = Recorder<Int32>()
+            try bench.serving({ _, message in
+                keeper.keep(message.takeReplyRight())
+                asked.open()
+                answers.append((try? back.ask(MachMessage()))?.id ?? -1)
+            }) { right, _, _ in
+                let helper = runOnThread {
+                    asked.wait()
+                    keeper.reply(MachMessage(id: 3))
+                }
+                #expect(try right.ask(MachMessage()).id == 3)
+                try helper.join()
+                while answers.count == 0 { ThreadRunLoop.current.run(for: .milliseconds(1)) }
+                #expect(answers.elements == [7])
+            }
+            mine.invalidate()
+        }
+    }
+
+    @Test("many threads that ask many ports meet no cycle that is none")
+    func noFalseAlarm() async throws {
+        try await onBench(over: .memory) { bench in
+            let workers = (0..<4).map { _ in Worker() }
+            let ports = workers.map { _ in MachPort { _, message in try? message.reply(MachMessage(id: message.id)) } }
+            for (port, worker) in zip(ports, workers) { try port.schedule(on: worker.loop) }
+            let threads = (0..<4).map { thread in
+                runOnThread {
+                    (0..<200).allSatisfy { index in
+                        let right = ports[(thread + index) % 4].makeSendRight()
+                        return (try? right.ask(MachMessage(id: Int32(index))))?.id == Int32(index)
+                    }
+                }
+            }
+            for thread in threads { #expect(try thread.join()) }
+            for port in ports { port.invalidate() }
+            for worker in workers { try worker.end() }
+        }
+    }
+}

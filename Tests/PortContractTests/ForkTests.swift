@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("forked children", .contract) struct ForkTests {
+    @Test("a child's use of its parent's ports is an error, and the parent notices nothing", arguments: [false, true])
+    func inherited(lockIsHeld: Bool) async {
+        await #expect(processExitsWith: .success) { [lockIsHeld = lockIsHeld as Bool] in
+            try await withScratchDirectory { scratch in
+                try await onNewThread {
+                    try ForkedUse(bench: Bench(transport: .socket, directory: .open(path: scratch.path("ports"))))
+                        .run(lockIsHeld: lockIsHeld)
+                }
+            }
+        }
+    }
+}
+
+/// A port, rights to it, and what a forked child finds when it uses them.
+private struct ForkedUse: Sendable {
+    let bench: Bench
+
+    func run(lockIsHeld: Bool) throws {
+        var held: Held? = try Held(bench)
+        let port = try #require(held?.port)
+        try port.makeSendRight().send(MachMessage(id: 1))
+        let (locked, mayUnlock) = (Gate("the lock"), Gate("the fork"))
+        let holder = runOnThread {
+            guard lockIsHeld else { return locked.open() }
+            port.core.state.withLock { _ in
+                locked.open()
+                mayUnlock.wait()
+            }
+        }
+        locked.wait()
+        let child = try forkProcess()
+        if child == 0 {
+            alarm(60)  // a child that hangs dies
+            let failures = held?.failures() ?? ["nothing held"]
+            held = nil
+            for failure in failures { print("in the child: \(failure)") }
+            fflush(nil)
+            _exit(failures.isEmpty ? 0 : 1)
+        }
+        mayUnlock.open()
+        try holder.join()
+        var status: Int32 = -1
+        while waitpid(child, &status, 0) == -1 && errno == EINTR {}
+        #expect(status == 0)
+        // The parent's port, its connection and its socket file are as before.
+        let right = try #require(held?.remote)
+        try right.send(MachMessage(id: 2))
+        #expect(try port.next().id == 1)
+        #expect(try port.next().id == 2)
+        try bench.right(to: port).send(MachMessage(id: 3))
+        #expect(try port.next().id == 3)
+    }
+
+    private func forkProcess() throws -> pid_t {
+        // Swift hides fork(2), for good reasons.
+        let symbol = try #require(dlsym(nil, "fork"))
+        return unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
+    }
+}
+
+private final class Held: Sendable {
+    let port: MachPort
+    let local: SendRight
+    let remote: SendRight
+    let request: MachMessage
+    private let answers: MachPort
+
+    init(_ bench: Bench) throws {
+        port = try bench.port()
+        local = port.makeSendRight()
+        remote = try bench.right(to: port)
+        try remote.send(MachMessage(id: 0))
+        #expect(try port.next().id == 0)
+        answers = try bench.port()
+        var message = MachMessage(id: 10)
+        message.setReplyRight(answers.makeSendOnceRight())
+        try remote.send(message)
+        request = try port.next()
+    }
+
+    /// The calls that did not say that the port is the parent's.
+    func failures() -> [String] {
+        var failures: [String] = []
+        func expect(_ name: String, _ body: () throws(PortError) -> Void) {
+            let code = portError(body)?.code
+            if code != .forkedProcess { failures.append("\(name): \(code.map { "\($0)" } ?? "no error")") }
+        }
+        for (name, right) in [("local", local), ("remote", remote)] {
+            expect("\(name) send") { () throws(PortError) in try right.send(MachMessage(), within: .zero) }
+            expect("\(name) trySend") { () throws(PortError) in _ = try right.trySend(MachMessage()) }
+            expect("\(name) request") { () throws(PortError) in _ = try right.request(MachMessage()) }
+            expect("\(name) death") { () throws(PortError) in try right.notifyWhenDead {} }
+            expect("\(name) room") { () throws(PortError) in try right.notifyWhenSendPossible { _ in } }
+            expect("\(name) request of a task") { () throws(PortError) in
+                try immediately { () async throws(PortError) in _ = try await right.request(MachMessage()) }
+            }
+            if !right.isDead { failures.append("\(name) is not dead") }
+        }
+        expect("tryReceive") { () throws(PortError) in _ = try port.tryReceive() }
+        expect("receive") { () throws(PortError) in _ = try port.receive(within: .zero) }
+        expect("schedule") { () throws(PortError) in try port.schedule() }
+        expect("move") { () throws(PortError) in try port.move(to: .current) }
+        expect("no senders") { () throws(PortError) in try port.notifyWhenNoSenders {} }
+        expect("address") { () throws(PortError) in _ = try port.core.address() }
+        expect("doorbell") { () throws(PortError) in _ = try port.doorbell() }
+        expect("messages") { () throws(PortError) in
+            try immediately { () async throws(PortError) in
+                var messages = self.port.messages.makeAsyncIterator()
+                _ = try await messages.next()
+            }
+        }
+        if !request.isCancelled { failures.append("somebody waits for the reply") }
+        request.setCancellationHandler {}
+        expect("reply") { () throws(PortError) in try request.reply(MachMessage()) }
+        if port.delegate != nil { failures.append("the delegate can be seen") }
+        port.setDelegate(nil)
+        if port.isValid { failures.append("the port is valid") }
+        port.setQueueLimit(3)
+        port.setHandler(nil)
+        port.unschedule()
+        port.unscheduleEverywhere()
+        port.invalidate()
+        if port.queueCount != 0 { failures.append("the queue can be seen") }
+        return failures
+    }
+}
+
+/// Has a task do what ends without suspending it: a forked child has no threads for it.
+private func immediately(_ body: @escaping @Sendable () async throws(PortError) -> Void) throws(PortError) {
+    let outcome = Outcome()
+    Task.immediate {
+        do throws(PortError) {
+            try await body()
+        } catch {
+            outcome.failure.withLock { $0 = error }
+        }
+    }
+    if let failure = outcome.failure.withLock({ $0 }) { throw failure }
+}
+
+private final class Outcome: Sendable {
+    let failure = Mutex<PortError?>(nil)
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Eight senders, four receivers: two run loops between which ports move, and two threads that receive without a loop. Ports
+// end at random moments and are replaced; limits change; senders wait, try, and give up. Every message is delivered, bounced
+// or refused exactly once, each sender's messages to one port are delivered in order and without a gap, and what messages
+// carry is released.
+
+import Glibc
+import MessagePort
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+/// A port and what is known of its messages.
+private final class Lane: Sendable {
+    static let senders = 8
+
+    let slot: Int  // immutable
+    let port: MachPort  // immutable
+    /// What each sender's next message will be.
+    private let expected = Mutex([Int32](repeating: 0, count: Lane.senders))
+    private let busy = Atomic<Int>(0)
+
+    init(slot: Int, limit: Int, handler: (@Sendable (Lane, MachMessage) -> Void)?) {
+        self.slot = slot
+        port = MachPort(queueLimit: limit)
+        guard let handler else { return }
+        port.setHandler { [unowned self] _, message in handler(self, message) }
+    }
+
+    var deliveredCount: Int { expected.withLock { $0.reduce(0) { $0 + Int($1) } } }
+
+    /// Checks a message: its sender's next one, and no other handler at work.
+    ///
+    /// - Returns: whether that is so.
+    func take(_ message: MachMessage) -> Bool {
+        let isAlone = busy.add(1, ordering: .acquiringAndReleasing).newValue == 1
+        let isNext = expected.withLock { expected in
+            let sender = Int(message.bytes[0])
+            defer { expected[sender] += 1 }
+            return message.id == expected[sender]
+        }
+        busy.subtract(1, ordering: .acquiringAndReleasing)
+        return isAlone && isNext
+    }
+}
+
+/// Hears of the end of each message.
+private final class Tally: ReplyReceiver {
+    let delivered = Atomic<Int>(0)
+    let bounced = Atomic<Int>(0)
+    let released = Atomic<Int>(0)
+
+    func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        delivered.add(1, ordering: .relaxed)
+    }
+
+    func fail(_ error: PortError) {
+        // The last copy of a message that was refused lets its reply right go.
+        if error.code == .peerDied {
+            bounced.add(1, ordering: .relaxed)
+        } else {
+            released.add(1, ordering: .relaxed)
+        }
+    }
+
+    func expectReply(over connection: SocketConnection) {}
+}
+
+/// What one sender saw.
+private struct Sent: Sendable {
+    var accepted = 0
+    var refused = 0
+}
+
+final class LaneStress: Sendable {
+    private static let slots = 4
+    /// How many messages all senders send together.
+    static let messages: Int = {
+        if let text = sysEnvironment("PORT_TEST_STRESS"), let count = Int(text) { return count }
+        #if DEBUG
+        return 40_000
+        #else
+        return 2_000_000
+        #endif
+    }()
+
+    private let lanes = Mutex<[Lane]>([])
+    private let retired = Mutex<[Lane]>([])
+    private let tally = Tally()  // guards itself
+    private let witness = MachPort()  // guards itself
+    private let loops = [Worker("first"), Worker("second")]  // immutable
+    private let isOver = Atomic<Bool>(false)
+    private let violations = Counter("violations")
+    private let progress = Atomic<Int>(0)
+
+    func run() throws {
+        let noSenders = Counter("no-senders notices")
+        try witness.notifyWhenNoSenders(on: loops[0].loop) { noSenders.increment() }
+        for slot in 0..<Self.slots { try open(slot, limit: 16) }
+        let receivers = [2, 3].map { slot in runOnThread { try self.receive(slot) } }
+        let senders = (0..<Lane.senders).map { sender in runOnThread { try self.send(as: sender) } }
+        try disturb(until: { senders.allSatisfy(\.hasEnded) })
+        let sent = try senders.map { try $0.join() }
+        isOver.store(true, ordering: .sequentiallyConsistent)
+        for lane in lanes.withLock({ $0 }) { lane.port.invalidate() }
+        for receiver in receivers { try receiver.join() }
+        for loop in loops { try loop.perform {} }
+        noSenders.waitUntilCount(1)
+        check(sent)
+        for loop in loops { try loop.end() }
+        #expect(noSenders.value == 1)
+        witness.invalidate()
+    }
+
+    private func check(_ sent: [Sent]) {
+        let (accepted, refused) = (sent.reduce(0) { $0 + $1.accepted }, sent.reduce(0) { $0 + $1.refused })
+        let (delivered, bounced) = (
+            tally.delivered.load(ordering: .acquiring), tally.bounced.load(ordering: .acquiring)
+        )
+        let all = retired.withLock { $0 } + lanes.withLock { $0 }
+        #expect(violations.value == 0)
+        #expect(accepted + refused == Self.messages / Lane.senders * Lane.senders)
+        #expect(delivered + bounced == accepted)
+        #expect(tally.released.load(ordering: .acquiring) == refused)
+        #expect(delivered == all.reduce(0) { $0 + $1.deliveredCount })
+        #expect(delivered > accepted / 4)
+    }
+
+    /// Puts a new port into a slot.
+    private func open(_ slot: Int, limit: Int) throws {
+        let lane = Lane(
+            slot: slot, limit: limit, handler: slot < 2 ? take : nil)
+        let old = lanes.withLock { lanes -> Lane? in
+            guard lanes.count > slot else {
+                lanes.append(lane)
+                return nil
+            }
+            defer { lanes[slot] = lane }
+            return lanes[slot]
+        }
+        if slot < 2 { try lane.port.schedule(on: loops[slot].loop) }
+        guard let old else { return }
+        retired.withLock { $0.append(old) }
+        old.port.invalidate()
+    }
+
+    private func take(_ lane: Lane, _ message: MachMessage) {
+        if !lane.take(message) { violations.increment() }
+        progress.add(1, ordering: .relaxed)
+        do { try message.reply(MachMessage()) } catch { violations.increment() }
+    }
+
+    private func receive(_ slot: Int) throws {
+        while !isOver.load(ordering: .sequentiallyConsistent) {
+            let lane = lanes.withLock { $0[slot] }
+            do throws(PortError) {
+                while let message = try lane.port.receive(within: patience) { take(lane, message) }
+                violations.increment()  // nothing came for as long as the watchdog waits
+            } catch {
+                if error.code != .invalidPort { throw error }
+            }
+        }
+    }
+
+    /// Moves, ends and changes ports at random while the senders are at work.
+    private func disturb(until isDone: () -> Bool) throws {
+        var generator = Seed.generator(stream: 7)
+        while !isDone() {
+            let next = progress.load(ordering: .relaxed) + Int.random(in: 20...400, using: &generator)
+            while progress.load(ordering: .relaxed) < next, !isDone() { sched_yield() }
+            let slot = Int.random(in: 0..<Self.slots, using: &generator)
+            let lane = lanes.withLock { $0[slot] }
+            switch Int.random(in: 0..<10, using: &generator) {
+            case 0: try open(slot, limit: Int.random(in: 1...40, using: &generator))
+            case 1...2: lane.port.setQueueLimit(Int.random(in: 1...40, using: &generator))
+            default: if slot < 2 { try lane.port.move(to: loops[Int.random(in: 0..<2, using: &generator)].loop) }
+            }
+        }
+    }
+
+    private func send(as sender: Int) throws -> Sent {
+        var generator = Seed.generator(stream: 100 + UInt64(sender))
+        var (sent, next) = (Sent(), [ObjectIdentifier: Int32]())
+        var current: [Lane] = []
+        for index in 0..<Self.messages / Lane.senders {
+            let slot = Int.random(in: 0..<Self.slots, using: &generator)
+            let lane = lanes.withLock { $0[slot] }
+            if !current.contains(where: { $0 === lane }) {
+                current.append(lane)  // kept, so that no other object takes its place in `next`
+                next[ObjectIdentifier(lane)] = 0
+            }
+            var message = MachMessage(id: next[ObjectIdentifier(lane), default: 0], bytes: [UInt8(sender)])
+            if index % 64 == 0 {
+                message.components += [
+                    .descriptor(try SharedDescriptor(duplicating: 0)), .right(witness.makeSendRight()),
+                ]
+            }
+            message.replyTarget = ReplyTarget(tally)
+            if try Self.offer(message, to: lane.port.makeSendRight(), &generator) {
+                sent.accepted += 1
+                next[ObjectIdentifier(lane), default: 0] += 1
+            } else {
+                sent.refused += 1
+            }
+        }
+        return sent
+    }
+
+    /// - Returns: whether the message was accepted.
+    private static func offer(_ message: MachMessage, to right: SendRight, _ generator: inout SplitMix64) throws -> Bool
+    {
+        let limit: Duration =
+            switch Int.random(in: 0..<8, using: &generator) {
+            case 0: .zero
+            case 1: .microseconds(30)
+            default: patience
+            }
+        do throws(PortError) {
+            if limit == .zero { return try right.trySend(message) }
+            try right.send(message, within: limit)
+            return true
+        } catch {
+            guard error.code == .deadName || error.code == .sendTimedOut && limit != patience else { throw error }
+            return false
+        }
+    }
+}
+
+@Suite("stress", .contract, .seeded) struct StressTests {
+    @Test("8 senders and 4 receivers, with ports that move and end: every message has exactly one end")
+    func lanes() async throws {
+        try await onNewThread { try LaneStress().run() }
+    }
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("notices", .contract) struct NoticeContract {
+    @Test("who found the queue full is told once when there is room", arguments: TestTransport.allCases)
+    func sendPossible(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 2)
+            let right = try bench.right(to: port)
+            let count = try right.fill(bytes: 3000)
+            let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
+            for _ in 0..<3 { try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) } }
+            try worker.perform {}
+            #expect(told.count == 0)
+            for id in 0..<count { #expect(try port.next().id == id) }
+            #expect(told.waitUntilCount(3) == [.possible, .possible, .possible])
+            #expect(try right.trySend(MachMessage(id: 7)))
+            #expect(try port.next().id == 7)
+            _ = try right.fill(bytes: 3000)
+            _ = try port.next()
+            try worker.perform {}
+            #expect(told.count == 3)
+            try worker.end()
+        }
+    }
+
+    @Test("who asks for room that is there is told soon", arguments: TestTransport.allCases)
+    func roomIsThere(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
+            try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
+            #expect(told.waitUntilCount(1) == [.possible])
+            try worker.end()
+        }
+    }
+
+    @Test("who waits for room at a port that ends is told that it is gone", arguments: TestTransport.allCases)
+    func portEnds(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            _ = try right.fill(bytes: 3000)
+            let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
+            try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
+            port.invalidate()
+            #expect(told.waitUntilCount(1) == [.deadName])
+            try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
+            #expect(told.waitUntilCount(2) == [.deadName, .deadName])
+            try worker.end()
+            #expect(told.count == 2)
+        }
+    }
+
+    @Test("a higher limit tells who waits for room")
+    func limit() async throws {
+        try await onBench(over: .memory) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            _ = try right.fill()
+            let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
+            try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
+            port.setQueueLimit(2)
+            #expect(told.waitUntilCount(1) == [.possible])
+            try worker.end()
+        }
+    }
+
+    @Test("a notice whose loop's thread ends is released and never told", arguments: TestTransport.allCases)
+    func threadEnds(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            let count = try right.fill(bytes: 3000)
+            weak var released: Counter?
+            do {
+                let told = Counter()
+                released = told
+                let loop = try onNewThread {
+                    try right.notifyWhenSendPossible { _ in told.increment() }
+                    try port.notifyWhenNoSenders { told.increment() }
+                    port.setInvalidationHandler(on: .current) { told.increment() }
+                    return ThreadRunLoop.current
+                }
+                try right.notifyWhenSendPossible(on: loop) { _ in told.increment() }
+                #expect(told.value == 0)
+            }
+            #expect(released == nil)
+            for id in 0..<count { #expect(try port.next().id == id) }
+            port.invalidate()
+        }
+    }
+
+    @Test("no notice of room is lost or given twice while senders and a receiver race")
+    func sendPossibleStress() async throws {
+        try await onBench(over: .memory) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let senders = (0..<4).map { sender in
+                runOnThread { try Self.sendAll(500, as: Int32(sender), over: port.makeSendRight()) }
+            }
+            var next = [Int32](repeating: 0, count: 4)
+            for _ in 0..<2000 {
+                let message = try port.next()
+                let sender = Int(message.bytes[0])
+                #expect(message.id == next[sender])
+                next[sender] += 1
+            }
+            for sender in senders { try sender.join() }
+            #expect(next == [500, 500, 500, 500])
+        }
+    }
+
+    /// Sends without ever waiting for room: after each "full" it runs its loop until it is told.
+    private static func sendAll(_ count: Int32, as sender: Int32, over right: SendRight) throws {
+        let idle = RunLoopSource {}
+        ThreadRunLoop.current.add(idle)
+        defer { idle.invalidate() }
+        for id in 0..<count {
+            while try !right.trySend(MachMessage(id: id, bytes: [UInt8(sender)])) {
+                let told = Counter("room")
+                try right.notifyWhenSendPossible { _ in
+                    told.increment()
+                    ThreadRunLoop.current.stop()
+                }
+                let result = ThreadRunLoop.current.run(for: patience)
+                try #require(result == .stopped)
+                #expect(told.value == 1)
+            }
+        }
+    }
+
+    @Test("the port is told once when its last sender has gone", arguments: TestTransport.allCases)
+    func noSenders(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (told, seen) = (Counter("no-senders notices"), Counter("messages"))
+            let port = try bench.port { _, _ in seen.increment() }
+            let worker = Worker()
+            try port.schedule(on: worker.loop)
+            try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
+            do {
+                let rights = try (0..<3).map { _ in try bench.right(to: port) }
+                for right in rights { try right.send(MachMessage()) }
+                seen.waitUntilCount(3)
+                let copy = rights[0]
+                try worker.perform {}
+                #expect(told.value == 0)
+                withExtendedLifetime((rights, copy)) {}
+            }
+            told.waitUntilCount(1)
+            // A new sender counts for a new request only.
+            do { try bench.right(to: port).send(MachMessage()) }
+            seen.waitUntilCount(4)
+            try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
+            told.waitUntilCount(2)
+            port.invalidate()
+            try worker.end()
+            #expect(told.value == 2)
+        }
+    }
+
+    @Test("a right inside a message is a sender")
+    func rightInMessage() async throws {
+        try await onBench(over: .memory) { bench in
+            let (port, other) = (try bench.port(), try bench.port())
+            let told = Counter("no-senders notices")
+            try port.notifyWhenNoSenders { told.increment() }
+            let idle = RunLoopSource {}
+            ThreadRunLoop.current.add(idle)
+            try other.makeSendRight().send(MachMessage(components: [.right(port.makeSendRight())]))
+            ThreadRunLoop.current.run(for: .zero)
+            #expect(told.value == 0)
+            _ = try other.next()
+            ThreadRunLoop.current.run(for: .zero)
+            #expect(told.value == 1)
+            idle.invalidate()
+        }
+    }
+
+    @Test("what senders left in the queue can be read when they are gone", arguments: TestTransport.allCases)
+    func readableAfterwards(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 2)
+            let count = try bench.right(to: port).fill(bytes: 100)
+            for id in 0..<count { #expect(try port.next().id == id) }
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+
+    @Test(
+        "the invalidation handler is called once on the loop of the caller's choice", arguments: TestTransport.allCases)
+    func invalidation(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (worker, told) = (Worker(), Recorder<Bool>("invalidations"))
+            let port = try bench.port()
+            port.setInvalidationHandler(on: worker.loop) { told.append(worker.loop.isCurrent && !port.isValid) }
+            #expect(told.count == 0)
+            port.invalidate()
+            port.invalidate()
+            #expect(told.waitUntilCount(1) == [true])
+            port.setInvalidationHandler(on: worker.loop) { told.append(worker.loop.isCurrent) }
+            #expect(told.waitUntilCount(2) == [true, true])
+            try worker.end()
+            #expect(told.count == 2)
+        }
+    }
+}
