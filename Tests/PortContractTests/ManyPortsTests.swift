@@ -40,7 +40,7 @@ import Testing
                 )
                 print("bytes for each idle port: \(idleSize), on a loop: \(size)")
                 #expect(idleSize <= 600)
-                #expect(size <= 1400)
+                #expect(size <= 1200)
             }
             for port in ports { try port.makeSendRight().send(MachMessage()) }
             while seen.value < Self.count, loop.run(for: .milliseconds(1)) == .timedOut {}

@@ -18,6 +18,8 @@ struct RunLoopState: Sendable {
     private var namesOfBlocks: Set<RunLoopMode> = []
     /// The modes that an item is in, in no order.
     private var places: [ItemID: [Int]] = [:]
+    /// The list of an item that is in this mode only, by mode.
+    private var placesAlone: [Int: [Int]] = [:]
     /// How many modes were looked at so far on behalf of items: what tests measure costs by.
     private(set) var modeSteps = 0
     private(set) var commonModes: Set<RunLoopMode> = [.default]
@@ -134,7 +136,14 @@ extension RunLoopState {
     /// - Returns: whether it is new there.
     private mutating func enter(_ item: RunLoopItem, _ index: Int, asCommon: Bool) -> Bool {
         guard modes[index].insert(item, asCommon: asCommon) else { return false }
-        places[item.id, default: []].append(index)
+        guard places[item.id] == nil else {
+            places[item.id]?.append(index)
+            return true
+        }
+        // Items that are in one mode share that mode's list: most are, and a list of each one's own would cost memory.
+        let alone = placesAlone[index] ?? [index]
+        placesAlone[index] = alone
+        places[item.id] = alone
         return true
     }
 
