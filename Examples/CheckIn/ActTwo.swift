@@ -40,7 +40,7 @@ private final class NamedBoss: Sendable {
     private let state = SharedState()
     private let loop = ThreadRunLoop.current
 
-    var name: String { port.name }
+    var name: String { port.name ?? "" }
 
     private final class SharedState: Sendable {
         let value = Mutex(State())
@@ -108,7 +108,7 @@ private func namedWorker(mainName: String) throws {
     }
     try myPort.schedule()
     Transcript.note("worker", "checks in with message \(MessageID.checkIn) and the name of its port")
-    try mainPort.send(MachMessage(id: MessageID.checkIn, text: myPort.name), sendLimit: patience)
+    try mainPort.send(MachMessage(id: MessageID.checkIn, text: myPort.name ?? ""), sendLimit: patience)
     loop.run()
     mainPort.invalidate()
     if myPort.isValid { throw Failure("the main side is gone") }

@@ -67,5 +67,7 @@ extension PortError: CustomStringConvertible {
         .wouldDeadlock:
             "The request could never be answered, so nothing was sent; wait in a mode in which the port is served.",
         .malformedContent: "The message's bytes are not the value that was asked for.",
+        .servedElsewhere:
+            "A port is served by a run loop or by a dispatcher; end the one before you ask for the other.",
     ]
 }

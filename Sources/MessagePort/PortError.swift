@@ -131,6 +131,9 @@ extension PortError.Code {
     /// The environment names a bootstrap port, but the descriptor is none.
     public static let bootstrapInvalid = Self(34, "bootstrapInvalid")
 
+    /// The port is served by a run loop, or by a dispatcher, and the other was asked for.
+    public static let servedElsewhere = Self(45, "servedElsewhere")
+
     /// Every code.
     package static let all: [Self] = [
         .invalidPort, .deadName, .peerDied, .sendTimedOut, .replyTimedOut, .replyDropped, .messageTooLarge,
@@ -138,6 +141,7 @@ extension PortError.Code {
         .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .noReplyRight,
         .systemCallFailed, .messageDropped, .forkedProcess, .notTransferable, .cancelled, .remoteError, .wouldDeadlock,
         .malformedContent, .workerNotStarted, .workerExited, .checkInTimedOut, .workerStillRunning, .bootstrapInvalid,
+        .servedElsewhere,
     ]
 }
 

@@ -2,22 +2,47 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 public import MessagePort
+import Synchronization
 
-/// A port with a name that answers requests. `CFMessagePortCreateLocal`, `NSMessagePort`.
+/// A port that answers requests, with a name or without. `CFMessagePortCreateLocal`, `NSMessagePort`.
 ///
-/// Schedule it on a run loop; the loop then keeps it alive, as `CFRunLoopAddSource` does, so this object may be let go.
-/// Requests that come before it is scheduled wait in its queue.
+/// Schedule it on a run loop, or have a queue call its handler; that keeps it alive, as `CFRunLoopAddSource` does, so this
+/// object may be let go. Requests that come before wait in its queue. When the last reference goes, the port ends.
 ///
-/// - Important: Thread safety: any thread. The handler runs on the thread of the run loop.
+/// `Docs/CFMessagePort.md` names the counterpart of each function of CFMessagePort.
+///
+/// - Important: Thread safety: any thread. The handler runs on the thread of the run loop, or where the queue calls it.
 public final class LocalMessagePort: Sendable {
-    /// Called for each message. What it returns is the reply, nil being an empty one, unless the message expects none, or the
-    /// handler has taken the reply right out of it to reply later. `CFMessagePortCallBack`.
-    public typealias Handler = @Sendable (MachPort, MachMessage) -> [UInt8]?
+    /// Called for each message, with the port itself. What it returns is the reply, nil being an empty one, unless the
+    /// message expects none, or the handler has taken the reply right out of it to reply later, or has replied with an
+    /// error. `CFMessagePortCallBack`.
+    public typealias Handler = @Sendable (LocalMessagePort, MachMessage) -> [UInt8]?
 
-    /// The name under which it was made.
-    public let name: String
     /// The port behind it.
     public let port: MachPort
+    let nameServer: PortNameServer  // immutable
+    let heldName = Mutex<String?>(nil)
+
+    /// Makes a port without a name. It may be given one later: ``setName(_:)``.
+    ///
+    /// - Parameters:
+    ///   - nameServer: where it will be registered.
+    ///   - queueLimit: how many messages may wait in the queue.
+    ///   - handler: called for each message. What it captures is released when the port ends, after a handler that is
+    ///     under way.
+    public init(
+        nameServer: PortNameServer = .shared, queueLimit: Int = MachPort.defaultQueueLimit, handler: @escaping Handler
+    ) {
+        self.nameServer = nameServer
+        port = MachPort(queueLimit: queueLimit)
+        port.core.setOwner(self)
+        port.setHandler { [weak self] _, message in
+            guard let self else { return }
+            let reply = handler(self, message)
+            // The requester may have gone meanwhile: then nobody wants the reply.
+            if message.expectsReply { try? message.reply(MachMessage(id: message.id, bytes: reply ?? [])) }
+        }
+    }
 
     /// Makes a port and gives it a name.
     ///
@@ -25,43 +50,34 @@ public final class LocalMessagePort: Sendable {
     ///   - name: 1 to 128 bytes of UTF-8, any but NUL; no other live port may have it.
     ///   - nameServer: where the name is registered.
     ///   - queueLimit: how many messages may wait in the queue.
-    ///   - handler: called for each message.
+    ///   - handler: called for each message. What it captures is released when the port ends, after a handler that is
+    ///     under way.
     /// - Throws: as ``PortNameServer/register(_:name:)``.
-    public init(
+    public convenience init(
         name: String, nameServer: PortNameServer = .shared, queueLimit: Int = MachPort.defaultQueueLimit,
         handler: @escaping Handler
     ) throws(PortError) {
-        self.name = name
-        port = MachPort(queueLimit: queueLimit) { port, message in
-            let reply = handler(port, message)
-            // The requester may have gone meanwhile: then nobody wants the reply.
-            if message.expectsReply { try? message.reply(MachMessage(id: message.id, bytes: reply ?? [])) }
-        }
-        try nameServer.register(port, name: name)
+        self.init(nameServer: nameServer, queueLimit: queueLimit, handler: handler)
+        try setName(name)
     }
 
-    /// Makes a run loop call the handler for this port's messages. `CFMessagePortCreateRunLoopSource`.
-    ///
-    /// - Parameters:
-    ///   - loop: the loop; the current thread's unless said otherwise.
-    ///   - mode: a mode of it, or ``RunLoopMode/common``.
-    /// - Throws: as ``MachPort/schedule(on:in:)``.
-    public func schedule(on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) throws(PortError) {
-        try port.schedule(on: loop, in: mode)
+    deinit {
+        port.invalidate()
     }
 
     /// Whether the port can receive.
     public var isValid: Bool { port.isValid }
 
-    /// Sets what is called once when the port becomes invalid. See ``MachPort/setInvalidationHandler(_:)``.
-    ///
-    /// - Parameter handler: called at once when the port is invalid already; nil for nothing.
-    public func setInvalidationHandler(_ handler: (@Sendable () -> Void)?) {
-        port.setInvalidationHandler(handler)
-    }
-
     /// Ends the port. Its name is free when this returns. A reply that its handler is about to give is still sent.
     public func invalidate() {
         port.invalidate()
     }
+}
+
+extension LocalMessagePort: Hashable {
+    /// Local ports are equal when they are the same object.
+    public static func == (left: LocalMessagePort, right: LocalMessagePort) -> Bool { left === right }
+
+    /// Hashes the object's identity.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

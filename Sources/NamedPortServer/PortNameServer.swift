@@ -172,7 +172,7 @@ public final class PortNameServer: Sendable {
         }
     }
 
-    private func openDirectory() throws(PortError) -> PortDirectory {
+    func openDirectory() throws(PortError) -> PortDirectory {
         if let directory { return directory }
         return try .user()
     }

@@ -6,18 +6,26 @@ import Synchronization
 
 /// A named port as its clients see it, in this process or another. `CFMessagePortCreateRemote`.
 ///
+/// ``shared(name:nameServer:)`` gives the process's one object for a port and its name; ``init(name:nameServer:)`` makes
+/// another, with an end of its own. When the last reference goes, the object is invalidated.
+///
+/// `Docs/CFMessagePort.md` names the counterpart of each function of CFMessagePort.
+///
 /// - Important: Thread safety: any thread; several threads may use one object at once.
 public final class RemoteMessagePort: Sendable {
-    private struct State {
+    struct State: Sendable {
         var isInvalid = false
-        var invalidationHandler: (@Sendable () -> Void)?
+        /// Who is told of the end.
+        var watch: EndWatch?
+        /// Where the object stands among the shared ones.
+        var sharedKey: SharedKey?
     }
 
-    /// The name under which it was looked up.
+    /// The name under which it was looked up. `CFMessagePortGetName`.
     public let name: String
     /// The right behind it.
     public let right: SendRight
-    private let state = Mutex(State())
+    let state = Mutex(State())
 
     /// Looks a name up. Does not wait for it to appear.
     ///
@@ -25,77 +33,28 @@ public final class RemoteMessagePort: Sendable {
     ///   - name: the name.
     ///   - nameServer: where to look.
     /// - Throws: as ``PortNameServer/lookUp(_:)``.
-    public init(name: String, nameServer: PortNameServer = .shared) throws(PortError) {
+    public convenience init(name: String, nameServer: PortNameServer = .shared) throws(PortError) {
+        self.init(name: name, right: try nameServer.lookUp(name))
+    }
+
+    /// Makes an object for a right.
+    package init(name: String, right: SendRight) {
         self.name = name
-        right = try nameServer.lookUp(name)
+        self.right = right
     }
 
-    /// Sends a message that expects no reply. `CFMessagePortSendRequest` without a reply mode.
-    ///
-    /// - Parameters:
-    ///   - message: the message. It stays the caller's.
-    ///   - sendLimit: how long to wait for room in the port's queue; zero or less never waits.
-    /// - Throws: ``PortError/Code/invalidPort`` after ``invalidate()``; otherwise as ``SendRight/send(_:within:)``.
-    public func send(_ message: MachMessage, sendLimit: Duration = .seconds(10)) throws(PortError) {
-        try checkValid()
-        try right.send(message, within: sendLimit)
+    deinit {
+        if let key = state.withLock({ $0.sharedKey }) { Self.forget(key) }
+        invalidate()
     }
 
-    /// Sends a message and waits for its reply, running the current thread's run loop in a mode meanwhile.
-    ///
-    /// - Parameters:
-    ///   - message: the request. It stays the caller's.
-    ///   - sendLimit: how long to wait for room in the port's queue.
-    ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
-    ///   - mode: the mode to run; in the private one nothing else runs. ``RunLoopMode/common`` traps.
-    /// - Returns: the reply; empty when the port's handler returned nothing.
-    /// - Throws: ``PortError/Code/invalidPort`` after ``invalidate()``; otherwise as
-    ///   ``SendRight/request(_:sendLimit:replyLimit:mode:)``.
-    public func request(
-        _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
-        mode: RunLoopMode = .portReply
-    ) throws(PortError) -> MachMessage {
-        try checkValid()
-        return try right.request(message, sendLimit: sendLimit, replyLimit: replyLimit, mode: mode)
-    }
-
-    /// Whether messages can be sent: not invalidated here, and the port is not gone.
+    /// Whether messages can be sent: not invalidated here, and the port is not gone. `CFMessagePortIsValid`.
     public var isValid: Bool {
         !state.withLock { $0.isInvalid } && !right.isDead
     }
 
-    /// Sets what is called once when the port is gone, or ``invalidate()`` is called here.
-    ///
-    /// - Parameters:
-    ///   - loop: the loop on which to be told that the port is gone. ``invalidate()`` tells on its own thread.
-    ///   - mode: the mode in which to notice it.
-    ///   - handler: soon called when the port is invalid already.
-    /// - Throws: as ``SendRight/notifyWhenDead(on:in:_:)``.
-    public func setInvalidationHandler(
-        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
-    ) throws(PortError) {
-        let (isInvalid, old) = state.withLock { state in
-            let old = state.invalidationHandler
-            state.invalidationHandler = handler
-            return (state.isInvalid, old)
-        }
-        withExtendedLifetime(old) {}  // what a user's handler holds is released without the lock
-        if isInvalid { return invalidate() }
-        try right.notifyWhenDead(on: loop, in: mode) { [weak self] in self?.invalidate() }
-    }
-
-    /// Ends the use of this object. The port itself, and other objects for it, go on.
-    public func invalidate() {
-        let handler = state.withLock { state in
-            state.isInvalid = true
-            return state.invalidationHandler.take()
-        }
-        handler?()
-    }
-
-    private func checkValid() throws(PortError) {
-        if state.withLock({ $0.isInvalid }) { throw PortError(.invalidPort) }
-    }
+    /// Whether it was invalidated here, or its end was noticed.
+    var isInvalid: Bool { state.withLock { $0.isInvalid } }
 }
 
 extension RemoteMessagePort: Hashable {

@@ -77,7 +77,7 @@ func checkIn(_ directory: String, _ name: String, by way: String) throws(PortErr
     let names = try PortNameServer(directory: directory)
     let server = Server()
     let ownName = "worker.\(sysProcessID())"
-    let port = try LocalMessagePort(name: ownName, nameServer: names, handler: { server.answer($0, $1) })
+    let port = try LocalMessagePort(name: ownName, nameServer: names, handler: { server.answer($0.port, $1) })
     try port.schedule()
     let main = try names.lookUp(name)
     let message =

@@ -150,7 +150,7 @@ func serve(_ directory: String, _ name: String, queueLimit: Int) throws(PortErro
     let server = Server()
     let port = try LocalMessagePort(
         name: name, nameServer: PortNameServer(directory: directory), queueLimit: queueLimit,
-        handler: { server.answer($0, $1) })
+        handler: { server.answer($0.port, $1) })
     try port.schedule()
     say("ready")
     runUntilInputEnds()

@@ -41,10 +41,13 @@ extension MachPort {
     }
 
     /// Puts a source in the place of the one that the port has, unless a later move has done so.
-    private func giveTurn(to source: RunLoopSource?, _ turn: UInt64) {
+    func giveTurn(to source: RunLoopSource?, _ turn: UInt64, isDispatched: Bool = false) {
         let (old, isLast) = state.withLock { state -> (RunLoopSource?, Bool) in
             guard turn > state.turn else { return (source, false) }
-            defer { (state.source, state.turn) = (source, turn) }
+            defer {
+                (state.source, state.turn) = (source, turn)
+                (state.isSourceKept, state.isDispatched) = (false, isDispatched)
+            }
             return (state.source, true)
         }
         if isLast { core.giveTurn(to: turn) }

@@ -13,9 +13,9 @@ extension MachPort {
     /// - Parameters:
     ///   - loop: the loop; the current thread's unless said otherwise.
     ///   - mode: a mode of it, or ``RunLoopMode/common``.
-    /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/descriptorLimit`` and
-    ///   ``PortError/Code/systemCallFailed`` when the port is reachable from other processes and its sockets cannot be
-    ///   watched. The port is then not scheduled.
+    /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/servedElsewhere`` after ``setDispatcher(_:)``;
+    ///   ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port is reachable from other
+    ///   processes and its sockets cannot be watched. The port is then not scheduled.
     public func schedule(on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) throws(PortError) {
         var source: RunLoopSource
         repeat {
@@ -33,23 +33,33 @@ extension MachPort {
     }
 
     /// The port's source, made when there is none.
-    private func attachedSource() throws(PortError) -> RunLoopSource {
+    func attachedSource(order: Int = 0) throws(PortError) -> RunLoopSource {
         try core.checkProcess()
-        let (source, turn) = state.withLock { ($0.source, $0.turn) }
-        if let source { return source }
-        let made = makeSource(turn)
+        let (source, turn, isDispatched) = state.withLock { ($0.source, $0.turn, $0.isDispatched) }
+        if isDispatched { throw PortError(.servedElsewhere) }
+        if let source, source.isValid { return source }
+        if let source { dropInvalidSource(source) }
+        let made = makeSource(turn, order: order)
         guard try core.attach(made) else { throw PortError(.invalidPort) }
         let winner = state.withLock { state -> RunLoopSource? in
             // After a move nobody would call the handler for this source.
             if state.source == nil, state.turn == turn { state.source = made }
-            return state.source
+            return state.isDispatched ? nil : state.source
         }
         if winner !== made {
             core.detach(made)
             made.invalidate()
         }
-        guard let winner else { return try attachedSource() }
+        guard let winner else { return try attachedSource(order: order) }
         return winner
+    }
+
+    /// Somebody who has the source has invalidated it: the port can have another.
+    private func dropInvalidSource(_ source: RunLoopSource) {
+        core.detach(source)
+        state.withLock { state in
+            if state.source === source { (state.source, state.isSourceKept) = (nil, false) }
+        }
     }
 
     /// Takes the port out of a mode of a run loop. Messages stay in the queue.
@@ -64,24 +74,39 @@ extension MachPort {
     }
 
     /// A source that keeps the port alive as long as a loop has it.
-    func makeSource(_ turn: UInt64) -> RunLoopSource {
+    func makeSource(_ turn: UInt64, order: Int = 0) -> RunLoopSource {
+        makeSource(order: order, readiness: { [core] in core.hasMessage(inTurn: turn) }) { [weak self] in
+            self?.handleOne(turn) ?? false
+        }
+    }
+
+    /// As above, for a source that has messages handled in a way of its own.
+    func makeSource(
+        order: Int = 0, readiness: @escaping RunLoopSource.Readiness, performIfAny: @escaping RunLoopSource.PerformIfAny
+    ) -> RunLoopSource {
         RunLoopSource(
-            name: "port messages", readiness: { [core] in core.hasMessage(inTurn: turn) },
+            name: "port messages", order: order, readiness: readiness,
             schedule: { [weak self] loop, mode in
                 self?.dropUnusedSource { $0.change(Place(loop: ObjectIdentifier(loop), mode: mode), by: 1) }
             },
             cancel: { [weak self] loop, mode in
                 self?.dropUnusedSource { $0.change(Place(loop: ObjectIdentifier(loop), mode: mode), by: -1) }
             },
-            performIfAny: { [self] in handleOne(turn) })
+            performIfAny: performIfAny)
     }
 
     /// Notes that the source entered or left a mode; when it is in none, the port is no longer kept alive by it.
     func dropUnusedSource(after change: (inout State) -> Void) {
-        let source = state.withLock { state in
+        let keeper = core.owner ?? self
+        let (source, oldKeeper) = state.withLock { state -> (RunLoopSource?, (any AnyObject & Sendable)?) in
             change(&state)
-            return state.places.isEmpty ? state.source.take() : nil
+            let oldKeeper = state.keeper
+            state.keeper = state.places.isEmpty ? nil : oldKeeper ?? keeper
+            guard state.places.isEmpty, !state.isSourceKept else { return (nil, oldKeeper) }
+            state.isDispatched = false
+            return (state.source.take(), oldKeeper)
         }
+        defer { withExtendedLifetime(oldKeeper) {} }  // the port may end with it, and takes the lock then
         guard let source else { return }
         core.detach(source)
         source.invalidate()
@@ -90,7 +115,7 @@ extension MachPort {
     /// Takes one message and hands it to the handler.
     ///
     /// - Returns: whether there was one; a new connection alone is none.
-    private func handleOne(_ turn: UInt64) -> Bool {
+    func handleOne(_ turn: UInt64) -> Bool {
         guard let message = core.take(inTurn: turn) else {
             if let source = state.withLock({ $0.turn == turn ? $0.source : nil }) { core.pauseWhileHeldUp(source) }
             return false

@@ -28,6 +28,12 @@ public final class MachPort: Sendable {
         var invalidationHandler: (@Sendable () -> Void)?
         /// The port's source while it is in a loop.
         var source: RunLoopSource?
+        /// Somebody else has the source too: it stays when it has left its last loop.
+        var isSourceKept = false
+        /// The source enqueues blocks that call the handler, and does not call it on its loop.
+        var isDispatched = false
+        /// The port, or what stands for it (`PortCore.State.owner`), while its source is in a loop.
+        var keeper: (any AnyObject & Sendable)?
         /// The number in `HandlerTurns` of this source, or of the next.
         var turn: UInt64 = 0
         /// The loops and modes in which it is. For a moment one may have been left more often than entered: an ending loop
@@ -149,6 +155,12 @@ public final class MachPort: Sendable {
         }
         old.1?.invalidate()
         tellInvalidation()
+        withExtendedLifetime(old) {}  // what the handler holds is released after the invalidation handler was called
+    }
+
+    /// Whether there is something to call when the port becomes invalid.
+    package var hasInvalidationHandler: Bool {
+        core.isInherited ? false : state.withLock { $0.invalidationHandler != nil }
     }
 
     private func tellInvalidation() {

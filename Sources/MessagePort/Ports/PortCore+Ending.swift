@@ -13,6 +13,16 @@ extension PortCore {
         if isDead { watcher.tell() }
     }
 
+    package func unwatchDeath(_ mark: DeathWatcher.Mark) {
+        if isInherited { return }
+        let old = state.withLock { state in
+            let old = state.deathWatchers
+            state.deathWatchers = old.filter { $0.mark !== mark }
+            return old
+        }
+        withExtendedLifetime(old) {}  // what a user's handler holds is released without the lock
+    }
+
     package func watchRoom(_ notice: LoopNotice<SendPossibility>) throws(PortError) {
         try checkProcess()
         if let possibility = state.withLock({ $0.mailbox.awaitRoom(notice) }) { notice.tell(possibility) }

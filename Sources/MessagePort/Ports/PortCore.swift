@@ -35,6 +35,8 @@ package final class PortCore: PortDestination {
         var socketsWait = false
         /// Whether the place that becomes free next is for a message in the sockets.
         var isSocketsTurn = false
+        /// The object that has the port: it is kept alive in place of the port, and found by the port's name.
+        var owner = WeakOwner()
         /// What else ends with the port, for example its names.
         var endings: [Int: @Sendable () -> Void] = [:]
         var lastEnding = 0

@@ -31,6 +31,9 @@ package protocol PortDestination: AnyObject, Sendable {
     /// Tells the watcher once, when the port is gone.
     func watchDeath(_ watcher: DeathWatcher) throws(PortError)
 
+    /// The watcher with the mark wants to be told no more.
+    func unwatchDeath(_ mark: DeathWatcher.Mark)
+
     /// Tells the notice once, when a message may be sent or never will be.
     func watchRoom(_ notice: LoopNotice<SendPossibility>) throws(PortError)
 
@@ -68,9 +71,9 @@ package struct DeathWatcher: Sendable {
     package let mode: RunLoopMode
     package let handler: @Sendable () -> Void
     /// Tells it from others.
-    let mark = Mark()
+    package let mark = Mark()
 
-    final class Mark: Sendable {}
+    package final class Mark: Sendable {}
 
     package init(loop: ThreadRunLoop, mode: RunLoopMode, handler: @escaping @Sendable () -> Void) {
         self.loop = loop
@@ -103,6 +106,7 @@ package final class DeadDestination: PortDestination {
 
     package func address() -> PortAddress { path }
     package func watchDeath(_ watcher: DeathWatcher) { watcher.tell() }
+    package func unwatchDeath(_ mark: DeathWatcher.Mark) {}
     package func watchRoom(_ notice: LoopNotice<SendPossibility>) { notice.tell(.deadName) }
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) {}
     package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {}

@@ -48,6 +48,11 @@ package final class RemotePort: PortDestination {
         try connection.watchDeath(watcher)
     }
 
+    package func unwatchDeath(_ mark: DeathWatcher.Mark) {
+        if connection.isInherited { return }
+        connection.forgetWatchers { $0.mark === mark }
+    }
+
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) {
         try connection.checkProcess()
         guard let source = try connection.replySource() else { return }

@@ -24,6 +24,12 @@ package final class RightsTable: Sendable {
         entries.withLock { $0[address] = Entry(destination: core) }
     }
 
+    /// The live port of this process that has an address.
+    package func ownPort(at address: PortAddress) -> PortCore? {
+        let core = entries.withLock { $0[address]?.destination as? PortCore }
+        return core?.isDead == false ? core : nil
+    }
+
     /// The address leads nowhere any more.
     func forget(_ address: PortAddress) {
         entries.withLock { _ = $0.removeValue(forKey: address) }

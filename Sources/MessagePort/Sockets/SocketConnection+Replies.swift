@@ -94,7 +94,7 @@ extension SocketConnection {
         // Who waits for a reply, or for the peer's end, does so in a run that has reasons of its own to go on.
         let made = RunLoopSource(
             name: "port replies", keepsModeAlive: false, readiness: { false },
-            cancel: { [weak self] loop, _ in if loop.hasEnded { self?.forgetWatchers(on: loop) } },
+            cancel: { [weak self] loop, _ in if loop.hasEnded { self?.forgetWatchers { $0.loop == loop } } },
             performIfAny: { [weak self] in
                 self?.receive(into: self?.port?.core)
                 return false
@@ -131,7 +131,7 @@ extension SocketConnection {
             if wasWatching { throw error }
         }
         // A loop that had ended before does not cancel the source.
-        if watcher.loop.hasEnded { forgetWatchers(on: watcher.loop) }
+        if watcher.loop.hasEnded { forgetWatchers { $0.loop == watcher.loop } }
     }
 
     /// Whether somebody is to be told of the connection's end on the loop, perhaps in the mode.
@@ -141,11 +141,11 @@ extension SocketConnection {
         }
     }
 
-    /// A loop's thread has ended: nobody is to be told on it any more.
-    private func forgetWatchers(on loop: ThreadRunLoop) {
+    /// Some are not to be told any more, because their loop's thread has ended, or because they said so.
+    func forgetWatchers(where isForgotten: (DeathWatcher) -> Bool) {
         let (forgotten, isDone) = state.withLock { state in
             let all = state.deathWatchers
-            state.deathWatchers = all.filter { $0.loop != loop }
+            state.deathWatchers = all.filter { !isForgotten($0) }
             return (all, state.isRetired && !state.isNeeded)
         }
         if isDone { close(PortError(.deadName)) }

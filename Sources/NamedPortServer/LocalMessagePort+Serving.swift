@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+public import MessagePort
+
+extension LocalMessagePort {
+    /// Makes a run loop call the handler for this port's messages.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop; the current thread's unless said otherwise.
+    ///   - mode: a mode of it, or ``RunLoopMode/common``.
+    /// - Throws: as ``MachPort/schedule(on:in:)``.
+    public func schedule(on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) throws(PortError) {
+        try port.schedule(on: loop, in: mode)
+    }
+
+    /// Takes the port out of a mode of a run loop. Messages stay in the queue.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop.
+    ///   - mode: the mode that it was scheduled in.
+    public func unschedule(from loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) {
+        port.unschedule(from: loop, in: mode)
+    }
+
+    /// The source with which a run loop receives from this port. `CFMessagePortCreateRunLoopSource`.
+    ///
+    /// - Parameter order: its place among sources that are ready at the same time, when this call makes it.
+    /// - Returns: the source; the same each time.
+    /// - Throws: as ``MachPort/runLoopSource(order:)``.
+    public func runLoopSource(order: Int = 0) throws(PortError) -> RunLoopSource {
+        try port.runLoopSource(order: order)
+    }
+
+    /// Has the handler called in blocks, for example of a dispatch queue: `setDispatcher { queue.async(execute: $0) }`.
+    /// `CFMessagePortSetDispatchQueue`.
+    ///
+    /// - Parameter dispatcher: called for each block; nil for none.
+    /// - Throws: as ``MachPort/setDispatcher(_:)``.
+    public func setDispatcher(_ dispatcher: MachPort.Dispatcher?) throws(PortError) {
+        try port.setDispatcher(dispatcher)
+    }
+
+    /// Sets what is called once when the port becomes invalid, on the thread that invalidates it.
+    /// `CFMessagePortSetInvalidationCallBack`.
+    ///
+    /// - Parameter handler: called at once when the port is invalid already; nil for nothing.
+    public func setInvalidationHandler(_ handler: (@Sendable () -> Void)?) {
+        port.setInvalidationHandler(handler)
+    }
+
+    /// Sets what is called once on a run loop when the port becomes invalid.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop on which to be told.
+    ///   - mode: the mode in which to be told.
+    ///   - handler: called once on the loop's thread; soon, when the port is invalid already.
+    public func setInvalidationHandler(
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) {
+        port.setInvalidationHandler(on: loop, in: mode, handler)
+    }
+
+    /// Whether there is something to call when the port becomes invalid. `CFMessagePortGetInvalidationCallBack`.
+    public var hasInvalidationHandler: Bool { port.hasInvalidationHandler }
+}

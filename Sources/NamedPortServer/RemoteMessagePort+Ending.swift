@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+public import MessagePort
+import Synchronization
+
+/// Who is told of a remote port's end: taken out by whoever tells it, so it is told once.
+final class EndWatch: Sendable {
+    let loop: ThreadRunLoop  // immutable
+    let mode: RunLoopMode  // immutable
+    private let handler: @Sendable () -> Void  // immutable
+    /// How the right knows it, once it watches.
+    let mark = Mutex<DeathWatcher.Mark?>(nil)
+
+    init(_ loop: ThreadRunLoop, _ mode: RunLoopMode, _ handler: @escaping @Sendable () -> Void) {
+        self.loop = loop
+        self.mode = mode
+        self.handler = handler
+    }
+
+    /// Calls the handler on its loop: at once, if that is the current thread's.
+    func tell() {
+        if loop.isCurrent { return handler() }
+        loop.perform(in: [mode], name: "port end", handler)
+    }
+}
+
+extension RemoteMessagePort {
+    /// Sets what is called once when the port is gone, or this object is invalidated. `CFMessagePortSetInvalidationCallBack`.
+    ///
+    /// It is called on the loop's thread and nowhere else: at once when ``invalidate()`` is called there, otherwise as a block.
+    /// It is never called when the loop's thread ends first. It replaces what was set before, which is then never called.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop on which to be told.
+    ///   - mode: the mode in which to notice that the port is gone.
+    ///   - handler: called at once, or soon, when the object is invalid or the port is gone already; nil for nothing.
+    /// - Throws: as ``SendRight/notifyWhenDead(on:in:_:)``. Then nobody is told of the port's end.
+    public func setInvalidationHandler(
+        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
+    ) throws(PortError) {
+        let watch = handler.map { EndWatch(loop, mode, $0) }
+        let (isInvalid, old) = state.withLock { state in
+            defer { state.watch = state.isInvalid ? nil : watch }
+            return (state.isInvalid, state.watch)
+        }
+        if let old { stop(old) }
+        guard let watch else { return }
+        if isInvalid { return watch.tell() }
+        let watcher = DeathWatcher(loop: loop, mode: mode) { [weak self] in self?.portDidEnd(watch) }
+        watch.mark.withLock { $0 = watcher.mark }
+        do throws(PortError) {
+            try right.destination.watchDeath(watcher)
+        } catch {
+            if take(watch) { throw error }
+        }
+        // It may have been replaced, or told, before the right watched.
+        if state.withLock({ $0.watch !== watch }) { stop(watch) }
+    }
+
+    /// Whether there is something to call at the end. `CFMessagePortGetInvalidationCallBack`.
+    public var hasInvalidationHandler: Bool { state.withLock { $0.watch != nil } }
+
+    /// Ends the use of this object. The port itself, and other objects for it, go on. `CFMessagePortInvalidate`.
+    public func invalidate() {
+        let watch = state.withLock { state in
+            state.isInvalid = true
+            return state.watch.take()
+        }
+        guard let watch else { return }
+        stop(watch)
+        watch.tell()
+    }
+
+    /// The port is gone; called on the loop of the one who is to be told.
+    private func portDidEnd(_ watch: EndWatch) {
+        if take(watch, isInvalid: true) { watch.tell() }
+    }
+
+    private func take(_ watch: EndWatch, isInvalid: Bool = false) -> Bool {
+        state.withLock { state in
+            guard state.watch === watch else { return false }
+            state.watch = nil
+            if isInvalid { state.isInvalid = true }
+            return true
+        }
+    }
+
+    /// The right need not watch any more.
+    private func stop(_ watch: EndWatch) {
+        if let mark = watch.mark.withLock({ $0.take() }) { right.destination.unwatchDeath(mark) }
+    }
+}

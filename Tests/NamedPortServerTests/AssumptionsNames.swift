@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import NamedPortServer
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Assumptions of programs: names", .ports) struct AssumptionsNames {
+    @Test("A1: a name that is taken in the process gives the same port, with the first handler; elsewhere none")
+    func sameLocal() async throws {
+        try await withPlace { place in
+            let released = Counter()
+            let first = try LocalMessagePort.shared(name: "name", nameServer: place.names) { _, _ in Array("first".utf8)
+            }
+            let captive = Captive(released)
+            let second = try LocalMessagePort.shared(
+                name: "name", nameServer: try PortNameServer(directory: place.directory)
+            ) {
+                _, _ in
+                withExtendedLifetime(captive) { Array("second".utf8) }
+            }
+            #expect(first.isNew)
+            #expect(!second.isNew)
+            #expect(first.port === second.port)
+            #expect(second.port.port === first.port.port)
+            try first.port.schedule()
+            #expect(try place.remote(over: .memory).ask(1, mode: .default) == "first")
+            let error = failure { _ = try LocalMessagePort(name: "name", nameServer: place.names) { _, _ in nil } }
+            #expect(error?.code == .nameTaken)
+            #expect(error?.owner == sysProcessID())
+            first.port.invalidate()
+            let third = try LocalMessagePort.shared(name: "name", nameServer: place.names) { _, _ in nil }
+            #expect(third.isNew)
+            #expect(third.port != first.port)
+            third.port.invalidate()
+            try withServer("name", at: place) { server in
+                let error = failure {
+                    _ = try LocalMessagePort.shared(name: "name", nameServer: place.names) { _, _ in nil }
+                }
+                #expect(error?.code == .nameTaken)
+                #expect(error?.owner == server.processID)
+            }
+        }
+    }
+
+    @Test("A1: a name that a bare port has is taken; the handler that comes too late is released")
+    func notShared() async throws {
+        try await withPlace { place in
+            let bare = MachPort()
+            try place.names.register(bare, name: "bare")
+            let error = failure {
+                _ = try LocalMessagePort.shared(name: "bare", nameServer: place.names) { _, _ in nil }
+            }
+            #expect(error?.code == .nameTaken)
+            bare.invalidate()
+            let local = try place.local()
+            let released = Counter()
+            var late: Captive? = Captive(released)
+            _ = try LocalMessagePort.shared(name: "name", nameServer: place.names) { [late] _, _ in
+                withExtendedLifetime(late) { nil }
+            }
+            late = nil
+            #expect(released.value == 1)
+            local.invalidate()
+        }
+    }
+
+    @Test("A1, A16: of threads that ask for one name at once all get one object, 50 times")
+    func race() async throws {
+        try await withPlace { place in
+            for _ in 0..<50 {
+                let start = Gate()
+                let threads = (0..<4).map { _ in
+                    runOnThread {
+                        start.wait()
+                        let made = try LocalMessagePort.shared(name: "name", nameServer: place.names) { _, _ in nil }
+                        return (
+                            made.port, made.isNew, try RemoteMessagePort.shared(name: "name", nameServer: place.names)
+                        )
+                    }
+                }
+                start.open()
+                let results = try threads.map { try $0.join() }
+                #expect(Set(results.map(\.0)).count == 1)
+                #expect(results.count { $0.1 } == 1)
+                #expect(Set(results.map { ObjectIdentifier($0.2) }).count == 1)
+                results[0].0.invalidate()
+            }
+        }
+    }
+
+    @Test("A2: whether something comes at all tells whether a name is there, between processes")
+    func nothing() async throws {
+        try await withPlace(leaving: .anything) { place in
+            func remote() -> RemoteMessagePort? { try? .shared(name: "name", nameServer: place.names) }
+            func local() -> LocalMessagePort? { try? place.local() }
+            #expect(remote() == nil)
+            try withServer("name", at: place, endsAs: .signalled(9)) { server in
+                #expect(remote() != nil)
+                #expect(local() == nil)
+                #expect(try remote()?.ask(Act.process) == "\(server.processID)")
+                try server.killAndReap()
+                #expect(remote() == nil)
+                let own = local()
+                #expect(own != nil)
+                #expect(remote() != nil)
+                own?.invalidate()
+            }
+        }
+    }
+
+    @Test("A14: a name is free when invalidate returns, here and in another process, 50 times")
+    func free() async throws {
+        try await withPlace { place in
+            try withPeer(["hold", place.directory], at: place) { holder in
+                try holder.expect("ready")
+                for _ in 0..<50 {
+                    let local = try place.local()
+                    local.invalidate()
+                    try holder.write("take name\n")
+                    try holder.expect("taken")
+                    #expect(failure { _ = try place.local() }?.code == .nameTaken)
+                    try holder.write("free name\n")
+                    try holder.expect("freed")
+                }
+            }
+        }
+    }
+
+    @Test("A16: there is one remote object for a name; when it is invalid the server goes on, and a fresh one comes")
+    func sameRemote() async throws {
+        try await withPlace { place in
+            try withServer("name", at: place) { _ in
+                let first = try RemoteMessagePort.shared(name: "name", nameServer: place.names)
+                #expect(try RemoteMessagePort.shared(name: "name", nameServer: place.names) === first)
+                let own = try RemoteMessagePort(name: "name", nameServer: place.names)
+                #expect(own !== first)
+                #expect(own == first)
+                first.invalidate()
+                #expect(!first.isValid)
+                #expect(own.isValid)
+                let second = try RemoteMessagePort.shared(name: "name", nameServer: place.names)
+                #expect(second !== first)
+                #expect(try second.ask(Act.reverse, "abc") == "cba")
+                #expect(try RemoteMessagePort.shared(name: "name", nameServer: place.names) === second)
+                #expect(failure { _ = try first.ask(Act.reverse) }?.code == .invalidPort)
+            }
+            #expect(
+                failure { _ = try RemoteMessagePort.shared(name: "name", nameServer: place.names) }?.code
+                    == .nameUnknown)
+        }
+    }
+
+    @Test("A16: the process does not keep a remote object that nobody has, and a new server's name gives a fresh one")
+    func notKept() async throws {
+        try await withPlace { place in
+            let released = Counter()
+            let captive = Mutex<Captive?>(Captive(released))
+            let local = try place.local()
+            try RemoteMessagePort.shared(name: "name", nameServer: place.names).setInvalidationHandler {
+                captive.withLock { $0 = nil }
+            }
+            #expect(released.value == 1)  // its end told its handler, as when CF deallocates one
+            let old = try RemoteMessagePort.shared(name: "name", nameServer: place.names)
+            local.invalidate()
+            let other = try place.local()
+            let fresh = try RemoteMessagePort.shared(name: "name", nameServer: place.names)
+            #expect(fresh !== old)
+            #expect(fresh != old)
+            #expect(!old.isValid)
+            #expect(fresh.isValid)
+            other.invalidate()
+        }
+    }
+
+    @Test("A22, A29: objects are equal by identity, remote ones by the port, and the handler gets the object itself")
+    func identity() async throws {
+        try await withPlace { place in
+            let seen = Recorder<LocalMessagePort>()
+            let local = try place.local { port, _ in
+                seen.append(port)
+                return nil
+            }
+            let other = try place.local("other")
+            try local.schedule()
+            let ports = try (0..<3).map { _ in try RemoteMessagePort(name: "name", nameServer: place.names) }
+            try ports[0].request(MachMessage(), mode: .default)
+            #expect(seen.elements.map { $0 === local } == [true])
+            #expect(Set([local, other, local]).count == 2)
+            #expect(Set(ports).count == 1)
+            #expect([ports[0]: 1][ports[1]] == 1)
+            #expect(try place.remote("other", over: .memory) != ports[0])
+            local.invalidate()
+            other.invalidate()
+        }
+    }
+}

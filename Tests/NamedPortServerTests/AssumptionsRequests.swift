@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("Assumptions of programs: requests", .ports) struct AssumptionsRequests {
+    @Test(
+        "A3, A4: a handler that returns nothing gives an empty reply; no data and empty data arrive as empty data",
+        arguments: Way.allCases)
+    func empty(way: Way) async throws {
+        try await withPlace { place in
+            let seen = Recorder<[UInt8]>()
+            try place.serving(over: way) { _, message in
+                seen.append(message.bytes)
+                return nil
+            } _: { remote, _, _ in
+                for request in [MachMessage(id: 1), MachMessage(id: 2, bytes: [])] {
+                    let reply = try remote.request(request, sendLimit: patience, replyLimit: patience)
+                    #expect(reply.id == request.id)
+                    #expect(reply.bytes == [])
+                    #expect(reply.byteComponentCount == 1)
+                }
+            }
+            #expect(seen.elements == [[], []])
+        }
+    }
+
+    @Test("A3, A4: between processes too")
+    func emptyBetweenProcesses() async throws {
+        try await withPlace { place in
+            try withServer(at: place) { _ in
+                let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+                for act in [Act.silence, Act.reverse] {
+                    #expect(try remote.request(MachMessage(id: act)).bytes == [])
+                    #expect(try remote.request(MachMessage(id: act, bytes: [])).bytes == [])
+                }
+            }
+        }
+    }
+
+    @Test(
+        "A5: a request in a mode runs the caller's loop in it: its timers and sources come before the reply",
+        arguments: Way.allCases)
+    func mode(way: Way) async throws {
+        try await withPlace { place in
+            for mode in [RunLoopMode.default, "own"] {
+                let trace = Recorder<String>()
+                let served = Gate("the timer, then the source")
+                let loop = ThreadRunLoop.current
+                let source = RunLoopSource {
+                    trace.append("source")
+                    served.open()
+                }
+                let timer = RunLoopTimer(fireDate: .now) { _ in
+                    trace.append("timer")
+                    source.signal()
+                }
+                try place.serving(over: way) { _, _ in
+                    served.wait()
+                    return Array("reply".utf8)
+                } _: { remote, _, _ in
+                    loop.add(source, to: mode)
+                    loop.add(timer, to: mode)
+                    trace.append(try remote.ask(1, mode: mode))
+                    source.invalidate()
+                }
+                #expect(trace.elements == ["timer", "source", "reply"])
+            }
+        }
+    }
+
+    @Test("A6: in the private mode nothing else runs", arguments: Way.allCases)
+    func privateMode(way: Way) async throws {
+        try await withPlace { place in
+            let trace = Recorder<String>()
+            let loop = ThreadRunLoop.current
+            let timer = RunLoopTimer(fireDate: .now) { _ in trace.append("timer") }
+            loop.add(timer)
+            loop.addCommonMode("common")
+            try place.serving(over: way) { _, _ in
+                loop.perform { trace.append("block") }
+                loop.perform(in: [.common]) { trace.append("common block") }
+                loop.wakeUp()
+                return Array("reply".utf8)
+            } _: { remote, _, _ in
+                trace.append(try remote.ask(1))
+            }
+            #expect(trace.elements == ["reply"])
+            loop.run(for: .zero)
+            #expect(trace.elements == ["reply", "block", "common block", "timer"])
+        }
+    }
+
+    @Test("A7: each side's handler asks the other, which waits for it, six deep", arguments: Way.allCases)
+    func reentrancy(way: Way) async throws {
+        try await withPlace { place in
+            @Sendable func ask(_ name: String, _ depth: Int32) throws -> String {
+                if depth == 0 { return "end" }
+                return "\(name) " + (try place.remote(name, over: way).ask(depth, mode: .default))
+            }
+            func serve(_ name: String, asking other: String) throws -> LocalMessagePort {
+                try place.local(name) { _, message in
+                    Array(((try? ask(other, message.id - 1)) ?? "an error").utf8)
+                }
+            }
+            let (client, server) = (try serve("client", asking: "server"), try serve("server", asking: "client"))
+            try client.schedule()
+            try withLoopThread { loop in
+                try server.schedule(on: loop)
+                #expect(try ask("server", 6) == "server client server client server client end")
+            }
+            client.invalidate()
+            server.invalidate()
+        }
+    }
+
+    @Test("A7: the handler of another process asks the client that waits for it")
+    func reentrancyBetweenProcesses() async throws {
+        try await withPlace { place in
+            try withServer(at: place) { _ in
+                let own = try place.local("client")
+                try own.schedule()
+                let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+                let request = MachMessage(id: Act.callBack, text: "abc", replyPort: own.port.makeSendRight())
+                #expect(
+                    try remote.request(request, sendLimit: patience, replyLimit: patience, mode: .default).text == "abc"
+                )
+                own.invalidate()
+            }
+        }
+    }
+
+    @Test(
+        "A8: a message without a reply mode is sent when the call returns; nobody need be there to read it",
+        arguments: Way.allCases)
+    func oneWay(way: Way) async throws {
+        try await withPlace { place in
+            let seen = Recorder<Bool>()
+            let local = try place.local { _, message in
+                seen.append(message.expectsReply)
+                return Array("nobody wants it".utf8)
+            }
+            let remote = try place.remote(over: way)
+            try remote.send(MachMessage(id: 1))
+            #expect(seen.count == 0)
+            try local.schedule()
+            while seen.count == 0,
+                ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true) == .handledSource
+            {}
+            #expect(seen.elements == [false])
+            local.invalidate()
+        }
+    }
+
+    @Test("A9: a request whose reply nobody wants to have waits for it all the same", arguments: Way.allCases)
+    func replyDropped(way: Way) async throws {
+        try await withPlace { place in
+            let seen = Counter()
+            try place.serving(over: way) { _, _ in
+                seen.increment()
+                return [1]
+            } _: { remote, _, _ in
+                try remote.request(MachMessage(), sendLimit: patience, replyLimit: patience)
+                #expect(seen.value == 1)
+            }
+        }
+    }
+
+    @Test(
+        "A12: a handler that is too slow is a receive timeout; its reply is never given to a later request",
+        arguments: Way.allCases)
+    func tooSlow(way: Way) async throws {
+        try await withPlace { place in
+            let late = Gate("the client's time was up")
+            try place.serving(over: way) { _, message in
+                if message.id == 1 { late.wait() }
+                return Array((message.id == 1 ? "late" : "own").utf8)
+            } _: { remote, _, _ in
+                for limit in [Duration.zero, .milliseconds(1), .replyLimit(cfSeconds: 0.05)] {
+                    let error = failure { _ = try remote.request(MachMessage(id: 1), replyLimit: limit) }
+                    #expect(error?.code == .replyTimedOut)
+                    #expect(error?.cfStatus == -2)
+                }
+                late.open()
+                for mode in [RunLoopMode.portReply, .default, .portReply, .default] {
+                    let reply = try remote.ask(2, mode: mode)
+                    #expect(reply == "own")
+                }
+            }
+        }
+    }
+
+    @Test("A12: between processes too")
+    func tooSlowBetweenProcesses() async throws {
+        try await withPlace { place in
+            try withServer(at: place) { server in
+                let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+                let error = failure { _ = try remote.request(MachMessage(id: Act.keep), replyLimit: .milliseconds(10)) }
+                #expect(error?.cfStatus == -2)
+                try server.expect("kept")
+                #expect(try remote.ask(Act.answer) == "1")
+                try server.expect("error deadName")
+                #expect(try remote.ask(Act.reverse, "own") == "nwo")
+            }
+        }
+    }
+
+    @Test(
+        "A18: a handler ends its own port and stops the loop; the reply in hand is still sent", arguments: Way.allCases)
+    func lastReply(way: Way) async throws {
+        try await withPlace { place in
+            let local = try place.local { port, _ in
+                port.invalidate()
+                ThreadRunLoop.current.stop()
+                return Array("gone".utf8)
+            }
+            let ready = Gate()
+            let server = runOnThread {
+                try local.schedule()
+                ready.open()
+                return ThreadRunLoop.current.run(for: patience)
+            }
+            ready.wait()
+            let remote = try place.remote(over: way)
+            #expect(try remote.ask(1) == "gone")
+            #expect(try server.join() == .stopped)
+            #expect(!remote.isValid)
+        }
+    }
+
+    @Test("A18: between processes too")
+    func lastReplyBetweenProcesses() async throws {
+        try await withPlace { place in
+            try withServer(at: place) { server in
+                let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+                #expect(try remote.ask(Act.leave) == "gone")
+                try server.waitForExit()
+                #expect(!remote.isValid)
+            }
+        }
+    }
+}

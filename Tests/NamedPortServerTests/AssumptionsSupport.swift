@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// What programs that use CFMessagePort rely on: A1 to A32 of Docs/CFMessagePort.md. A test's name begins with the numbers of
+// those that it shows. `Way` runs a test over both transports within the process; a server of another process is
+// `withServer`'s.
+
+import MessagePort
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+/// How a client reaches a port of its own process.
+enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
+    /// As every client of the process.
+    case memory
+    /// Over a connection, as a client of another process.
+    case socket
+
+    var testDescription: String { rawValue }
+}
+
+extension Place {
+    /// A client's object of its own.
+    func remote(_ name: String = "name", over way: Way) throws -> RemoteMessagePort {
+        let right = try names.lookUp(name)
+        if way == .memory { return RemoteMessagePort(name: name, right: right) }
+        let connected = try #require(try RightsTable.connect(to: right.destination.address()))
+        return RemoteMessagePort(name: name, right: SendRight(connected))
+    }
+
+    /// A port with a name.
+    func local(
+        _ name: String = "name", queueLimit: Int = MachPort.defaultQueueLimit,
+        _ handler: @escaping LocalMessagePort.Handler = { _, message in message.bytes.reversed() }
+    ) throws -> LocalMessagePort {
+        try LocalMessagePort(name: name, nameServer: names, queueLimit: queueLimit, handler: handler)
+    }
+
+    /// Calls `body` with a client of a port that a thread of its own serves.
+    func serving(
+        over way: Way, queueLimit: Int = MachPort.defaultQueueLimit,
+        _ handler: @escaping LocalMessagePort.Handler = { _, message in message.bytes.reversed() },
+        _ body: (RemoteMessagePort, LocalMessagePort, ThreadRunLoop) throws -> Void
+    ) throws {
+        let local = try local(queueLimit: queueLimit, handler)
+        defer { local.invalidate() }
+        try withLoopThread { loop in
+            try local.schedule(on: loop)
+            try body(try remote(over: way), local, loop)
+        }
+    }
+}
+
+/// Tells when what holds it has let it go.
+final class Captive: Sendable {
+    private let released: Counter
+
+    init(_ released: Counter) {
+        self.released = released
+    }
+
+    deinit {
+        released.increment()
+    }
+}
+
+extension Trait where Self == Census {
+    /// The census, for tests of named ports.
+    static var ports: Self { .census(warmingUp: makeSpareDescriptor) }
+
+    /// The same, for tests of what the shared thread receives: it stays, with what its loop makes first.
+    static var shared: Self {
+        .census(
+            settles: true,
+            warmingUp: {
+                try makeSpareDescriptor()
+                let loop = try SharedReceiver.loop()
+                let bell = try WakeDescriptor()
+                let source = RunLoopSource(descriptor: bell.raw) {}
+                loop.add(source)
+                source.invalidate()
+            })
+    }
+}
