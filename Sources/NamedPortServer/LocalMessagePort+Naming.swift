@@ -24,7 +24,7 @@ extension LocalMessagePort {
         try Self.naming.withLock { (_) throws(PortError) in
             if let oldName, oldName == newName, try has(oldName) { return }
             try nameServer.register(port, name: name)
-            unregister(oldName)
+            if oldName != newName { unregister(oldName) }
             heldName.withLock { $0 = name }
         }
     }

@@ -86,15 +86,19 @@ extension ReplySlot {
     nonisolated(nonsending) fileprivate func wait(within limit: Duration) async {
         if !isWaiting { return }
         if limit <= .zero { return giveUp(PortError(.replyTimedOut)) }
-        let alarm = Task {
-            do { try await Task.sleep(for: limit, clock: .suspending) } catch { return }
-            giveUp(PortError(.replyTimedOut))
-        }
+        // A date that never comes is none for a task's clock, which traps.
+        let alarm: Task<Void, Never>? =
+            MonotonicInstant.after(limit) == .distantFuture
+            ? nil
+            : Task {
+                do { try await Task.sleep(for: limit, clock: .suspending) } catch { return }
+                giveUp(PortError(.replyTimedOut))
+            }
         await withTaskCancellationHandler {
             await wait()
         } onCancel: {
             giveUp(PortError(.cancelled))
         }
-        alarm.cancel()
+        alarm?.cancel()
     }
 }

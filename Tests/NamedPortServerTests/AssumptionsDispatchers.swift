@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Dispatch
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("Assumptions of programs: queues that call the handler", .shared) struct AssumptionsDispatchers {
+    /// Serves a port by a queue while `body` runs.
+    private func dispatching(
+        _ queue: DispatchQueue, at place: Place, queueLimit: Int = MachPort.defaultQueueLimit,
+        _ handler: @escaping LocalMessagePort.Handler, _ body: (LocalMessagePort) throws -> Void
+    ) throws {
+        let local = try place.local(queueLimit: queueLimit, handler)
+        defer { local.invalidate() }
+        try local.setDispatcher { queue.async(execute: $0) }
+        try body(local)
+    }
+
+    @Test(
+        "A21: a queue calls the handler, one message after the other and in order, though it could do more",
+        arguments: Way.allCases)
+    func order(way: Way) async throws {
+        try await withPlace { place in
+            let key = DispatchSpecificKey<Bool>()
+            let queue = DispatchQueue(label: "wide", attributes: .concurrent)
+            queue.setSpecific(key: key, value: true)
+            let (seen, inside) = (Recorder<Int32>("messages"), Counter())
+            let strangers = Counter()
+            try dispatching(queue, at: place) { _, message in
+                if inside.increment() != 1 + 2 * seen.count { strangers.increment() }  // another is inside
+                if DispatchQueue.getSpecific(key: key) != true { strangers.increment() }
+                seen.append(message.id)
+                inside.increment()
+                return Array("\(message.id)".utf8)
+            } _: { _ in
+                let remote = try place.remote(over: way)
+                for id in 0..<Int32(200) { try remote.send(MachMessage(id: id), sendLimit: patience) }
+                #expect(try remote.ask(200) == "200")
+                #expect(seen.elements == Array(0...200))
+                #expect(strangers.value == 0)
+            }
+        }
+    }
+
+    @Test("A21: messages of another process reach the handler on the queue")
+    func otherProcess() async throws {
+        try await withPlace { place in
+            let queue = DispatchQueue(label: "server")
+            let seen = Recorder<String>("notes")
+            try dispatching(queue, at: place, queueLimit: 2) { _, message in
+                seen.append(message.text)
+                return message.bytes.reversed()
+            } _: { _ in
+                try withPeer(["send", place.directory, "name", "500"], at: place) { _ in
+                    #expect(seen.waitUntilCount(500) == (0..<500).map(String.init))
+                }
+                try withPeer(["ask", place.directory, "name", "1", "abc"], at: place) { try $0.expect("reply cba") }
+            }
+        }
+    }
+
+    @Test("A21: nil ends it: what comes then waits, for another queue or a loop", arguments: Way.allCases)
+    func detach(way: Way) async throws {
+        try await withPlace { place in
+            let queue = DispatchQueue(label: "server")
+            let seen = Recorder<Int32>("messages")
+            try dispatching(queue, at: place) { _, message in
+                seen.append(message.id)
+                return nil
+            } _: { local in
+                let remote = try place.remote(over: way)
+                try remote.request(MachMessage(id: 1), sendLimit: patience, replyLimit: patience)
+                try local.setDispatcher(nil)
+                for id in Int32(2)...4 { try remote.send(MachMessage(id: id)) }
+                #expect(
+                    failure { _ = try remote.request(MachMessage(id: 5), replyLimit: .milliseconds(1)) }?.cfStatus == -2
+                )
+                #expect(seen.elements == [1])
+                try local.setDispatcher { $0() }  // where it is, on the shared thread
+                #expect(seen.waitUntilCount(5) == [1, 2, 3, 4, 5])
+                try local.setDispatcher(nil)
+                try remote.send(MachMessage(id: 6))
+                try local.schedule()
+                #expect(try remote.ask(7, mode: .default) == "")
+                #expect(seen.elements == Array(1...7))
+            }
+        }
+    }
+
+    @Test("A21: a run-loop source and a queue exclude each other, as in CFMessagePort")
+    func exclusive() async throws {
+        try await withPlace { place in
+            let queue = DispatchQueue(label: "server")
+            let local = try place.local()
+            let source = try local.runLoopSource()
+            let dispatcher: MachPort.Dispatcher = { queue.async(execute: $0) }
+            #expect(failure { try local.setDispatcher(dispatcher) }?.code == .servedElsewhere)
+            try local.setDispatcher(nil)
+            #expect(source.isValid)
+            source.invalidate()
+            try local.setDispatcher(dispatcher)
+            #expect(failure { _ = try local.runLoopSource() }?.code == .servedElsewhere)
+            #expect(failure { try local.schedule() }?.code == .servedElsewhere)
+            #expect(try place.remote(over: .memory).ask(1, "abc") == "cba")
+            try local.setDispatcher { $0() }
+            #expect(try place.remote(over: .memory).ask(1, "abc") == "cba")
+            try local.setDispatcher(nil)
+            try local.schedule()
+            #expect(failure { try local.setDispatcher(dispatcher) }?.code == .servedElsewhere)
+            local.port.unscheduleEverywhere()
+            try local.setDispatcher(dispatcher)
+            local.invalidate()
+            #expect(failure { try local.setDispatcher(dispatcher) }?.code == .invalidPort)
+        }
+    }
+
+    @Test(
+        "A17, A18, A21: a queue keeps the port; a handler that ends it replies, and what it holds is released",
+        arguments: Way.allCases)
+    func lifetime(way: Way) async throws {
+        try await withPlace { place in
+            let queue = DispatchQueue(label: "server")
+            let released = Counter("releases")
+            func serve() throws {
+                let captive = Captive(released)
+                try place.local { port, message in
+                    withExtendedLifetime(captive) {
+                        if message.id == 2 { port.invalidate() }
+                        return Array("\(released.value)".utf8)
+                    }
+                }.setDispatcher { queue.async(execute: $0) }
+            }
+            try serve()
+            let remote = try place.remote(over: way)
+            #expect(try remote.ask(1) == "0")
+            #expect(try remote.ask(2) == "0")
+            released.waitUntilCount(1)
+            queue.sync {}
+        }
+    }
+
+    @Test("A11: while a queue's handler is slow senders wait, and the shared thread sleeps", arguments: Way.allCases)
+    func pressure(way: Way) async throws {
+        try await withPlace { place in
+            let queue = DispatchQueue(label: "server")
+            let (begun, goOn) = (Gate(), Gate())
+            let seen = Recorder<Int32>("messages")
+            try dispatching(queue, at: place, queueLimit: 2) { _, message in
+                begun.open()
+                goOn.wait()
+                seen.append(message.id)
+                return nil
+            } _: { _ in
+                let remote = try place.remote(over: way)
+                try remote.send(MachMessage(id: 0), sendLimit: patience)
+                begun.wait()
+                var count: Int32 = 1
+                while failure({ try remote.send(MachMessage(id: count), sendLimit: .zero) }) == nil { count += 1 }
+                try expectSleep(of: SharedReceiver.loop())
+                goOn.open()
+                try remote.send(MachMessage(id: count), sendLimit: patience)
+                #expect(seen.waitUntilCount(Int(count) + 1) == Array(0...count))
+            }
+        }
+    }
+
+    /// A loop that sleeps does so once, however long one looks; one that is woken over and over does not.
+    private func expectSleep(of loop: ThreadRunLoop) {
+        for _ in 0..<1_000 {
+            while !loop.isWaiting { yieldThread() }
+            let before = loop.waitCounts
+            for _ in 0..<1_000 { yieldThread() }
+            if loop.waitCounts == before { return }
+        }
+        Issue.record("the loop does not sleep")
+    }
+
+    @Test("an asynchronous request has its reply, its limits, and the object's end", arguments: Way.allCases)
+    func asynchronous(way: Way) async throws {
+        try await withScratchDirectory { scratch in
+            let place = try Place(scratch)
+            let local = try place.local { _, message in message.id == 2 ? Self.keep(message) : message.bytes.reversed()
+            }
+            let queue = DispatchQueue(label: "server")
+            try local.setDispatcher { queue.async(execute: $0) }
+            let remote = try place.remote(over: way)
+            for limit in [Duration.unlimited, .seconds(3_600), .replyLimit(cfSeconds: 1e9)] {
+                let reply = try await remote.request(MachMessage(text: "abc"), sendLimit: limit, replyLimit: limit)
+                #expect(reply.text == "cba")
+            }
+            let late = await #expect(throws: PortError.self) {
+                try await remote.request(MachMessage(id: 2), replyLimit: .milliseconds(1))
+            }
+            #expect(late?.cfStatus == -2)
+            remote.invalidate()
+            let ended = await #expect(throws: PortError.self) { try await remote.request(MachMessage()) }
+            #expect(ended?.code == .invalidPort)
+            local.invalidate()
+            await offThePool { queue.sync {} }
+        }
+    }
+
+    /// Replies when nobody waits any more.
+    private static func keep(_ message: MachMessage) -> [UInt8]? {
+        while !message.isCancelled { yieldThread() }
+        return nil
+    }
+}

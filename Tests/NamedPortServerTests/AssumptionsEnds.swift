@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import NamedPortServer
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Assumptions of programs: ends", .ports) struct AssumptionsEnds {
+    @Test(
+        "A13: when the server is gone, its name is unknown, the old object invalid, and a request fails with -3",
+        arguments: Way.allCases)
+    func gone(way: Way) async throws {
+        try await withPlace { place in
+            let local = try place.local()
+            let remote = try place.remote(over: way)
+            #expect(remote.isValid)
+            local.invalidate()
+            #expect(!remote.isValid)
+            let errors = [
+                failure { try remote.send(MachMessage()) },
+                failure { _ = try remote.request(MachMessage()) },
+                failure { _ = try remote.request(MachMessage(), mode: .default) },
+            ]
+            #expect(errors.map(\.?.code) == [.deadName, .deadName, .deadName])
+            #expect(errors.map(\.?.cfStatus) == [-3, -3, -3])
+            #expect(failure { _ = try place.remote(over: way) }?.code == .nameUnknown)
+            remote.invalidate()
+            #expect(failure { try remote.send(MachMessage()) }?.code == .invalidPort)
+            #expect(failure { try remote.send(MachMessage()) }?.cfStatus == -3)
+        }
+    }
+
+    @Test("A13: a server that ends before it replies: -5", arguments: Way.allCases)
+    func endsBeforeReply(way: Way) async throws {
+        try await withPlace { place in
+            try place.serving(over: way) { port, message in
+                message.takeReplyRight()?.drop()
+                port.invalidate()
+                return nil
+            } _: { remote, _, _ in
+                let error = failure { _ = try remote.ask(1) }
+                // In the moment before the port ends, all that is known is that the right was dropped.
+                #expect(error?.code == .peerDied || error?.code == .replyDropped)
+            }
+            try place.serving(over: way) { port, _ in
+                port.invalidate()
+                ThreadRunLoop.current.stop()
+                return nil
+            } _: { remote, local, _ in
+                let reply = try remote.ask(1)
+                #expect(reply == "")  // it replied, for it had the request in hand
+                #expect(!local.isValid)
+            }
+            let local = try place.local()
+            let remote = try place.remote(over: way)
+            let asking = runOnThread { failure { _ = try remote.ask(1) } }
+            while local.port.queueCount == 0, !asking.hasEnded, way == .memory {}
+            local.invalidate()
+            let error = try asking.join()
+            // Unless the port was quicker than the request.
+            #expect(error?.cfStatus == -5 || way == .socket && error?.cfStatus == -3)
+        }
+    }
+
+    @Test("A13: between processes too: a killed server is -5 for who waits, then -3, and unknown")
+    func killed() async throws {
+        try await withPlace(leaving: .anything) { place in
+            try withServer(at: place, endsAs: .signalled(9)) { server in
+                let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+                let dying = failure { _ = try remote.ask(Act.die) }
+                #expect(dying?.code == .peerDied)
+                #expect(dying?.cfStatus == -5)
+                try server.waitForExit()
+                #expect(!remote.isValid)
+                #expect(failure { _ = try remote.ask(Act.reverse) }?.cfStatus == -3)
+                let again = failure { _ = try RemoteMessagePort.shared(name: "server", nameServer: place.names) }
+                #expect(again?.code == .nameUnknown)
+            }
+        }
+    }
+
+    @Test("A28: the peer's end invalidates the object and is told once, on the loop asked for", arguments: Way.allCases)
+    func told(way: Way) async throws {
+        try await withPlace { place in
+            let local = try place.local()
+            let remote = try place.remote(over: way)
+            let told = Recorder<Bool>("the end")
+            try withLoopThread { loop in
+                try remote.setInvalidationHandler { told.append(false) }  // replaced: never called
+                try remote.setInvalidationHandler(on: loop, in: .default) { told.append(loop.isCurrent) }
+                #expect(remote.hasInvalidationHandler)
+                local.invalidate()
+                #expect(told.waitUntilCount(1) == [true])
+                remote.invalidate()
+                ThreadRunLoop.current.run(for: .zero)
+                #expect(told.elements == [true])
+                #expect(!remote.hasInvalidationHandler)
+                // On an invalid object: at once on this thread, soon on another.
+                try remote.setInvalidationHandler { told.append(true) }
+                #expect(told.count == 2)
+                try remote.setInvalidationHandler(on: loop) { told.append(loop.isCurrent) }
+                #expect(told.waitUntilCount(3) == [true, true, true])
+            }
+        }
+    }
+
+    @Test("A28: between processes too, when the server is killed")
+    func toldOfKilled() async throws {
+        try await withPlace(leaving: .anything) { place in
+            try withServer(at: place, endsAs: .signalled(9)) { server in
+                let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+                let loop = ThreadRunLoop.current
+                let told = Counter("the end")
+                try remote.setInvalidationHandler {
+                    told.increment()
+                    loop.stop()
+                }
+                loop.add(RunLoopSource {})
+                server.kill()
+                #expect(loop.run(for: patience) == .stopped)
+                #expect(told.value == 1)
+                #expect(!remote.isValid)
+            }
+        }
+    }
+
+    @Test("A28: an end of one's own is told once too, on the loop asked for; nil stops that", arguments: Way.allCases)
+    func ownEnd(way: Way) async throws {
+        try await withPlace { place in
+            let local = try place.local()
+            let told = Recorder<Bool>("ends")
+            try withLoopThread { loop in
+                let remote = try place.remote(over: way)
+                try remote.setInvalidationHandler(on: loop) { told.append(loop.isCurrent) }
+                remote.invalidate()
+                #expect(told.waitUntilCount(1) == [true])
+                let silent = try place.remote(over: way)
+                try silent.setInvalidationHandler { told.append(false) }
+                try silent.setInvalidationHandler(nil)
+                silent.invalidate()
+            }
+            local.invalidate()
+            ThreadRunLoop.current.run(for: .zero)
+            #expect(told.count == 1)
+        }
+    }
+
+    @Test("A16, A28: clients that come, ask to be told of the end, and go, leave no connection")
+    func watchersGo() async throws {
+        try await withPlace { place in
+            try withServer(at: place) { _ in
+                func visit() throws {
+                    let remote = try RemoteMessagePort.shared(name: "server", nameServer: place.names)
+                    try remote.setInvalidationHandler {}
+                    #expect(try remote.ask(Act.reverse, "abc", mode: .default) == "cba")
+                    remote.invalidate()
+                }
+                try visit()
+                try expectNoNewDescriptors { for _ in 0..<20 { try visit() } }
+            }
+        }
+    }
+
+    @Test("A local port's end is told once: at once, or on the loop asked for; at once when it has ended already")
+    func localEnd() async throws {
+        try await withPlace { place in
+            let told = Recorder<String>("ends")
+            let first = try place.local()
+            first.setInvalidationHandler { told.append("never: it is replaced") }
+            first.setInvalidationHandler { told.append("at once") }
+            #expect(first.hasInvalidationHandler)
+            first.invalidate()
+            first.invalidate()
+            #expect(told.takeAll() == ["at once"])
+            first.setInvalidationHandler { told.append("too late") }
+            #expect(told.takeAll() == ["too late"])
+            try withLoopThread { loop in
+                let second = try place.local()
+                second.setInvalidationHandler(on: loop) { told.append("on its loop: \(loop.isCurrent)") }
+                second.invalidate()
+                #expect(told.waitUntilCount(3) == ["on its loop: true"])
+            }
+        }
+    }
+}
+
+@Suite("Assumptions of programs: what a handler holds", .ports) struct AssumptionsContext {
+    /// A port whose handler holds something.
+    private func port(
+        _ place: Place, _ released: Counter, _ handler: @escaping LocalMessagePort.Handler = { _, _ in nil }
+    ) throws -> LocalMessagePort {
+        let captive = Captive(released)
+        return try place.local { port, message in withExtendedLifetime(captive) { handler(port, message) } }
+    }
+
+    @Test(
+        "A17: what the handler holds is released when the port ends: after its end was told, before invalidate returns")
+    func released() async throws {
+        try await withPlace { place in
+            let released = Counter()
+            let local = try port(place, released)
+            try local.schedule()
+            let seen = Recorder<Int>()
+            local.setInvalidationHandler { seen.append(released.value) }
+            #expect(released.value == 0)
+            local.invalidate()
+            #expect(seen.elements == [0])
+            #expect(released.value == 1)
+            _ = try port(place, released)  // nobody has it: it ends
+            #expect(released.value == 2)
+            #expect(failure { _ = try place.remote(over: .memory) }?.code == .nameUnknown)
+        }
+    }
+
+    @Test("A17: not while the handler is called, though the port is ended there or elsewhere", arguments: Way.allCases)
+    func whileCalled(way: Way) async throws {
+        try await withPlace { place in
+            let released = Counter("releases")
+            let seen = Recorder<Int>("handlers")
+            let (begun, ended) = (Gate(), Gate())
+            let local = try port(place, released) { _, _ in
+                begun.open()
+                ended.wait()
+                seen.append(released.value)
+                return nil
+            }
+            try withLoopThread { loop in
+                try local.schedule(on: loop)
+                try place.remote(over: way).send(MachMessage())
+                begun.wait()
+                local.invalidate()
+                #expect(released.value == 0)
+                ended.open()
+                released.waitUntilCount(1)
+                #expect(seen.elements == [0])
+                let other = try port(place, released) { port, _ in
+                    port.invalidate()
+                    seen.append(released.value)
+                    return nil
+                }
+                try other.schedule(on: loop)
+                try place.remote(over: way).request(MachMessage(), sendLimit: patience, replyLimit: patience)
+                released.waitUntilCount(2)
+                #expect(seen.elements == [0, 1])
+            }
+        }
+    }
+
+    @Test("A17: a loop keeps a port that nobody else has, and its handler gets it; invalidated, it goes")
+    func keptByLoop() async throws {
+        try await withPlace { place in
+            let released = Counter("releases")
+            try port(place, released) { port, message in
+                if message.id == 2 { port.invalidate() }
+                return Array((port.name ?? "").utf8)
+            }.schedule()
+            let remote = try place.remote(over: .memory)
+            #expect(try remote.ask(1, mode: .default) == "name")
+            #expect(released.value == 0)
+            #expect(try remote.ask(2, mode: .default) == "name")
+            #expect(released.value == 1)
+        }
+    }
+}

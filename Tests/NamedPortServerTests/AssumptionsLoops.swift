@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("Assumptions of programs: loops", .ports) struct AssumptionsLoops {
+    @Test("A20: a port has one source, which ends with it; afterwards there is none", arguments: Way.allCases)
+    func source(way: Way) async throws {
+        try await withPlace { place in
+            let loop = ThreadRunLoop.current
+            let local = try place.local()
+            let source = try local.runLoopSource(order: 3)
+            #expect(source.order == 3)
+            #expect(try local.runLoopSource() === source)
+            try local.schedule(in: "other")
+            #expect(loop.contains(source, in: "other"))
+            loop.add(source)
+            let remote = try place.remote(over: way)
+            for mode in [RunLoopMode.default, "other"] { #expect(try remote.ask(1, "abc", mode: mode) == "cba") }
+            loop.remove(source)
+            loop.remove(source, from: "other")
+            #expect(source.isValid)
+            #expect(try local.runLoopSource() === source)
+            source.invalidate()
+            let second = try local.runLoopSource()
+            #expect(second !== source)
+            loop.add(second)
+            #expect(try remote.ask(1, "abc", mode: .default) == "cba")
+            local.invalidate()
+            #expect(!second.isValid)
+            #expect(failure { _ = try local.runLoopSource() }?.code == .invalidPort)
+        }
+    }
+
+    @Test("A20: a source that is in no loop does not keep its port; one in a loop does")
+    func sourceLifetime() async throws {
+        try await withPlace { place in
+            var local: LocalMessagePort? = try place.local()
+            let source = try local?.runLoopSource()
+            local = nil
+            #expect(source?.isValid == false)
+            let loop = ThreadRunLoop.current
+            let kept = try place.local().runLoopSource()
+            #expect(!kept.isValid)
+            let other = try place.local()
+            loop.add(try other.runLoopSource())
+            other.unschedule()
+            #expect(try other.runLoopSource().isValid)
+            other.invalidate()
+        }
+    }
+
+    @Test("A23: a port in the common modes is served in a mode that becomes common later", arguments: Way.allCases)
+    func common(way: Way) async throws {
+        try await withPlace { place in
+            let loop = ThreadRunLoop.current
+            let local = try place.local()
+            try local.schedule(in: .common)
+            let remote = try place.remote(over: way)
+            let early = failure { _ = try remote.request(MachMessage(), replyLimit: .milliseconds(1), mode: "late") }
+            #expect(early?.code == .replyTimedOut)
+            loop.addCommonMode("late")
+            #expect(try remote.ask(1, "abc", mode: "late") == "cba")
+            local.invalidate()
+        }
+    }
+
+    @Test("A24: without its port a loop finishes at once; an observer does not keep it; a stop before the run ends it")
+    func finished() async throws {
+        try await withPlace { place in
+            let loop = ThreadRunLoop.current
+            #expect(loop.run(for: patience) == .finished)
+            let observer = RunLoopObserver(activities: .all) { _, _ in }
+            loop.add(observer)
+            #expect(loop.run(for: patience) == .finished)
+            let local = try place.local { port, _ in
+                port.invalidate()
+                return nil
+            }
+            try local.schedule()
+            try place.remote(over: .memory).send(MachMessage())
+            #expect(loop.run(for: patience) == .finished)
+            loop.stop()  // CFRunLoop would lose it
+            #expect(loop.run() == .stopped)
+            #expect(loop.run() == .finished)
+            observer.invalidate()
+        }
+    }
+
+    @Test("A25: a loop with a port in its mode does not finish", arguments: Way.allCases)
+    func keepsAlive(way: Way) async throws {
+        try await withPlace { place in
+            let loop = ThreadRunLoop.current
+            let local = try place.local { _, message in
+                if message.id == 2 { ThreadRunLoop.current.stop() }
+                return nil
+            }
+            try local.schedule()
+            let remote = try place.remote(over: way)
+            #expect(loop.run(for: .zero) == .timedOut)
+            try remote.send(MachMessage(id: 1))
+            try remote.send(MachMessage(id: 2))
+            #expect(loop.run() == .stopped)
+            #expect(loop.run(for: .milliseconds(1)) == .timedOut)
+            local.unschedule()
+            #expect(loop.run() == .finished)
+            local.invalidate()
+        }
+    }
+
+    @Test(
+        "A26: a message to a port without a handler wakes the loop, and a run for one source returns",
+        arguments: Way.allCases)
+    func withoutHandler(way: Way) async throws {
+        try await withPlace { place in
+            let loop = ThreadRunLoop.current
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            try port.schedule()
+            let remote = try place.remote(over: way)
+            let sender = runOnThread { try remote.send(MachMessage(), sendLimit: patience) }
+            #expect(loop.run(until: .distantFuture, returnAfterSourceHandled: true) == .handledSource)
+            try sender.join()
+            #expect(port.queueCount == 0)
+            port.invalidate()
+        }
+    }
+
+    @Test("A27: a limit that has passed still sends when there is room", arguments: Way.allCases)
+    func pastLimit(way: Way) async throws {
+        try await withPlace { place in
+            let local = try place.local(queueLimit: 1)
+            let remote = try place.remote(over: way)
+            try remote.send(MachMessage(id: 1), sendLimit: .seconds(-1))
+            local.invalidate()
+        }
+    }
+
+    @Test("A30: a timer that never fires keeps a loop going, beside a port and without one", arguments: Way.allCases)
+    func farTimer(way: Way) async throws {
+        try await withPlace { place in
+            let loop = ThreadRunLoop.current
+            for date in [MonotonicInstant.distantFuture, .after(.seconds(1e10))] {
+                let fired = Counter()
+                let timer = RunLoopTimer(fireDate: date) { _ in fired.increment() }
+                loop.add(timer)
+                #expect(loop.run(for: .milliseconds(1)) == .timedOut)
+                let local = try place.local()
+                try local.schedule()
+                #expect(try place.remote(over: way).ask(1, "abc", mode: .default) == "cba")
+                local.invalidate()
+                #expect(loop.run(for: .milliseconds(1)) == .timedOut)
+                #expect(fired.value == 0)
+                timer.invalidate()
+                #expect(loop.run() == .finished)
+            }
+        }
+    }
+
+    @Test("client and server on one thread: a mode in which the port is served answers, the private one is refused")
+    func oneThread() async throws {
+        try await withPlace { place in
+            let local = try place.local()
+            try local.schedule()
+            let remote = try place.remote(over: .memory)
+            #expect(try remote.ask(1, "abc", mode: .default) == "cba")
+            let error = failure { _ = try remote.ask(1) }
+            #expect(error?.code == .wouldDeadlock)
+            #expect(error?.cfStatus == -4)
+            #expect(error?.delivery == .notSent)
+            // Over a connection nobody knows: the limit ends it.
+            let other = try place.remote(over: .socket)
+            #expect(try other.ask(1, "abc", mode: .default) == "cba")
+            let late = failure { _ = try other.request(MachMessage(), replyLimit: .milliseconds(1)) }
+            #expect(late?.code == .replyTimedOut)
+            local.invalidate()
+        }
+    }
+
+    @Test("a stop inside of a wait for a reply takes effect after it", arguments: Way.allCases)
+    func stop(way: Way) async throws {
+        try await withPlace { place in
+            let client = ThreadRunLoop.current
+            let timer = RunLoopTimer(fireDate: .now) { _ in client.stop() }
+            client.add(timer)
+            try place.serving(over: way) { _, message in
+                client.stop()
+                return message.bytes
+            } _: { remote, _, _ in
+                let reply = try remote.ask(1, "abc", mode: .default)
+                #expect(reply == "abc")
+                client.add(RunLoopSource {})
+                #expect(client.run(for: patience) == .stopped)
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("Assumptions of programs: queues", .ports) struct AssumptionsQueues {
+    @Test(
+        "A10: one-way messages arrive in order, also when their sender has gone before the first is read",
+        arguments: Way.allCases)
+    func order(way: Way) async throws {
+        try await withPlace { place in
+            let notes = Recorder<String>("notes")
+            let local = try place.local(queueLimit: 100) { _, message in
+                notes.append(message.text)
+                return nil
+            }
+            try runOnThread {
+                let remote = try place.remote(over: way)
+                for number in 0..<100 { try remote.send(MachMessage(id: 4, text: "\(number)"), sendLimit: patience) }
+            }.join()
+            try withLoopThread { loop in
+                try local.schedule(on: loop)
+                #expect(notes.waitUntilCount(100) == (0..<100).map(String.init))
+                local.invalidate()
+            }
+        }
+    }
+
+    @Test("A10: between processes too")
+    func orderBetweenProcesses() async throws {
+        try await withPlace { place in
+            let notes = Recorder<String>("notes")
+            let local = try place.local(queueLimit: 3) { _, message in
+                notes.append(message.text)
+                return nil
+            }
+            // So many fit into the connection: the sender exits although nobody has read.
+            try withPeer(["send", place.directory, "name", "50"], at: place) { _ = try $0.waitForExit() }
+            try withLoopThread { loop in
+                try local.schedule(on: loop)
+                #expect(notes.waitUntilCount(50) == (0..<50).map(String.init))
+                local.invalidate()
+            }
+        }
+    }
+
+    @Test(
+        "A11, A27: a full queue is a send timeout after the limit; zero never waits; what waits gets the room",
+        arguments: Way.allCases)
+    func full(way: Way) async throws {
+        try await withPlace { place in
+            let notes = Recorder<Int32>("notes")
+            let local = try place.local(queueLimit: 3) { _, message in
+                notes.append(message.id)
+                return nil
+            }
+            let remote = try place.remote(over: way)
+            var count: Int32 = 0
+            while failure({ try remote.send(MachMessage(id: count), sendLimit: .seconds(-1)) }) == nil { count += 1 }
+            #expect(count >= 3)
+            if way == .memory { #expect(count == 3) }
+            let limits = [0, -5, 0.0009, 0.001, 0.0155, .nan].map { Duration.sendLimit(cfSeconds: $0) }
+            for limit in limits + [.nanoseconds(1), .zero] {
+                let sent = failure { try remote.send(MachMessage(id: -1), sendLimit: limit) }
+                #expect(sent?.code == .sendTimedOut)
+                #expect(sent?.cfStatus == -1)
+                let asked = failure { _ = try remote.request(MachMessage(id: -1), sendLimit: limit) }
+                #expect(asked?.cfStatus == -1)
+            }
+            let waiting = [Duration.unlimited, .sendLimit(cfSeconds: 1e9), .sendLimit(cfSeconds: 259_200)].map {
+                limit in
+                runOnThread { try remote.send(MachMessage(id: -2), sendLimit: limit) }
+            }
+            try withLoopThread { loop in
+                try local.schedule(on: loop)
+                for thread in waiting { try thread.join() }
+                #expect(notes.waitUntilCount(Int(count) + 3) == Array(0..<count) + [-2, -2, -2])
+                local.invalidate()
+            }
+        }
+    }
+
+    @Test("A19: a port that nobody serves keeps its requests until a source is added", arguments: Way.allCases)
+    func kept(way: Way) async throws {
+        try await withPlace { place in
+            let local = try place.local()
+            let source = try local.runLoopSource()
+            let asking = Counter("requests")
+            let clients = (0..<3).map { number in
+                runOnThread {
+                    let remote = try place.remote(over: way)
+                    try remote.send(MachMessage(), sendLimit: patience)
+                    asking.increment()
+                    return try remote.ask(1, "\(number)a")
+                }
+            }
+            asking.waitUntilCount(3)
+            #expect(clients.allSatisfy { !$0.hasEnded })
+            try withLoopThread { loop in
+                loop.add(source)
+                let replies = try clients.map { try $0.join() }
+                #expect(replies == ["a0", "a1", "a2"])
+                local.invalidate()
+            }
+        }
+    }
+}
+
+@Suite struct LimitsFromSeconds {
+    @Test("A11: CF's seconds as a send limit: milliseconds are cut off, ten days are none")
+    func sendLimits() {
+        let expected: [(Double, Duration)] = [
+            (0, .zero), (-1, .zero), (.nan, .zero), (-.infinity, .zero), (0.0009, .zero), (0.001, .milliseconds(1)),
+            (0.0019, .milliseconds(1)), (1, .seconds(1)), (3_600, .seconds(3_600)), (259_200, .seconds(259_200)),
+            (863_999.9999, .milliseconds(863_999_999)), (864_000, .unlimited), (1e9, .unlimited),
+            (.infinity, .unlimited),
+            (.greatestFiniteMagnitude, .unlimited),
+        ]
+        for (seconds, limit) in expected { #expect(Duration.sendLimit(cfSeconds: seconds) == limit, "\(seconds)") }
+        #expect(MonotonicInstant.after(.unlimited) == .distantFuture)
+    }
+
+    @Test("CF's seconds as a reply limit: fractions count, and what exceeds the clock is none")
+    func replyLimits() {
+        let expected: [(Double, Duration)] = [
+            (0, .zero), (-1, .zero), (.nan, .zero), (0.25, .milliseconds(250)), (864_000, .seconds(864_000)),
+            (1e9, .seconds(1_000_000_000)), (1e10, .unlimited), (.infinity, .unlimited),
+            (.greatestFiniteMagnitude, .unlimited),
+        ]
+        for (seconds, limit) in expected { #expect(Duration.replyLimit(cfSeconds: seconds) == limit, "\(seconds)") }
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("Assumptions of programs: names that change", .ports) struct AssumptionsRenames {
+    @Test("A31: a new name is the same port with the same queue, and the old name is free", arguments: Way.allCases)
+    func rename(way: Way) async throws {
+        try await withPlace { place in
+            let seen = Recorder<String>("messages")
+            let local = try place.local("old") { port, message in
+                seen.append("\(port.name ?? "") \(message.text)")
+                return message.bytes
+            }
+            let remote = try place.remote("old", over: way)
+            try remote.send(MachMessage(text: "before"))
+            try local.setName("new")
+            #expect(local.name == "new")
+            #expect(remote.isValid)
+            #expect(failure { _ = try place.remote("old", over: way) }?.code == .nameUnknown)
+            let heir = try place.local("old")
+            try remote.send(MachMessage(text: "after"))
+            try place.remote("new", over: .memory).send(MachMessage(text: "by its new name"))
+            #expect(try place.remote("new", over: .memory) == place.remote("new", over: .memory))
+            try withLoopThread { loop in
+                try local.schedule(on: loop)
+                #expect(try remote.ask(1, "last") == "last")
+                #expect(Set(seen.elements) == ["new before", "new after", "new by its new name", "new last"])
+                #expect(seen.elements.first == "new before" || way == .socket)
+            }
+            heir.invalidate()
+            local.invalidate()
+            #expect(try place.names.list().isEmpty)
+        }
+    }
+
+    @Test("A31: a name that is taken, or none at all, leaves the old one; its own changes nothing")
+    func refused() async throws {
+        try await withPlace { place in
+            let other = try place.local("other")
+            let local = try place.local()
+            // CF would cut the last one off.
+            let codes = ["other", "", "a\0b", String(repeating: "x", count: 129)].map { name in
+                failure { try local.setName(name) }?.code
+            }
+            #expect(codes == [.nameTaken, .nameEmpty, .nameHasNUL, .nameTooLong])
+            try local.setName("name")
+            #expect(local.name == "name")
+            #expect(try place.names.list().map(\.name) == ["name", "other"])
+            #expect(try place.remote(over: .memory).right == local.port.makeSendRight())
+            local.invalidate()
+            #expect(failure { try local.setName("dead") }?.code == .invalidPort)
+            #expect(local.name == "name")
+            other.invalidate()
+        }
+    }
+
+    @Test("A31: a name that another process has is taken")
+    func taken() async throws {
+        try await withPlace { place in
+            let local = try place.local()
+            try withServer("elsewhere", at: place) { server in
+                let error = failure { try local.setName("elsewhere") }
+                #expect(error?.code == .nameTaken)
+                #expect(error?.owner == server.processID)
+                #expect(local.name == "name")
+            }
+            local.invalidate()
+        }
+    }
+
+    @Test("A31: a name that was unregistered by hand can be set again; another's is not taken away")
+    func unregistered() async throws {
+        try await withPlace { place in
+            let local = try place.local()
+            place.names.unregister("name")
+            try local.setName("name")
+            #expect(try place.names.list().count == 1)
+            place.names.unregister("name")
+            let heir = try place.local()
+            try local.setName("mine")
+            #expect(try place.names.list().map(\.name) == ["mine", "name"])
+            #expect(try place.remote(over: .memory).right == heir.port.makeSendRight())
+            heir.invalidate()
+            local.invalidate()
+        }
+    }
+
+    @Test(
+        "A19, A31: a port without a name is served, keeps what it gets, and may be named later", arguments: Way.allCases
+    )
+    func namedLater(way: Way) async throws {
+        try await withPlace { place in
+            let local = LocalMessagePort(nameServer: place.names) { _, message in message.bytes.reversed() }
+            #expect(local.name == nil)
+            let right = local.port.makeSendRight()
+            try right.send(MachMessage(text: "early"), within: .zero)
+            #expect(local.port.queueCount == 1)
+            try withLoopThread { loop in
+                try local.schedule(on: loop)
+                #expect(try right.request(MachMessage(text: "abc")).text == "cba")
+                try local.setName("name")
+                #expect(try place.remote(over: way).ask(1, "abc") == "cba")
+                try local.setName(nil)
+                #expect(local.name == nil)
+                #expect(failure { _ = try place.remote(over: way) }?.code == .nameUnknown)
+                #expect(try right.request(MachMessage(text: "abc")).text == "cba")
+                local.invalidate()
+            }
+        }
+    }
+}
