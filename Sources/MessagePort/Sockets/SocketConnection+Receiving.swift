@@ -24,6 +24,8 @@ extension SocketConnection {
     func receiveUnlessReceiving() {
         let core = port?.core
         assembly.withLockIfAvailable { receive(into: core, &$0) }
+        // The port may have ended meanwhile, and found the lock taken.
+        if state.withLock({ $0.hasLostPort }) { dropUnread() }
     }
 
     /// Receives what the peer sent to a port that is gone, and lets it go: who waits for room, or for a reply, hears of it.

@@ -51,7 +51,13 @@ extension SocketConnection {
 
     /// Whether the requester that asked with the token no longer waits, as far as this process knows.
     func isAbandoned(_ token: UInt64) -> Bool {
-        state.withLock { $0.failure != nil || $0.abandoned.contains(token) }
+        let (isAbandoned, hasLostPort) = state.withLock { state in
+            (state.failure != nil || state.abandoned.contains(token), state.hasLostPort)
+        }
+        if isAbandoned || !hasLostPort { return isAbandoned }
+        // Nothing can be received any more, the peer's end neither; the kernel knows of it.
+        let seen = try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)
+        return !(seen ?? []).isDisjoint(with: [.hangUp, .error])
     }
 
     /// Tells, once, when the requester that asked with the token no longer waits.

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("Requests given up while the port ends", .ports) struct GivenUpAtEndTests {
+    @Test("a handler hears that its client has given up, also when its port is ended at that moment, 200 times")
+    func atOnce() async throws {
+        try await withPlace { place in
+            try withLoopThread { loop in
+                for round in 0..<200 {
+                    let (begun, go) = (Gate("the handler"), Gate("the go"))
+                    let heard = Recorder<Bool>("the handler's end")
+                    let local = try place.local { _, message in
+                        begun.open()
+                        go.wait()
+                        heard.append(Self.becomesCancelled(message))
+                        return nil
+                    }
+                    try local.schedule(on: loop)
+                    let remote = try place.remote(over: .socket)
+                    let client = runOnThread {
+                        failure { try remote.request(MachMessage(), replyLimit: .milliseconds(1)) }
+                    }
+                    begun.wait()
+                    let error = try client.join()
+                    #expect(error?.code == .replyTimedOut)
+                    go.open()
+                    local.invalidate()
+                    #expect(heard.waitUntilCount(1) == [true], "round \(round)")
+                }
+            }
+        }
+    }
+
+    @Test("a handler that has ended its port hears that its client is gone")
+    func clientGone() async throws {
+        try await withPlace { place in
+            let ended = Gate("the port's end")
+            let gone = Gate("the client's end")
+            let heard = Recorder<Bool>("the handler's end")
+            try withLoopThread { loop in
+                let local = try place.local { port, message in
+                    port.invalidate()
+                    ended.open()
+                    gone.wait()
+                    heard.append(Self.becomesCancelled(message))
+                    return nil
+                }
+                try local.schedule(on: loop)
+                try runOnThread {
+                    let remote = try place.remote(over: .socket)
+                    let error = failure { try remote.request(MachMessage(), replyLimit: .milliseconds(1)) }
+                    #expect(error?.code == .replyTimedOut)
+                    ended.wait()
+                }.join()
+                gone.open()
+                #expect(heard.waitUntilCount(1) == [true])
+            }
+        }
+    }
+
+    /// Looks until it is so; false when the watchdog would bark.
+    private static func becomesCancelled(_ message: MachMessage) -> Bool {
+        let deadline = MonotonicInstant.after(.seconds(10))
+        while !message.isCancelled {
+            if deadline <= .now { return false }
+            yieldThread()
+        }
+        return true
+    }
+}
