@@ -18,7 +18,7 @@ public final class LocalMessagePort: Sendable {
     /// error. `CFMessagePortCallBack`.
     public typealias Handler = @Sendable (LocalMessagePort, MachMessage) -> [UInt8]?
 
-    /// The port behind it.
+    /// The port behind it, for what this object does not offer. It ends with this object, which a loop that has the port keeps.
     public let port: MachPort
     let nameServer: PortNameServer  // immutable
     let heldName = Mutex<String?>(nil)

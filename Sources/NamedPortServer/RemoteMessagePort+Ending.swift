@@ -9,8 +9,8 @@ final class EndWatch: Sendable {
     let loop: ThreadRunLoop  // immutable
     let mode: RunLoopMode  // immutable
     private let handler: @Sendable () -> Void  // immutable
-    /// How the right knows it, once it watches.
-    let mark = Mutex<DeathWatcher.Mark?>(nil)
+    /// How the right knows it.
+    let mark = DeathWatcher.Mark()  // immutable
 
     init(_ loop: ThreadRunLoop, _ mode: RunLoopMode, _ handler: @escaping @Sendable () -> Void) {
         self.loop = loop
@@ -47,10 +47,9 @@ extension RemoteMessagePort {
         if let old { stop(old) }
         guard let watch else { return }
         if isInvalid { return watch.tell() }
-        let watcher = DeathWatcher(loop: loop, mode: mode) { [weak self] in self?.portDidEnd(watch) }
-        watch.mark.withLock { $0 = watcher.mark }
         do throws(PortError) {
-            try right.destination.watchDeath(watcher)
+            try right.destination.watchDeath(
+                DeathWatcher(loop: loop, mode: mode, mark: watch.mark) { [weak self] in self?.portDidEnd(watch) })
         } catch {
             if take(watch) { throw error }
         }
@@ -88,6 +87,6 @@ extension RemoteMessagePort {
 
     /// The right need not watch any more.
     private func stop(_ watch: EndWatch) {
-        if let mark = watch.mark.withLock({ $0.take() }) { right.destination.unwatchDeath(mark) }
+        right.destination.unwatchDeath(watch.mark)
     }
 }

@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("Requests given up while the port ends", .ports) struct GivenUpAtEndTests {
+@Suite("Requests given up while the port ends", .shared) struct GivenUpAtEndTests {
     @Test("a handler hears that its client has given up, also when its port is ended at that moment, 200 times")
     func atOnce() async throws {
         try await withPlace { place in
@@ -60,6 +60,34 @@ import Testing
                 gone.open()
                 #expect(heard.waitUntilCount(1) == [true])
             }
+        }
+    }
+
+    @Test("a handler hears of each task that gives up, by its limit or cancelled, 300 times")
+    func tasks() async throws {
+        try await withScratchDirectory(leaving: .anything) { scratch in
+            let place = try Place(scratch)
+            let heard = Recorder<Bool>("the handler's end")
+            let begun = Counter("handlers")
+            let local = try place.local { _, message in
+                begun.increment()
+                heard.append(Self.becomesCancelled(message))
+                return nil
+            }
+            try local.setDispatcher { $0() }
+            let remote = try place.remote(over: .socket)
+            for round in 0..<300 {
+                let limit = round % 2 == 0 ? Duration.microseconds(100) : patience
+                let client = Task { try await remote.request(MachMessage(), replyLimit: limit) }
+                if round % 2 == 1 {
+                    await begun.waitUntilCount(round + 1)
+                    client.cancel()
+                }
+                _ = await client.result
+                await heard.waitUntilCount(round + 1)
+            }
+            #expect(heard.elements.filter { $0 }.count == 300)
+            local.invalidate()
         }
     }
 

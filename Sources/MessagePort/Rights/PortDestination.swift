@@ -71,13 +71,18 @@ package struct DeathWatcher: Sendable {
     package let mode: RunLoopMode
     package let handler: @Sendable () -> Void
     /// Tells it from others.
-    package let mark = Mark()
+    package let mark: Mark
 
-    package final class Mark: Sendable {}
+    package final class Mark: Sendable {
+        package init() {}
+    }
 
-    package init(loop: ThreadRunLoop, mode: RunLoopMode, handler: @escaping @Sendable () -> Void) {
+    package init(
+        loop: ThreadRunLoop, mode: RunLoopMode, mark: Mark = Mark(), handler: @escaping @Sendable () -> Void
+    ) {
         self.loop = loop
         self.mode = mode
+        self.mark = mark
         self.handler = handler
     }
 

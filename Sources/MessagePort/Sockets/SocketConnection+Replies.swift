@@ -91,7 +91,8 @@ extension SocketConnection {
         let tokens = state.withLock { state in
             state.awaited.filter { $0.value.receiver === receiver }.map(\.key)
         }
-        for token in tokens { forget(token: token) }
+        // A requester that has given up may come here before whoever tells the peer so; then this does.
+        for token in tokens { if receiver.isAbandoned { giveUp(token: token) } else { forget(token: token) } }
     }
 
     /// The run-loop source that receives replies, and notices the peer's end; nil when the connection is closed.
