@@ -41,11 +41,13 @@ extension MachPort {
         let loop = try SharedReceiver.loop()
         let turn = core.makeTurnNumber()
         let dispatch = PortDispatch(dispatcher, turn)
-        let made = makeSource(readiness: { [core] in !dispatch.isBusy && core.hasMessage(inTurn: turn) }) {
-            [weak self] in
-            if let self { dispatch.begin(self) }
-            return true
-        }
+        let reference = PortReference(self)
+        let made = makeSource(
+            for: reference, readiness: { [core] in !dispatch.isBusy && core.hasMessage(inTurn: turn) },
+            performIfAny: {
+                if let port = reference.port { dispatch.begin(port) }
+                return true
+            })
         dispatch.setSource(made)
         guard try core.attach(made) else { throw PortError(.invalidPort) }
         do throws(PortError) {

@@ -75,22 +75,24 @@ extension MachPort {
 
     /// A source that keeps the port alive as long as a loop has it.
     func makeSource(_ turn: UInt64, order: Int = 0) -> RunLoopSource {
-        makeSource(order: order, readiness: { [core] in core.hasMessage(inTurn: turn) }) { [weak self] in
-            self?.handleOne(turn) ?? false
-        }
+        let reference = PortReference(self)
+        return makeSource(
+            for: reference, order: order, readiness: { [core] in core.hasMessage(inTurn: turn) },
+            performIfAny: { reference.port?.handleOne(turn) ?? false })
     }
 
     /// As above, for a source that has messages handled in a way of its own.
     func makeSource(
-        order: Int = 0, readiness: @escaping RunLoopSource.Readiness, performIfAny: @escaping RunLoopSource.PerformIfAny
+        for reference: PortReference, order: Int = 0, readiness: @escaping RunLoopSource.Readiness,
+        performIfAny: @escaping RunLoopSource.PerformIfAny
     ) -> RunLoopSource {
         RunLoopSource(
             name: "port messages", order: order, readiness: readiness,
-            schedule: { [weak self] loop, mode in
-                self?.dropUnusedSource { $0.change(Place(loop: ObjectIdentifier(loop), mode: mode), by: 1) }
+            schedule: { loop, mode in
+                reference.port?.dropUnusedSource { $0.change(Place(loop: ObjectIdentifier(loop), mode: mode), by: 1) }
             },
-            cancel: { [weak self] loop, mode in
-                self?.dropUnusedSource { $0.change(Place(loop: ObjectIdentifier(loop), mode: mode), by: -1) }
+            cancel: { loop, mode in
+                reference.port?.dropUnusedSource { $0.change(Place(loop: ObjectIdentifier(loop), mode: mode), by: -1) }
             },
             performIfAny: performIfAny)
     }
