@@ -15,8 +15,7 @@ extension SocketConnection {
     ///   socket and their sender waits.
     func receive(into core: PortCore?) {
         assembly.withLock { receive(into: core, &$0) }
-        // The port may have ended meanwhile, and found the lock taken.
-        if state.withLock({ $0.hasLostPort }) { dropUnread() }
+        dropUnreadIfDeaf()
     }
 
     /// Receives what has arrived, unless that is being done: by another thread, or further up on this one, where a message
@@ -24,6 +23,12 @@ extension SocketConnection {
     func receiveUnlessReceiving() {
         let core = port?.core
         assembly.withLockIfAvailable { receive(into: core, &$0) }
+        dropUnreadIfDeaf()
+    }
+
+    /// The port may have ended while its connection was being read, and have found the lock taken.
+    private func dropUnreadIfDeaf() {
+        if state.withLock({ $0.isDeaf }) { dropUnread() }
     }
 
     /// Receives what the peer sent to a port that is gone, and lets it go: who waits for room, or for a reply, hears of it.

@@ -41,6 +41,8 @@ package final class SocketConnection: Sendable {
         var abandonWatches: [UInt64: [@Sendable () -> Void]] = [:]
         /// The port is gone: the connection ends when it owes no reply any more.
         var hasLostPort = false
+        /// The port is gone, and nothing more comes from the peer: what lies unread is the last.
+        var isDeaf = false
         /// The connection itself, while nothing else keeps it for those who watch for the port's end.
         var own: SocketConnection?
 
@@ -177,6 +179,8 @@ extension SocketConnection {
     func portDidEnd() {
         state.withLock { $0.hasLostPort = true }
         sysShutDown(descriptor.rawValue, .receiving)
+        // Set after the last packet can have come: whoever is receiving now, and sees it afterwards, drops them all.
+        state.withLock { $0.isDeaf = true }
         dropUnread()
         if state.withLock({ $0.owedReplies == 0 }) { close(PortError(.peerDied)) }
     }
