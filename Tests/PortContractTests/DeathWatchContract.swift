@@ -77,6 +77,42 @@ import Testing
         }
     }
 
+    @Test("a request that ends on a watcher's loop while the watcher comes leaves it there", arguments: [false, true])
+    func requestEndsMeanwhile(portEndsToo: Bool) async throws {
+        try await onBench(over: .socket) { bench in
+            let (server, idle) = (Worker(), RunLoopSource {})
+            ThreadRunLoop.current.add(idle)
+            for _ in 0..<100 { try raceOfRequestsAndWatcher(bench, server, portEndsToo: portEndsToo) }
+            idle.invalidate()
+            try server.end()
+        }
+    }
+
+    /// Requests end in the watcher's mode, one after the other, until the watcher has come.
+    private func raceOfRequestsAndWatcher(_ bench: Bench, _ server: Worker, portEndsToo: Bool) throws {
+        let port = try bench.port { _, message in try? message.reply(message) }
+        try port.schedule(on: server.loop)
+        let right = try bench.right(to: port)
+        let (loop, start, told) = (ThreadRunLoop.current, Gate("the start"), Counter("death notices"))
+        let watcher = runOnThread {
+            start.wait()
+            try right.notifyWhenDead(on: loop) { told.increment() }
+            if portEndsToo { port.invalidate() }
+        }
+        start.open()
+        repeat {
+            let error = portError { () throws(PortError) in _ = try right.ask(MachMessage(), mode: .default) }
+            #expect(error == nil || portEndsToo && (error?.code == .peerDied || error?.code == .deadName))
+        } while !watcher.hasEnded
+        try watcher.join()
+        if !portEndsToo { #expect(told.value == 0) }
+        port.invalidate()
+        let deadline = Watchdog.deadline
+        while told.value == 0, .now < deadline { loop.run(for: .milliseconds(1)) }
+        loop.run(for: .zero)
+        #expect(told.value == 1)
+    }
+
     @Test("a watcher does not keep its loop running", arguments: TestTransport.allCases)
     func idleLoop(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
