@@ -20,6 +20,32 @@ import Testing
             }
         }
     }
+
+    @Test("a child that receives for tasks starts a thread of its own, and the parent's goes on")
+    func sharedReceiver() async {
+        await #expect(processExitsWith: .success) {
+            try await onNewThread {
+                let inherited = try SharedReceiver.loop()
+                #expect(hears(inherited))
+                let child = try forking {
+                    guard let own = try? SharedReceiver.loop() else { return ["no thread"] }
+                    if own == inherited { return ["the loop is the parent's"] }
+                    if (try? SharedReceiver.loop()) != own { return ["the loop is another each time"] }
+                    return hears(own) ? [] : ["the thread does not run its loop"]
+                }
+                #expect(exitStatus(of: child) == 0)
+                #expect(try SharedReceiver.loop() == inherited)
+                #expect(hears(inherited))
+            }
+        }
+    }
+}
+
+/// Whether a block that is posted to the loop runs.
+private func hears(_ loop: ThreadRunLoop) -> Bool {
+    let ran = Gate("a block on the shared receiver")
+    loop.perform { ran.open() }
+    return ran.wait()
 }
 
 /// A port, rights to it, and what a forked child finds when it uses them.
@@ -39,20 +65,14 @@ private struct ForkedUse: Sendable {
             }
         }
         locked.wait()
-        let child = try forkProcess()
-        if child == 0 {
-            alarm(60)  // a child that hangs dies
+        let child = try forking {
             let failures = held?.failures() ?? ["nothing held"]
             held = nil
-            for failure in failures { print("in the child: \(failure)") }
-            fflush(nil)
-            _exit(failures.isEmpty ? 0 : 1)
+            return failures
         }
         mayUnlock.open()
         try holder.join()
-        var status: Int32 = -1
-        while waitpid(child, &status, 0) == -1 && errno == EINTR {}
-        #expect(status == 0)
+        #expect(exitStatus(of: child) == 0)
         // The parent's port, its connection and its socket file are as before.
         let right = try #require(held?.remote)
         try right.send(MachMessage(id: 2))
@@ -61,12 +81,25 @@ private struct ForkedUse: Sendable {
         try bench.right(to: port).send(MachMessage(id: 3))
         #expect(try port.next().id == 3)
     }
+}
 
-    private func forkProcess() throws -> pid_t {
-        // Swift hides fork(2), for good reasons.
-        let symbol = try #require(dlsym(nil, "fork"))
-        return unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
-    }
+/// Forks. The child does what is said, which tells what went wrong, and ends; the parent gets its number.
+private func forking(_ inChild: () -> [String]) throws -> pid_t {
+    // Swift hides fork(2), for good reasons.
+    let symbol = try #require(dlsym(nil, "fork"))
+    let child = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
+    guard child == 0 else { return child }
+    alarm(60)  // a child that hangs dies
+    let failures = inChild()
+    for failure in failures { print("in the child: \(failure)") }
+    fflush(nil)
+    _exit(failures.isEmpty ? 0 : 1)
+}
+
+private func exitStatus(of child: pid_t) -> Int32 {
+    var status: Int32 = -1
+    while waitpid(child, &status, 0) == -1 && errno == EINTR {}
+    return status
 }
 
 private final class Held: Sendable {
