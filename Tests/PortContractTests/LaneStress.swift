@@ -23,17 +23,9 @@ final class LaneStress: Sendable {
     private static let slots = 4
     /// More than a packet holds.
     private static let large = pattern(70_000)
-    /// How many messages all senders send together.
-    static let messages: Int = {
-        if let text = sysEnvironment("PORT_TEST_STRESS"), let count = Int(text) { return count }
-        #if DEBUG
-        return 40_000
-        #else
-        return 2_000_000
-        #endif
-    }()
-
-    private static let total = messages / Lane.senders * Lane.senders
+    /// How many messages each sender sends: two million together, or fewer where nothing is optimized, unless the environment
+    /// says otherwise.
+    private let messages: Int  // immutable
     private let lanes = Mutex<[Lane]>([])
     private let retired = Mutex<[Lane]>([])
     private let bench: Bench  // immutable
@@ -47,8 +39,17 @@ final class LaneStress: Sendable {
 
     init(_ bench: Bench) throws {
         self.bench = bench
+        var count = 2_000_000
+        #if DEBUG
+        count = bench.transport == .memory ? 40_000 : 8_000
+        #endif
+        if let text = sysEnvironment("PORT_TEST_STRESS") { count = Int(text) ?? count }
+        messages = count / Lane.senders
         witness = try bench.port()
     }
+
+    /// How many messages all senders send together.
+    var total: Int { messages * Lane.senders }
 
     func run() throws {
         let listener = Worker("tally")
@@ -63,7 +64,7 @@ final class LaneStress: Sendable {
         for receiver in receivers { try receiver.join() }
         for loop in loops { try loop.perform {} }
         let deadline = Watchdog.deadline
-        while tally.count < Self.total, .now < deadline { yieldThread() }
+        while tally.count < total, .now < deadline { yieldThread() }
         check(sent)
         tally.end()
         try listener.end()
@@ -94,7 +95,7 @@ final class LaneStress: Sendable {
         )
         let all = retired.withLock { $0 } + lanes.withLock { $0 }
         #expect(violations.value == 0)
-        #expect(accepted + refused == Self.total)
+        #expect(accepted + refused == total)
         #expect(delivered + bounced == accepted)
         #expect(tally.released.load(ordering: .acquiring) == refused)
         #expect(delivered == all.reduce(0) { $0 + $1.deliveredCount })
@@ -156,7 +157,7 @@ final class LaneStress: Sendable {
         var generator = Seed.generator(stream: 100 + UInt64(sender))
         var (sent, next) = (Sent(), [ObjectIdentifier: Int32]())
         var current: [Lane] = []
-        for index in 0..<Self.messages / Lane.senders {
+        for index in 0..<messages {
             let slot = Int.random(in: 0..<Self.slots, using: &generator)
             let lane = lanes.withLock { $0[slot] }
             if !current.contains(where: { $0 === lane }) {
@@ -206,6 +207,10 @@ final class LaneStress: Sendable {
         "8 senders and 4 receivers, with ports that move and end: every message has exactly one end",
         arguments: TestTransport.allCases)
     func lanes(over transport: TestTransport) async throws {
-        try await onBench(over: transport) { try LaneStress($0).run() }
+        try await onBench(over: transport) { bench in
+            let stress = try LaneStress(bench)
+            let duration = try ContinuousClock().measure { try stress.run() }
+            print("stress in \(transport): \(stress.total) messages in \(duration)")
+        }
     }
 }
