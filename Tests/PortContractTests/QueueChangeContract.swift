@@ -32,9 +32,7 @@ import Testing
     @Test("a higher limit lets waiting senders in, in their order, before it returns")
     func higher() async throws {
         try await onBench(over: .memory) { bench in
-            let port = try bench.port(queueLimit: 1)
-            let right = try bench.right(to: port)
-            _ = try right.fill()
+            let (port, right, _) = try bench.full()
             let senders = (Int32(1)...5).map { id in
                 defer { port.core.waitForSenders(Int(id)) }
                 return runOnThread { try right.send(MachMessage(id: id)) }
@@ -206,9 +204,7 @@ import Testing
     @Test("a wait for room ends at its deadline, not before", arguments: TestTransport.allCases)
     func deadline(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
-            let right = try bench.right(to: port)
-            _ = try right.fill(bytes: 3000)
+            let (port, right, _) = try bench.full()
             for limit in [Duration.milliseconds(1), .milliseconds(20)] {
                 let due = MonotonicInstant.after(limit)
                 let error = portError { () throws(PortError) in
