@@ -115,25 +115,18 @@ final class TaskSocketWatch: Sendable {
     private let isWatching: Mutex<Bool>
 
     init(_ core: PortCore) {
-        let box = Relay()
-        source = RunLoopSource(
-            name: "port tasks", keepsModeAlive: false, readiness: { false },
-            performIfAny: {
-                core.receiveFromSockets()
-                box.watch.withLock { $0.value }?.endUnlessNeeded(by: core)
-                return true
-            })
+        source = RunLoopSource(name: "port tasks", keepsModeAlive: false, routine: Routine(core: core))
         isWatching = Mutex(false)
-        box.watch.withLock { $0.value = self }
     }
 
-    /// Leads from the source to its watch, which holds the source.
-    private final class Relay: Sendable {
-        struct Reference: @unchecked Sendable {
-            // @unchecked: read and written under the lock only.
-            weak var value: TaskSocketWatch?
+    private struct Routine: SourceRoutine {
+        let core: PortCore
+
+        func perform() -> Bool {
+            core.receiveFromSockets()
+            core.state.withLock { $0.taskWatch }?.endUnlessNeeded(by: core)
+            return true
         }
-        let watch = Mutex(Reference())
     }
 
     func begin(_ descriptor: CInt) throws(SystemError) {

@@ -21,6 +21,19 @@ extension RunLoopSource {
         for (loop, departures) in zip(loops, departures) { didLeave(departures, of: loop) }
     }
 
+    /// Invalidates a source that is in no loop. One that is on its way into a loop is either there or stays out.
+    ///
+    /// - Returns: whether it is invalid now.
+    package func invalidateUnlessInLoop() -> Bool {
+        state.withLock { state in
+            guard state.homes.loops.isEmpty else { return false }
+            _ = state.homes.invalidate()
+            state.signal = nil
+            state.descriptor = nil
+            return true
+        }
+    }
+
     /// Adds the source to a mode.
     ///
     /// - Throws: why the kernel does not watch the descriptor; the source is then in the mode no more than before.
@@ -48,16 +61,15 @@ extension RunLoopSource {
             if let descriptor = state.descriptor { try watch(descriptor, in: [loop]) }
         }
         if isPortBased { loop.noteRing(of: self) }
-        guard let scheduleRoutine else { return }
         for name in loop.state.withLock({ state in modes.map { state.modes[$0].name } }) {
-            scheduleRoutine(loop, name)
+            routine.didEnter(name, of: loop)
         }
     }
 
     private func didLeave(_ departures: [RunLoopState.Departure], of loop: ThreadRunLoop) {
         for departure in departures {
             departure.watch?.end(for: self)
-            cancelRoutine?(loop, departure.name)
+            routine.didLeave(departure.name, of: loop)
         }
     }
 }
