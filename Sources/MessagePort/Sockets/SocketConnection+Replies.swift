@@ -157,7 +157,7 @@ private struct ReplyRoutine: SourceRoutine {
     }
 
     func perform() -> Bool {
-        connection?.receive(into: connection?.port?.core)
+        connection?.receive(into: connection?.port?.object)
         return false
     }
 }
@@ -193,7 +193,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
         if let code = error.remoteCode {
             return connection.failReply(to: token, code: code, text: error.remoteText ?? "")
         }
-        let isGone = connection.port.map { $0.core?.isDead ?? true } ?? false
+        let isGone = connection.port.map { $0.object?.isDead ?? true } ?? false
         let code = error.code == .replyDropped && isGone ? .peerDied : error.code
         connection.dropReply(to: token, because: code == .replyDropped ? nil : code, delivery: error.delivery)
     }
@@ -216,7 +216,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
 
     /// The request is handed on to another process: the port that got it also listens for the answer.
     func expectReply(over other: SocketConnection) throws(PortError) {
-        guard let core = connection.port?.core else { throw PortError(.invalidPort) }
+        guard let core = connection.port?.object else { throw PortError(.invalidPort) }
         try core.openSockets().add(other)
     }
 }
