@@ -39,6 +39,42 @@ import Testing
         }
     }
 
+    @Test("a port that one loop lets go of while another takes it is on the other")
+    func handedOver() async throws {
+        try await onBench(over: .memory) { _ in
+            let (first, second) = (ThreadRunLoop.current, Worker())
+            let port = MachPort()
+            let turns = Turns()
+            let count = 5_000
+            let taker = runOnThread {
+                for turn in 1...count {
+                    while turns.begun.load(ordering: .acquiring) < turn { sched_yield() }
+                    try port.schedule(on: second.loop)
+                    turns.ended.store(turn, ordering: .releasing)
+                }
+            }
+            var lost = 0
+            for turn in 1...count {
+                try port.schedule(on: first)
+                turns.begun.store(turn, ordering: .releasing)
+                port.unschedule(from: first)
+                while turns.ended.load(ordering: .acquiring) < turn { sched_yield() }
+                if port.state.withLock({ $0.source })?.loops.contains(second.loop) != true { lost += 1 }
+                port.unschedule(from: second.loop)
+            }
+            #expect(lost == 0)
+            try taker.join()
+            port.invalidate()
+            try second.end()
+        }
+    }
+
+    /// How often the threads of a test have begun and ended their parts.
+    private final class Turns: Sendable {
+        let begun = Atomic(0)
+        let ended = Atomic(0)
+    }
+
     @Test("an unscheduled port keeps its messages for later", arguments: TestTransport.allCases)
     func unscheduled(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

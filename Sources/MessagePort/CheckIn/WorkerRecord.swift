@@ -119,12 +119,7 @@ final class WorkerRecord: Sendable {
     func watch(_ watcher: ExitWatcher) throws(PortError) {
         var source: RunLoopSource?
         if let process, exit == nil {
-            let made = RunLoopSource(
-                name: "worker end", keepsModeAlive: false, readiness: { false },
-                performIfAny: { [self] in
-                    reap()
-                    return false
-                })
+            let made = RunLoopSource(name: "worker end", keepsModeAlive: false, routine: EndRoutine(record: self))
             do throws(SystemError) {
                 try made.watch(process.rawValue)
             } catch {
@@ -156,5 +151,15 @@ final class WorkerRecord: Sendable {
             guard let index = state.waitingLoops.firstIndex(of: loop) else { return }
             state.waitingLoops.remove(at: index)
         }
+    }
+}
+
+/// Notices the end of a worker process.
+private struct EndRoutine: SourceRoutine {
+    let record: WorkerRecord
+
+    func perform() -> Bool {
+        record.reap()
+        return false
     }
 }

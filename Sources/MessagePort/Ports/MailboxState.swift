@@ -29,19 +29,24 @@ struct MailboxState {
         case dead
     }
 
+    /// What a port has whose queue was full.
+    private struct Crowd: Blankable {
+        var senders: [WaitingSender] = []
+        var roomNotices: [LoopNotice<SendPossibility>] = []
+        /// How many free places are kept for messages that wait in sockets.
+        var keptPlaces = 0
+        /// What the policy has dropped and nobody has bounced yet, and how many messages it has dropped in all.
+        var dropped: [MachMessage] = []
+        var droppedCount = 0
+    }
+
     private(set) var queue = MessageQueue()
     private(set) var limit: Int
-    let policy: QueuePolicy
-    private(set) var isDead = false
     /// The most messages that waited at once since this was last reset.
     private(set) var highWater = 0
-    /// How many messages the policy has dropped.
-    private(set) var droppedCount = 0
-    /// How many free places are kept for messages that wait in sockets.
-    private var keptPlaces = 0
-    private var waitingSenders: [WaitingSender] = []
-    private var roomNotices: [LoopNotice<SendPossibility>] = []
-    private var dropped: [MachMessage] = []
+    @Rare private var crowd: Crowd
+    let policy: QueuePolicy
+    private(set) var isDead = false
 
     init(limit: Int, policy: QueuePolicy = .refuse) {
         self.limit = limit
@@ -49,7 +54,10 @@ struct MailboxState {
     }
 
     /// How many senders wait for room.
-    var waitingCount: Int { waitingSenders.count }
+    var waitingCount: Int { crowd.senders.count }
+
+    /// How many messages the policy has dropped.
+    var droppedCount: Int { crowd.droppedCount }
 
     /// How many messages that wait in sockets may be queued now; zero when the port is gone.
     var room: Int {
@@ -59,7 +67,7 @@ struct MailboxState {
 
     /// Whether a sender of this process that comes now finds room.
     var hasRoom: Bool {
-        policy != .refuse || waitingSenders.isEmpty && queue.count + keptPlaces < limit
+        policy != .refuse || crowd.senders.isEmpty && queue.count + crowd.keptPlaces < limit
     }
 
     /// Queues a message. A reply (`exceedingLimit`) needs no room. What the policy drops for it is in `takeDropped`.
@@ -68,7 +76,7 @@ struct MailboxState {
         guard exceedingLimit || hasRoom else {
             guard mayWait else { return .full }
             let sender = WaitingSender(message)
-            waitingSenders.append(sender)
+            crowd.senders.append(sender)
             return .wait(sender)
         }
         let wasEmpty = queue.isEmpty
@@ -90,8 +98,8 @@ struct MailboxState {
             case .keepLatest: 0
             }
         while queue.count > most, let oldest = queue.popFirst() {
-            dropped.append(oldest)
-            droppedCount += 1
+            crowd.dropped.append(oldest)
+            crowd.droppedCount += 1
         }
     }
 
@@ -102,7 +110,7 @@ struct MailboxState {
     /// - Returns: the message, and the sender whose wait is over.
     mutating func take(keepingPlace: Bool = false) -> (message: MachMessage, sender: WaitingSender?)? {
         guard let message = queue.popFirst() else { return nil }
-        if keepingPlace { keptPlaces += 1 }
+        if keepingPlace { crowd.keptPlaces += 1 }
         return (message, letOneIn())
     }
 
@@ -110,14 +118,14 @@ struct MailboxState {
     ///
     /// - Returns: the senders whose wait is over, and whether the queue was empty before.
     mutating func endKeepingPlace() -> (senders: [WaitingSender], wasEmpty: Bool) {
-        keptPlaces -= 1
+        crowd.keptPlaces -= 1
         return letIn()
     }
 
     /// Queues the message of the sender that has waited longest, if there is room.
     private mutating func letOneIn() -> WaitingSender? {
-        guard !waitingSenders.isEmpty, queue.count + keptPlaces < limit else { return nil }
-        let sender = waitingSenders.removeFirst()
+        guard !crowd.senders.isEmpty, queue.count + crowd.keptPlaces < limit else { return nil }
+        let sender = crowd.senders.removeFirst()
         append(sender.message)
         return sender
     }
@@ -147,17 +155,17 @@ struct MailboxState {
 
     /// The messages that the policy has dropped and nobody has bounced yet.
     mutating func takeDropped() -> [MachMessage] {
-        if dropped.isEmpty { return [] }
-        defer { dropped = [] }
-        return dropped
+        if crowd.dropped.isEmpty { return [] }
+        defer { crowd.dropped = [] }
+        return crowd.dropped
     }
 
     /// A sender does not wait any more.
     ///
     /// - Returns: whether it still did: then its message was not queued.
     mutating func stopWaiting(_ sender: WaitingSender) -> Bool {
-        guard let index = waitingSenders.firstIndex(where: { $0 === sender }) else { return false }
-        waitingSenders.remove(at: index)
+        guard let index = crowd.senders.firstIndex(where: { $0 === sender }) else { return false }
+        crowd.senders.remove(at: index)
         return true
     }
 
@@ -167,7 +175,7 @@ struct MailboxState {
     mutating func die() -> (bounced: [MachMessage], senders: [WaitingSender])? {
         if isDead { return nil }
         isDead = true
-        return (queue.removeAll(), waitingSenders)
+        return (queue.removeAll(), crowd.senders)
     }
 }
 
@@ -178,15 +186,15 @@ extension MailboxState {
     mutating func awaitRoom(_ notice: LoopNotice<SendPossibility>) -> SendPossibility? {
         if isDead { return .deadName }
         if hasRoom { return .possible }
-        roomNotices.removeAll { $0.isOver }  // those whose loops have ended meanwhile
-        roomNotices.append(notice)
+        crowd.roomNotices.removeAll { $0.isOver }  // those whose loops have ended meanwhile
+        crowd.roomNotices.append(notice)
         return nil
     }
 
     /// The notices that are due, because there is room or the port is gone.
     mutating func takeRoomNotices() -> [LoopNotice<SendPossibility>] {
-        guard !roomNotices.isEmpty, isDead || hasRoom else { return [] }
-        defer { roomNotices = [] }
-        return roomNotices
+        guard !crowd.roomNotices.isEmpty, isDead || hasRoom else { return [] }
+        defer { crowd.roomNotices = [] }
+        return crowd.roomNotices
     }
 }

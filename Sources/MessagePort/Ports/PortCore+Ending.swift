@@ -7,7 +7,7 @@ extension PortCore {
     package func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
         try checkProcess()
         let isDead = state.withLock { state in
-            if !state.mailbox.isDead { state.deathWatchers.append(watcher) }
+            if !state.mailbox.isDead { state.extras.deathWatchers.append(watcher) }
             return state.mailbox.isDead
         }
         if isDead { watcher.tell() }
@@ -24,9 +24,9 @@ extension PortCore {
     package func whenDead(_ ending: @escaping @Sendable () -> Void) -> Int? {
         let number = state.withLock { state -> Int? in
             if state.mailbox.isDead { return nil }
-            state.lastEnding += 1
-            state.endings[state.lastEnding] = ending
-            return state.lastEnding
+            state.extras.lastEnding += 1
+            state.extras.endings[state.extras.lastEnding] = ending
+            return state.extras.lastEnding
         }
         if number == nil { ending() }
         return number
@@ -34,7 +34,7 @@ extension PortCore {
 
     /// What `whenDead` was given does not end with the port any more.
     package func cancelEnding(_ number: Int) {
-        let ending = state.withLock { $0.endings.removeValue(forKey: number) }
+        let ending = state.withLock { $0.extras.endings.removeValue(forKey: number) }
         withExtendedLifetime(ending) {}
     }
 
@@ -58,28 +58,24 @@ extension PortCore {
                 state: state, bounced: bounced, waitingSenders: waitingSenders,
                 roomNotices: state.mailbox.takeRoomNotices(), senderNotices: state.senders.takeAll())
             state.sources = []
-            state.sockets = nil
-            state.address = nil
-            state.deathWatchers = []
-            state.endings = [:]
-            state.waitingTasks = []
-            state.taskWatch = nil
+            state.$extras = nil
+            if let bell = remains.state.extras.bell { state.extras.bell = bell }
             return remains
         }
         guard let remains else { return false }
         let old = remains.state
-        if let address = old.address { RightsTable.shared.forget(address) }
+        if let address = old.extras.address { RightsTable.shared.forget(address) }
         for source in old.sources {
             source.ring()  // a thread blocked in receive(within:) wakes and finds the port dead
             source.invalidate()
         }
-        old.sockets?.close()
-        for ending in old.endings.values { ending() }
-        old.taskWatch?.source.invalidate()
-        for task in old.waitingTasks { task.wake() }
+        old.extras.sockets?.close()
+        for ending in old.extras.endings.values { ending() }
+        old.extras.taskWatch?.source.invalidate()
+        for task in old.extras.waitingTasks { task.wake() }
         for sender in remains.waitingSenders { sender.event.set() }
         for message in remains.bounced { message.replyTarget?.fail(PortError(.peerDied)) }
-        for watcher in old.deathWatchers { watcher.tell() }
+        for watcher in old.extras.deathWatchers { watcher.tell() }
         for notice in remains.roomNotices { notice.tell(.deadName) }
         for notice in remains.senderNotices { notice.cancel() }
         return true

@@ -32,9 +32,9 @@ extension PortCore.State {
 
     /// Whether the sockets must be looked at: after so many messages, or by turns while their messages find no room.
     private mutating func mustLook(after takes: Int) -> Bool {
-        guard sockets != nil else { return false }
-        takesSinceLook += 1
-        if socketsWait { isSocketsTurn.toggle() }
-        return takesSinceLook >= takes || socketsWait && isSocketsTurn
+        guard extras.sockets != nil else { return false }
+        extras.takesSinceLook += 1
+        if extras.socketsWait { extras.isSocketsTurn.toggle() }
+        return extras.takesSinceLook >= takes || extras.socketsWait && extras.isSocketsTurn
     }
 }

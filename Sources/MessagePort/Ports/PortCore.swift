@@ -16,25 +16,30 @@ package final class PortCore: PortDestination {
     struct State {
         /// Each change keeps the doorbell in step: it is readable while messages wait, and for good once the port is dead.
         var mailbox: MailboxState {
-            didSet { bell?.match(mailbox) }
+            didSet { extras.bell?.match(mailbox) }
         }
+        /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
+        var sources: ShortList<RunLoopSource> = []
+        var turns = HandlerTurns()
+        @Rare var extras: Extras
+        var senders = SenderTally()
+    }
+
+    /// What only some ports have.
+    struct Extras: Blankable {
         var bell: PortDoorbell?
         /// Tasks that wait for a message, the longest first; and what receives from the sockets for them.
         var waitingTasks: [WaitingTask] = []
         var taskWatch: TaskSocketWatch?
-        /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
-        var sources: [RunLoopSource] = []
         var sockets: PortSockets?
+        var address: PortAddress?
         /// How many messages were taken since the sockets were looked at.
         var takesSinceLook = 0
-        var address: PortAddress?
-        var deathWatchers: [DeathWatcher] = []
-        var senders = SenderTally()
-        var turns = HandlerTurns()
         /// Messages in the sockets have found no room since the sockets were looked at.
         var socketsWait = false
         /// Whether the place that becomes free next is for a message in the sockets.
         var isSocketsTurn = false
+        var deathWatchers: [DeathWatcher] = []
         /// What else ends with the port, for example its names.
         var endings: [Int: @Sendable () -> Void] = [:]
         var lastEnding = 0
@@ -47,10 +52,10 @@ package final class PortCore: PortDestination {
     let state: Mutex<State>
     /// Somebody has received other than by the port's sources: what serves the port cannot be told any more.
     let receivesElsewhere = Atomic<Bool>(false)
+    private let forkCount = sysForkCount()  // immutable
     /// Tells the ports of this process apart in descriptions and errors.
     let number = PortCore.lastNumber.add(1, ordering: .relaxed).newValue  // immutable
     private static let lastNumber = Atomic<UInt64>(0)
-    private let forkCount = sysForkCount()  // immutable
     private let intercept: Interceptor?  // immutable
 
     init(queueLimit: Int, policy: QueuePolicy = .refuse, intercept: Interceptor? = nil) {
@@ -74,7 +79,7 @@ package final class PortCore: PortDestination {
     /// Whether the thread that sends a message may also be the one that serves it.
     var mayServeSenders: Bool { intercept != nil }
 
-    var sockets: PortSockets? { state.withLock { $0.sockets } }
+    var sockets: PortSockets? { state.withLock { $0.extras.sockets } }
 
     // MARK: Sending
 
@@ -102,7 +107,7 @@ package final class PortCore: PortDestination {
             let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, mayWait: mayWait)
             let dropped = state.mailbox.takeDropped()
             guard case .accepted(let wasEmpty) = admission else {
-                return (admission, [RunLoopSource](), WaitingTask?.none, dropped)
+                return (admission, ShortList<RunLoopSource>(), WaitingTask?.none, dropped)
             }
             return (admission, wasEmpty ? state.sources : [], state.nextTask(), dropped)
         }
@@ -160,10 +165,11 @@ package final class PortCore: PortDestination {
     /// - Returns: whether there are sockets.
     @discardableResult
     func receiveFromSockets() -> Bool {
-        let sockets = state.withLock { state in
-            state.takesSinceLook = 0
-            state.socketsWait = false
-            return state.sockets
+        let sockets = state.withLock { state -> PortSockets? in
+            guard let sockets = state.extras.sockets else { return nil }
+            state.extras.takesSinceLook = 0
+            state.extras.socketsWait = false
+            return sockets
         }
         guard let sockets else { return false }
         sockets.receive(into: self)
@@ -175,7 +181,7 @@ package final class PortCore: PortDestination {
     func hasRoomForSockets() -> Bool {
         state.withLock { state in
             let hasRoom = state.mailbox.room > 0
-            if !hasRoom { state.socketsWait = true }
+            if !hasRoom { state.extras.socketsWait = true }
             return hasRoom
         }
     }

@@ -108,8 +108,8 @@ package final class PortSockets: Sendable {
             member.sendOverdue()
         }
         // A right's end never gets messages for a port, and the end of another port's connection has its own.
-        member.receive(into: member.port?.core)
-        if member.isClosed, remove(report.key), member.port?.core === core { core.clientDidGo() }
+        member.receive(into: member.port?.object)
+        if member.isClosed, remove(report.key), member.port?.object === core { core.clientDidGo() }
     }
 
     /// Listens to a connection no more.

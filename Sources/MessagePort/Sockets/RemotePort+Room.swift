@@ -10,12 +10,7 @@ extension RemotePort {
         try connection.checkProcess()
         let watch = try RoomWatch(self)
         let source = RunLoopSource(
-            name: "port room", keepsModeAlive: false, readiness: { false },
-            performIfAny: {
-                guard let possibility = watch.possibility else { return false }
-                notice.tell(possibility)
-                return true
-            })
+            name: "port room", keepsModeAlive: false, routine: RoomRoutine(watch: watch, notice: notice))
         do throws(SystemError) {
             try source.watch(watch.rawValue)
         } catch {
@@ -24,6 +19,18 @@ extension RemotePort {
         notice.attach(source)
         try notice.loop.addOrThrow(source, to: notice.mode)
         if notice.loop.hasEnded { notice.cancel() }
+    }
+}
+
+/// Tells of room when there is some.
+private struct RoomRoutine: SourceRoutine {
+    let watch: RoomWatch
+    let notice: LoopNotice<SendPossibility>
+
+    func perform() -> Bool {
+        guard let possibility = watch.possibility else { return false }
+        notice.tell(possibility)
+        return true
     }
 }
 

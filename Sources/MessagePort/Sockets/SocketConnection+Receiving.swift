@@ -21,7 +21,7 @@ extension SocketConnection {
     /// Receives what has arrived, unless that is being done: by another thread, or further up on this one, where a message
     /// that nobody takes makes us answer that it is dropped.
     func receiveUnlessReceiving() {
-        let core = port?.core
+        let core = port?.object
         assembly.withLockIfAvailable { receive(into: core, &$0) }
         dropUnreadIfDeaf()
     }

@@ -93,12 +93,7 @@ extension SocketConnection {
         if let source = state.withLock({ $0.source }) { return source }
         // Who waits for a reply, or for the peer's end, does so in a run that has reasons of its own to go on.
         let made = RunLoopSource(
-            name: "port replies", keepsModeAlive: false, readiness: { false },
-            cancel: { [weak self] loop, _ in if loop.hasEnded { self?.forgetWatchers(on: loop) } },
-            performIfAny: { [weak self] in
-                self?.receive(into: self?.port?.core)
-                return false
-            })
+            name: "port replies", keepsModeAlive: false, routine: ReplyRoutine(connection: self))
         do throws(SystemError) {
             try made.watch(descriptor.rawValue)
         } catch {
@@ -142,7 +137,7 @@ extension SocketConnection {
     }
 
     /// A loop's thread has ended: nobody is to be told on it any more.
-    private func forgetWatchers(on loop: ThreadRunLoop) {
+    fileprivate func forgetWatchers(on loop: ThreadRunLoop) {
         let (forgotten, isDone) = state.withLock { state in
             let all = state.deathWatchers
             state.deathWatchers = all.filter { $0.loop != loop }
@@ -150,6 +145,20 @@ extension SocketConnection {
         }
         if isDone { close(PortError(.deadName)) }
         withExtendedLifetime(forgotten) {}  // what a user's handler holds is released without the lock
+    }
+}
+
+/// Receives replies, and notices the end of the peer, for whoever waits on a loop.
+private struct ReplyRoutine: SourceRoutine {
+    weak let connection: SocketConnection?
+
+    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
+        if loop.hasEnded { connection?.forgetWatchers(on: loop) }
+    }
+
+    func perform() -> Bool {
+        connection?.receive(into: connection?.port?.object)
+        return false
     }
 }
 
@@ -184,7 +193,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
         if let code = error.remoteCode {
             return connection.failReply(to: token, code: code, text: error.remoteText ?? "")
         }
-        let isGone = connection.port.map { $0.core?.isDead ?? true } ?? false
+        let isGone = connection.port.map { $0.object?.isDead ?? true } ?? false
         let code = error.code == .replyDropped && isGone ? .peerDied : error.code
         connection.dropReply(to: token, because: code == .replyDropped ? nil : code, delivery: error.delivery)
     }
@@ -207,7 +216,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
 
     /// The request is handed on to another process: the port that got it also listens for the answer.
     func expectReply(over other: SocketConnection) throws(PortError) {
-        guard let core = connection.port?.core else { throw PortError(.invalidPort) }
+        guard let core = connection.port?.object else { throw PortError(.invalidPort) }
         try core.openSockets().add(other)
     }
 }

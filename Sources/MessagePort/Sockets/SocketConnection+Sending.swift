@@ -106,7 +106,7 @@ extension SocketConnection {
             guard let failure else { continue }
             // A peer that reads nothing any more always has room: waiting for it would never end.
             if failure.code == .deadName { return dropOverdue() }
-            return port?.core?.sockets?.awaitRoom(self) ?? ()
+            return port?.object?.sockets?.awaitRoom(self) ?? ()
         }
     }
 

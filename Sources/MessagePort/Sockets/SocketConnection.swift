@@ -67,7 +67,7 @@ package final class SocketConnection: Sendable {
 
     package let peer: PeerIdentity  // immutable
     /// The port that this end belongs to; nil at the right's end.
-    let port: WeakPort?  // immutable
+    let port: Weak<PortCore>?  // immutable
     let descriptor: SharedDescriptor  // immutable
     let state = Mutex(State())
     let assembly = Mutex(PacketAssembly())  // held while receiving, so that messages keep their order
@@ -84,7 +84,7 @@ package final class SocketConnection: Sendable {
     /// - Throws: ``PortError`` when the kernel does not tell who is at the other end.
     package init(_ descriptor: SharedDescriptor, port: PortCore?, peer: PeerIdentity? = nil) throws(PortError) {
         self.descriptor = descriptor
-        self.port = port.map { WeakPort($0) }
+        self.port = port.map { Weak(object: $0) }
         self.peer = if let peer { peer } else { try Self.peer(of: descriptor) }
     }
 
@@ -184,20 +184,4 @@ extension SocketConnection {
         dropUnread()
         if state.withLock({ $0.owedReplies == 0 }) { close(PortError(.peerDied)) }
     }
-}
-
-/// A port that is not kept alive.
-final class WeakPort: Sendable {
-    private struct Reference: @unchecked Sendable {
-        // @unchecked: a weak reference may be read by many threads at once; it is set by `init` alone.
-        weak var core: PortCore?
-    }
-
-    private let reference: Reference  // immutable
-
-    init(_ core: PortCore) {
-        reference = Reference(core: core)
-    }
-
-    var core: PortCore? { reference.core }
 }

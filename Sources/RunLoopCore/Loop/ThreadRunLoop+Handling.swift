@@ -56,7 +56,7 @@ extension ThreadRunLoop {
         source.isRung.store(false, ordering: .sequentiallyConsistent)
         let hasHandled = RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(source)
         state.withLock { _ = $0.performing.popLast() }
-        if source.isValid, source.readiness?() == true { source.ring() }
+        if source.isValid, source.routine.isReady() { source.ring() }
         return hasHandled
     }
 }

@@ -139,7 +139,7 @@ extension ThreadRunLoop {
         for request in all.requests.all { request.drop() }
         for mode in all.modes {
             for case .source(let source) in mode.members.values.map(\.item).sorted(by: { $0.id < $1.id }) {
-                source.cancelRoutine?(self, mode.name)
+                source.routine.didLeave(mode.name, of: self)
             }
         }
         endInstruments()

@@ -138,8 +138,7 @@ extension ThreadRunLoop {
 extension RunLoopSource {
     /// Whether the source is ready: its check says so, or the kernel says so of its descriptor, now and not some turns ago.
     func isReady(_ candidate: ReadyList.Candidate, _ watch: DescriptorWatch?, turn: Int) -> Bool {
-        guard let readiness else { return false }
-        if readiness() { return true }
+        if routine.isReady() { return true }
         guard let report = candidate.report, let watch else { return false }
         if report == turn { return true }
         do throws(SystemError) {
