@@ -54,6 +54,9 @@ let package = Package(
             name: "CheckInTests",
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "TestSupport", "port-test-peer"]),
         .testTarget(
+            name: "FuzzingTests", dependencies: ["PortSystem", "MessagePort", "NamedPortServer", "TestSupport"],
+            path: "Tests/Fuzzing", exclude: ["Corpus", "Programs", "run"]),
+        .testTarget(
             name: "CrashTests",
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport"]),
         .testTarget(
@@ -65,6 +68,20 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// libFuzzer brings the main function of its programs, so they are built without the others; see Tests/Fuzzing/run.
+if Context.environment["PORT_FUZZING"] != nil {
+    let libraries: Set = ["CPortShims", "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"]
+    package.products = []
+    package.targets.removeAll { !libraries.contains($0.name) }
+    package.targets += [
+        .target(
+            name: "Fuzzing", dependencies: ["PortSystem", "MessagePort", "NamedPortServer"], path: "Tests/Fuzzing",
+            exclude: ["Corpus", "Programs", "run", "CorpusTests.swift"]),
+        .executableTarget(name: "packet-fuzzer", dependencies: ["Fuzzing"], path: "Tests/Fuzzing/Programs/Packet"),
+        .executableTarget(name: "name-fuzzer", dependencies: ["Fuzzing"], path: "Tests/Fuzzing/Programs/Name"),
+    ]
+}
 
 let memorySafeTargets = ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"]
 
