@@ -32,6 +32,7 @@ let package = Package(
         .executableTarget(
             name: "port-test-peer", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
             path: "Tests/PortTestPeer"),
+        .executableTarget(name: "wire-peer", path: "Tests/WirePeer"),
         .executableTarget(
             name: "main-loop-peer", dependencies: ["PortSystem", "RunLoopCore"], path: "Tests/MainLoopPeer"),
         .testTarget(name: "PortSystemTests", dependencies: ["PortSystem", "TestSupport"]),
@@ -46,6 +47,7 @@ let package = Package(
             name: "NamedPortServerTests",
             dependencies: [
                 "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "port-test-peer",
+                "wire-peer",
             ]),
         .testTarget(
             name: "PortContractTests",
@@ -85,7 +87,7 @@ if Context.environment["PORT_FUZZING"] != nil {
 
 let memorySafeTargets = ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"]
 
-for target in package.targets where target.name != "CPortShims" {
+for target in package.targets where !["CPortShims", "wire-peer"].contains(target.name) {
     var settings: [SwiftSetting] = [
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),
