@@ -108,6 +108,7 @@ static void check_in(int connection, const char *directory) {
     free_message(&message);
     close(parent);
     close(listener);
+    let_go();
 }
 
 int run_client(const char *directory, const char *name) {
