@@ -28,9 +28,12 @@ package final class PortCore: PortDestination {
         /// How many messages were taken since the sockets were looked at.
         var takesSinceLook = 0
         var address: PortAddress?
-        var deathWatchers: [DeathWatcher] = []
+        /// Who wants to know of the port's end; each leaves its handler behind when its loop ends.
+        var deathNotices: [LoopNotice<Void>] = []
         var senders = SenderTally()
         var turns = HandlerTurns()
+        /// The handlers under way: the numbers of their sources, and on which loops they run.
+        var handlers: [(turn: UInt64, loop: ThreadRunLoop)] = []
         /// Messages in the sockets have found no room since the sockets were looked at.
         var socketsWait = false
         /// Whether the place that becomes free next is for a message in the sockets.
@@ -80,26 +83,55 @@ package final class PortCore: PortDestination {
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
         try checkProcess()
-        switch admit(message, mayWait: deadline > .distantPast) {
+        switch admit(message, waiting: deadline > .distantPast ? .thread : .never) {
         case .accepted: return
         case .dead: throw PortError(.deadName)
         case .full: throw PortError(.sendTimedOut)
         case .wait(let sender):
-            let isOver = sender.event.wait(until: deadline)
-            let (stillWaited, isDead) = state.withLock { state in
-                (state.mailbox.stopWaiting(sender), state.mailbox.isDead)
-            }
-            // When the port ends, those who wait stay in its line: they were not served.
-            if stillWaited { throw PortError(isOver || isDead ? .deadName : .sendTimedOut) }
+            if case .thread(let event) = sender.waiter { event.wait(until: deadline) }
+            try stopWaiting(sender, PortError(.sendTimedOut))
         }
     }
 
+    nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
+        try checkProcess()
+        switch admit(message, waiting: wait.mayWait ? .task(wait) : .never) {
+        case .accepted: return
+        case .dead: throw PortError(.deadName)
+        case .full: throw PortError(.sendTimedOut)
+        case .wait(let sender):
+            var failure = PortError(.deadName)
+            while state.withLock({ $0.mailbox.isWaiting(sender) }) {
+                do throws(PortError) {
+                    try await wait.wait()
+                } catch {
+                    failure = error
+                    break
+                }
+            }
+            try stopWaiting(sender, failure)
+        }
+    }
+
+    /// A sender's wait for room is over.
+    ///
+    /// - Throws: when its message was not queued: `deadName` when the port has ended, otherwise the failure.
+    private func stopWaiting(_ sender: WaitingSender, _ failure: PortError) throws(PortError) {
+        let (stillWaited, isDead) = state.withLock { state in
+            (state.mailbox.stopWaiting(sender), state.mailbox.isDead)
+        }
+        // When the port ends, those who wait stay in its line: they were not served.
+        if stillWaited { throw isDead ? PortError(.deadName) : failure }
+    }
+
     /// Queues a message and rings the receivers when they may be asleep.
-    func admit(_ message: MachMessage, exceedingLimit: Bool = false, mayWait: Bool = false) -> MailboxState.Admission {
+    func admit(
+        _ message: MachMessage, exceedingLimit: Bool = false, waiting patience: Patience = .never
+    ) -> MailboxState.Admission {
         if isInherited { return .dead }
         if let intercept, !isDead, intercept(message) { return .accepted(wasEmpty: false) }
         let (admission, sources, task, dropped) = state.withLock { state in
-            let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, mayWait: mayWait)
+            let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, waiting: patience)
             let dropped = state.mailbox.takeDropped()
             guard case .accepted(let wasEmpty) = admission else {
                 return (admission, [RunLoopSource](), WaitingTask?.none, dropped)
@@ -122,18 +154,32 @@ package final class PortCore: PortDestination {
     /// So many messages may be taken before the sockets are looked at again.
     private static let takesBetweenLooks = 32
 
+    /// So many times the sockets are looked at for one message: what is read there may be none.
+    private static let looksForOne = 4
+
     /// Takes the oldest message of the queue; looks at the sockets when the queue is empty, and now and then when it is not.
+    ///
+    /// When it gives none, the doorbell is not readable any more, or rings again for what is left.
     func take() -> MachMessage? {
-        takeQueued() ?? (receiveFromSockets() ? takeQueued() : nil)
+        if let message = takeQueued() { return message }
+        for _ in 0..<Self.looksForOne {
+            let count = receiveFromSockets()
+            if let message = takeQueued() { return message }
+            if count == 0 { return nil }
+        }
+        state.withLock { $0.bell?.ringAgain() }
+        return nil
     }
 
-    func takeQueued(inTurn number: UInt64? = nil) -> MachMessage? {
-        guard let taken = state.withLock({ $0.take(inTurn: number, looksAfter: Self.takesBetweenLooks) }) else {
+    /// Takes the oldest message of the queue: for a handler, of which the source's number and the loop are noted, or for
+    /// another receiver.
+    func takeQueued(for handler: (turn: UInt64, loop: ThreadRunLoop)? = nil) -> MachMessage? {
+        guard let taken = state.withLock({ $0.take(for: handler, looksAfter: Self.takesBetweenLooks) }) else {
             return nil
         }
         taken.message.replyTarget?.noteRead()
         taken.task?.wake()
-        taken.sender?.event.set()
+        taken.sender?.waiter.wake()
         for notice in taken.notices { notice.tell(.possible) }
         if taken.mustLook {
             receiveFromSockets()
@@ -149,7 +195,7 @@ package final class PortCore: PortDestination {
             let sources = wasEmpty && !senders.isEmpty ? state.sources : []
             return (senders, sources, state.nextTask(), state.mailbox.takeRoomNotices())
         }
-        for sender in senders { sender.event.set() }
+        for sender in senders { sender.waiter.wake() }
         for source in sources { source.ring() }
         task?.wake()
         for notice in notices { notice.tell(.possible) }
@@ -157,17 +203,15 @@ package final class PortCore: PortDestination {
 
     /// Moves what waits in the sockets into the queue, as far as there is room.
     ///
-    /// - Returns: whether there are sockets.
+    /// - Returns: of how many sockets something was to be read.
     @discardableResult
-    func receiveFromSockets() -> Bool {
+    func receiveFromSockets() -> Int {
         let sockets = state.withLock { state in
             state.takesSinceLook = 0
             state.socketsWait = false
             return state.sockets
         }
-        guard let sockets else { return false }
-        sockets.receive(into: self)
-        return true
+        return sockets?.receive(into: self) ?? 0
     }
 
     /// Whether a message may be read from the sockets now. If not, the next places that become free are shared between

@@ -13,6 +13,9 @@ package protocol PortDestination: AnyObject, Sendable {
     /// is room. On failure nothing was delivered.
     func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError)
 
+    /// As above, in a task, which holds no thread while it waits for room.
+    nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError)
+
     /// - Throws: `forkedProcess` when the port, or the connection to it, is the parent's.
     func checkProcess() throws(PortError)
 
@@ -98,6 +101,10 @@ package final class DeadDestination: PortDestination {
     package func checkProcess() {}
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        throw PortError(.deadName)
+    }
+
+    nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
         throw PortError(.deadName)
     }
 

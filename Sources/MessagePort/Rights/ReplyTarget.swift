@@ -25,7 +25,7 @@ package protocol ReplyReceiver: AnyObject, Sendable {
 
     /// The message with the reply right was taken from its port's queue.
     func noteRead()
-    /// The reply right left its message: from now on anybody may hold it.
+    /// The reply right left its message, or its message has outlived the handler: from now on anybody may hold it.
     func noteTaken()
     /// Whether nobody waits for the reply any more.
     var isAbandoned: Bool { get }
@@ -84,6 +84,11 @@ package final class ReplyTarget: Sendable {
     func noteRead() {
         wasRead.store(true, ordering: .releasing)
         receiver.noteRead()
+    }
+
+    /// The message's handler is over. If the right is still in the message, somebody who keeps that may reply.
+    func handlerDidEnd() {
+        if isOpen { receiver.noteTaken() }
     }
 
     /// Whether the right was not used, and nobody waits for the reply any more.

@@ -85,7 +85,10 @@ package final class PortSockets: Sendable {
     }
 
     /// Receives what has arrived on any of the sockets. Never waits.
-    func receive(into core: PortCore) {
+    ///
+    /// - Returns: how many were ready; zero when nothing is left to read.
+    @discardableResult
+    func receive(into core: PortCore) -> Int {
         // The kernel names them in the same order each time: where places are few, the first would get them all.
         let reports = epoll.wait(until: .distantPast)
         let lookCount = state.withLock { state in
@@ -100,6 +103,7 @@ package final class PortSockets: Sendable {
                 receive(report, from: member, into: core)
             }
         }
+        return reports.count
     }
 
     private func receive(_ report: EpollReport, from member: SocketConnection, into core: PortCore) {

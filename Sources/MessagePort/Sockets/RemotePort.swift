@@ -43,6 +43,11 @@ package final class RemotePort: PortDestination {
         try connection.send(message, until: deadline)
     }
 
+    nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
+        try connection.checkProcess()
+        try await connection.send(message, waiting: wait)
+    }
+
     package func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
         try connection.checkProcess()
         try connection.watchDeath(watcher)

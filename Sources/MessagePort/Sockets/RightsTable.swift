@@ -58,8 +58,16 @@ package final class RightsTable: Sendable {
     }
 
     /// The right to the port at an address; a dead name when it cannot be reached.
-    func right(orDeadNameAt address: PortAddress) -> SendRight {
-        (try? right(to: address)) ?? SendRight(DeadDestination(address))
+    ///
+    /// - Throws: `descriptorLimit` when this process has no descriptor to find that out with.
+    func right(orDeadNameAt address: PortAddress) throws(PortError) -> SendRight {
+        do throws(PortError) {
+            if let right = try right(to: address) { return right }
+        } catch {
+            // The port may live and have room: that it cannot be reached is this process's own want.
+            if error.code == .descriptorLimit { throw error }
+        }
+        return SendRight(DeadDestination(address))
     }
 
     /// A new connection to the port at an address, also when the port is this process's own.

@@ -5,14 +5,26 @@ import PortSystem
 import Synchronization
 
 /// The turn to send on a connection: one sender at a time, so that the pieces of large messages never mix; first come,
-/// first served; waited for with a deadline, because the holder may itself be waiting for room.
+/// first served; waited for with a deadline, because the holder may itself be waiting for room. The holder may be a task.
 final class SendTurn: Sendable {
     private struct State {
         var isTaken = false
-        var waiting: [ThreadEvent] = []
+        var waiting: [Place] = []
+    }
+
+    /// A place in the line.
+    private final class Place: Sendable {
+        let waiter: Waiter  // immutable
+
+        init(_ waiter: Waiter) {
+            self.waiter = waiter
+        }
     }
 
     private let state = Mutex(State())
+
+    /// Whether somebody has the turn.
+    var isTaken: Bool { state.withLock { $0.isTaken } }
 
     /// How many senders wait for the turn.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
@@ -21,33 +33,64 @@ final class SendTurn: Sendable {
     ///
     /// - Returns: false when it did not come before the deadline.
     func take(until deadline: MonotonicInstant) -> Bool {
-        let event = state.withLock { state -> ThreadEvent? in
+        guard let place = takeOrQueue(.thread(ThreadEvent())), case .thread(let event) = place.waiter,
+            !event.wait(until: deadline)
+        else { return true }
+        return !leave(place)
+    }
+
+    /// As above, in a task, which holds no thread while it waits.
+    ///
+    /// - Throws: why the wait ended; the turn is not the task's then.
+    nonisolated(nonsending) func take(waiting wait: SendWait) async throws(PortError) {
+        guard let place = takeOrQueue(.task(wait)) else { return }
+        while isWaiting(place) {
+            do throws(PortError) {
+                try await wait.wait()
+            } catch {
+                // Given at the last moment: what follows meets the end of the wait when it has to wait itself.
+                if leave(place) { throw error }
+            }
+        }
+    }
+
+    /// Takes the turn when it is free.
+    ///
+    /// - Returns: a place in the line when it is not.
+    private func takeOrQueue(_ waiter: @autoclosure () -> Waiter) -> Place? {
+        state.withLock { state in
             guard state.isTaken else {
                 state.isTaken = true
                 return nil
             }
-            let event = ThreadEvent()
-            state.waiting.append(event)
-            return event
+            let place = Place(waiter())
+            state.waiting.append(place)
+            return place
         }
-        guard let event, !event.wait(until: deadline) else { return true }
-        let wasGiven = state.withLock { state in
-            guard let index = state.waiting.firstIndex(where: { $0 === event }) else { return true }
+    }
+
+    private func isWaiting(_ place: Place) -> Bool {
+        state.withLock { $0.waiting.contains { $0 === place } }
+    }
+
+    /// - Returns: false when the turn was given before.
+    private func leave(_ place: Place) -> Bool {
+        state.withLock { state in
+            guard let index = state.waiting.firstIndex(where: { $0 === place }) else { return false }
             state.waiting.remove(at: index)
-            return false
+            return true
         }
-        return wasGiven
     }
 
     /// Passes the turn to the next in line.
     func give() {
-        let next = state.withLock { state -> ThreadEvent? in
+        let next = state.withLock { state -> Place? in
             guard !state.waiting.isEmpty else {
                 state.isTaken = false
                 return nil
             }
             return state.waiting.removeFirst()
         }
-        next?.set()
+        next?.waiter.wake()
     }
 }

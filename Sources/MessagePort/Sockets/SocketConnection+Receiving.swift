@@ -15,6 +15,7 @@ extension SocketConnection {
     ///   socket and their sender waits.
     func receive(into core: PortCore?) {
         assembly.withLock { receive(into: core, &$0) }
+        sendOverdue()  // a peer that sends has perhaps read, and made room
         // The port may have ended meanwhile, and found the lock taken.
         if state.withLock({ $0.hasLostPort }) { dropUnread() }
     }
@@ -80,19 +81,9 @@ extension SocketConnection {
         switch event {
         case .incomplete: return true
         case .message(let encoded, let asks, let answers):
-            guard var message = encoded.decoded(resolve: RightsTable.shared.right(orDeadNameAt:)) else {
-                return refuse(.malformedPacket)
-            }
-            message.remoteSender = peer
-            if asks != 0 { message.replyTarget = ReplyTarget(RemoteReplyReceiver(self, token: asks)) }
-            return deliver(message, answering: answers, core)
+            return handle(encoded, asks: asks, answers: answers, core)
         case .withoutDescriptors(let asks, let answers):
-            // Without its descriptors the message is not what was sent: whoever waits for it, or for its answer, is told.
-            if asks != 0 {
-                willOweReply(to: asks)
-                dropReply(to: asks, because: .descriptorsLost, delivery: .unread)
-            }
-            if answers != 0 { takeAwaited(answers)?.fail(PortError(.descriptorsLost, delivery: .read)) }
+            loseMessage(asks: asks, answers: answers)
             return true
         case .replyDropped(let token, let reason, let delivery):
             let known: [PortError.Code] = [.peerDied, .descriptorsLost, .messageDropped]
@@ -110,6 +101,32 @@ extension SocketConnection {
             return false
         case .violation: return refuse(.malformedPacket)
         }
+    }
+
+    private func handle(_ encoded: EncodedMessage, asks: UInt64, answers: UInt64, _ core: PortCore?) -> Bool {
+        do throws(PortError) {
+            guard
+                var message = try encoded.decoded(resolve: { (address) throws(PortError) in
+                    try RightsTable.shared.right(orDeadNameAt: address)
+                })
+            else { return refuse(.malformedPacket) }
+            message.remoteSender = peer
+            if asks != 0 { message.replyTarget = ReplyTarget(RemoteReplyReceiver(self, token: asks)) }
+            return deliver(message, answering: answers, core)
+        } catch {
+            loseMessage(asks: asks, answers: answers)
+            return true
+        }
+    }
+
+    /// Drops a message for whose descriptors, or rights, this process has no descriptor. Without them it is not what was
+    /// sent: whoever waits for it, or for its answer, is told.
+    private func loseMessage(asks: UInt64, answers: UInt64) {
+        if asks != 0 {
+            willOweReply(to: asks)
+            dropReply(to: asks, because: .descriptorsLost, delivery: .unread)
+        }
+        if answers != 0 { takeAwaited(answers)?.fail(PortError(.descriptorsLost, delivery: .read)) }
     }
 
     /// Hands a message to whoever awaits it, or to the port.
@@ -141,8 +158,14 @@ extension SocketConnection {
 
     /// What a peer's refusal means here.
     private static func failure(refusal: Int32) -> PortError {
-        let code = PortError.Code.all.first { Int32($0.rawValue) == refusal }
-        guard let code, code == .descriptorsLost || code == .malformedPacket else { return PortError(.peerRefused) }
-        return PortError(code)
+        let known: [PortError.Code] = [.descriptorsLost, .malformedPacket, .descriptorLimit]
+        switch known.first(where: { Int32($0.rawValue) == refusal }) {
+        case PortError.Code.descriptorLimit?:
+            // It was accepted only to be refused: what was sent lies unread.
+            return PortError(
+                .descriptorLimit, subject: .reason(.init("It is the other process that has none.")), delivery: .unread)
+        case let code?: return PortError(code)
+        case nil: return PortError(.peerRefused)
+        }
     }
 }

@@ -52,16 +52,34 @@ package final class SocketConnection: Sendable {
     struct Overdue {
         var needsAbort = false
         /// Notices that a reply will not come, and the pieces of replies that were handed on.
-        var packets: [OverduePacket] = []
+        var packets = Ring<OverduePacket>()
+        /// The bytes of the packets, each counted with `OverduePacket.cost` more.
+        var size = 0
+        /// The shared thread waits for room to send them.
+        var isWatched = false
+
+        mutating func append(_ packet: OverduePacket) {
+            packets.append(packet)
+            size += packet.size
+        }
+
+        mutating func popFirst() {
+            if let packet = packets.popFirst() { size -= packet.size }
+        }
     }
 
     struct OverduePacket {
-        var header: PacketHeader
-        var payload: ArraySlice<UInt8> = []
-        var descriptors: [SharedDescriptor] = []
+        var packet: OutgoingPacket
         /// With it the request that asked with this token over the connection is answered, or dropped.
         var settles: UInt64?
+
+        /// What a packet takes besides its payload, about.
+        static let cost = 256
+        var size: Int { packet.payload.count + Self.cost }
     }
+
+    /// How much may be overdue when more comes; beyond it the connection ends. A reply that is handed on may exceed it.
+    package static let overdueLimit = 16 << 20
 
     package let peer: PeerIdentity  // immutable
     /// The port that this end belongs to; nil at the right's end.
