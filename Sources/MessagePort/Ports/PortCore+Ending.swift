@@ -63,7 +63,6 @@ extension PortCore {
                 roomNotices: state.mailbox.takeRoomNotices(), senderNotices: state.senders.takeAll())
             state.sources = []
             state.sockets = nil
-            state.address = nil
             state.deathNotices = []
             state.endings = [:]
             state.waitingTasks = []
@@ -72,7 +71,6 @@ extension PortCore {
         }
         guard let remains else { return false }
         let old = remains.state
-        if let address = old.address { RightsTable.shared.forget(address) }
         for source in old.sources {
             source.ring()  // a thread blocked in receive(within:) wakes and finds the port dead
             source.invalidate()

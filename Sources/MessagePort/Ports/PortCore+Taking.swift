@@ -17,6 +17,9 @@ struct TakenMessage: Sendable {
 }
 
 extension PortCore.State {
+    /// The address under which the port can be reached.
+    var liveAddress: PortAddress? { mailbox.isDead ? nil : address }
+
     /// Takes the oldest message.
     ///
     /// - Parameters:

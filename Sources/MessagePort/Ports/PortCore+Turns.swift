@@ -28,6 +28,7 @@ extension PortCore {
     ///
     /// - Returns: nil when there is none, or it is not this source's turn.
     func take(inTurn number: UInt64, on loop: ThreadRunLoop) -> MachMessage? {
+        if readsAhead { receiveAllFromSockets() }
         if let message = takeQueued(for: (number, loop)) { return message }
         return receiveFromSockets() == 0 ? nil : takeQueued(for: (number, loop))
     }

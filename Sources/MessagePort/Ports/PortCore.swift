@@ -27,6 +27,7 @@ package final class PortCore: PortDestination {
         var sockets: PortSockets?
         /// How many messages were taken since the sockets were looked at.
         var takesSinceLook = 0
+        /// Stays when the port has ended: rights that were on their way are equal then to those that are here.
         var address: PortAddress?
         /// Who wants to know of the port's end; each leaves its handler behind when its loop ends.
         var deathNotices: [LoopNotice<Void>] = []
@@ -55,10 +56,18 @@ package final class PortCore: PortDestination {
     private static let lastNumber = Atomic<UInt64>(0)
     private let forkCount = sysForkCount()  // immutable
     private let intercept: Interceptor?  // immutable
+    /// Whether the queue's policy is to choose among all that has arrived, so that the sockets are read before the queue.
+    let readsAhead: Bool  // immutable
 
     init(queueLimit: Int, policy: QueuePolicy = .refuse, intercept: Interceptor? = nil) {
         self.intercept = intercept
+        readsAhead = policy != .refuse
         state = Mutex(State(mailbox: MailboxState(limit: queueLimit, policy: policy)))
+    }
+
+    deinit {
+        if isInherited { return }
+        if let address = state.withLock({ $0.address }) { RightsTable.shared.prune(address) }
     }
 
     package var label: String { "port \(number)" }
@@ -161,6 +170,7 @@ package final class PortCore: PortDestination {
     ///
     /// When it gives none, the doorbell is not readable any more, or rings again for what is left.
     func take() -> MachMessage? {
+        if readsAhead { receiveAllFromSockets() }
         if let message = takeQueued() { return message }
         for _ in 0..<Self.looksForOne {
             let count = receiveFromSockets()
@@ -214,6 +224,14 @@ package final class PortCore: PortDestination {
         return sockets?.receive(into: self) ?? 0
     }
 
+    /// So many times the sockets are looked at to read all that has arrived: senders may be as quick as we are.
+    private static let looksForAll = 4
+
+    /// Moves all that waits in the sockets into the queue, whose policy drops what it has no room for.
+    func receiveAllFromSockets() {
+        for _ in 0..<Self.looksForAll where receiveFromSockets() == 0 { return }
+    }
+
     /// Whether a message may be read from the sockets now. If not, the next places that become free are shared between
     /// sockets and senders of this process, by turns.
     func hasRoomForSockets() -> Bool {
@@ -223,6 +241,9 @@ package final class PortCore: PortDestination {
             return hasRoom
         }
     }
+
+    /// Whether messages in the sockets wait for room: there is no use in looking at the sockets until there is some.
+    var socketsAreHeldUp: Bool { state.withLock { $0.socketsWait && $0.mailbox.room == 0 } }
 
     // MARK: Replies to requests made here come back in memory.
 

@@ -28,6 +28,9 @@ package protocol PortDestination: AnyObject, Sendable {
     /// Whether the port is known to be gone.
     var isDead: Bool { get }
 
+    /// As `isDead`, but looks harder: reads what has come over the connection. Not to be asked under a lock.
+    func isFoundDead() -> Bool
+
     /// The address under which any process of this user can reach the port; a port of this process is given one.
     func address() throws(PortError) -> PortAddress
 
@@ -49,6 +52,7 @@ package protocol PortDestination: AnyObject, Sendable {
 
 extension PortDestination {
     package var repliesInMemory: Bool { true }
+    package func isFoundDead() -> Bool { isDead }
     /// A port of another process sees the connection instead; a dead one sees nothing.
     package func makePresence() -> SenderPresence? { nil }
 }
@@ -90,9 +94,14 @@ package struct DeathWatcher: Sendable {
 /// The destination of a right whose port was gone when the right arrived.
 package final class DeadDestination: PortDestination {
     private let path: PortAddress  // immutable
+    private let forkCount = sysForkCount()  // immutable
 
     package init(_ path: PortAddress) {
         self.path = path
+    }
+
+    deinit {
+        if forkCount == sysForkCount() { RightsTable.shared.prune(path) }
     }
 
     package var label: String { "port at \(path.path)" }

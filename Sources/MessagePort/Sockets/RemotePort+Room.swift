@@ -71,7 +71,7 @@ private final class RoomWatch: Sendable {
 
     /// What to tell now; nil when there is no room.
     var possibility: SendPossibility? {
-        if connection.isInherited || connection.isDeadName { return .deadName }
+        if connection.isInherited || connection.isFoundDead() { return .deadName }
         let seen = try? sysPoll(connection.descriptor.rawValue, .writable, until: .distantPast)
         return seen?.contains(.writable) == true ? .possible : nil
     }

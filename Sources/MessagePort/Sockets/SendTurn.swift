@@ -9,15 +9,20 @@ import Synchronization
 final class SendTurn: Sendable {
     private struct State {
         var isTaken = false
+        /// Who has the turn waits for room.
+        var isHeldUp = false
         var waiting: [Place] = []
     }
 
     /// A place in the line.
     private final class Place: Sendable {
         let waiter: Waiter  // immutable
+        /// Whether it also waits for one who waits for room.
+        let isPatient: Bool  // immutable
 
-        init(_ waiter: Waiter) {
+        init(_ waiter: Waiter, isPatient: Bool = true) {
             self.waiter = waiter
+            self.isPatient = isPatient
         }
     }
 
@@ -37,6 +42,49 @@ final class SendTurn: Sendable {
             !event.wait(until: deadline)
         else { return true }
         return !leave(place)
+    }
+
+    /// Takes the turn if it is free.
+    ///
+    /// - Returns: whether it was.
+    func takeIfFree() -> Bool {
+        state.withLock { state in
+            defer { state.isTaken = true }
+            return !state.isTaken
+        }
+    }
+
+    /// Takes the turn for a sender that does not wait for room: it waits for those who are sending, which soon ends, but not
+    /// for one who waits for room.
+    ///
+    /// - Returns: false when there is no room.
+    func takeUnlessHeldUp() -> Bool {
+        let event = ThreadEvent()
+        let place = Place(.thread(event), isPatient: false)
+        let mustWait = state.withLock { state -> Bool? in
+            if state.isHeldUp { return nil }
+            defer { state.isTaken = true }
+            if state.isTaken { state.waiting.append(place) }
+            return state.isTaken
+        }
+        guard let mustWait else { return false }
+        if !mustWait { return true }
+        event.wait(until: .distantFuture)
+        return !leave(place)
+    }
+
+    /// Who has the turn is about to wait for room: those who do not want to wait for that are told.
+    func holdUp() {
+        let impatient = state.withLock { state in
+            state.isHeldUp = true
+            return state.waiting.filter { !$0.isPatient }
+        }
+        for place in impatient { place.waiter.wake() }
+    }
+
+    /// Who has the turn goes on.
+    func goOn() {
+        state.withLock { $0.isHeldUp = false }
     }
 
     /// As above, in a task, which holds no thread while it waits.
@@ -85,6 +133,7 @@ final class SendTurn: Sendable {
     /// Passes the turn to the next in line.
     func give() {
         let next = state.withLock { state -> Place? in
+            state.isHeldUp = false
             guard !state.waiting.isEmpty else {
                 state.isTaken = false
                 return nil

@@ -8,6 +8,8 @@ import Synchronization
 extension SocketConnection {
     /// Most packets that one call receives, so that one busy connection does not keep others waiting.
     private static let packetBudget = 32
+    /// The same for a port whose policy is to choose among all that has arrived: more than a socket holds.
+    private static let policyPacketBudget = 4096
 
     /// Receives what has arrived. Never waits.
     ///
@@ -25,6 +27,7 @@ extension SocketConnection {
     func receiveUnlessReceiving() {
         let core = port?.core
         assembly.withLockIfAvailable { receive(into: core, &$0) }
+        if state.withLock({ $0.hasLostPort }) { dropUnread() }
     }
 
     /// Receives what the peer sent to a port that is gone, and lets it go: who waits for room, or for a reply, hears of it.
@@ -38,9 +41,9 @@ extension SocketConnection {
     }
 
     private func receive(into core: PortCore?, _ assembly: inout PacketAssembly) {
-        for _ in 0..<Self.packetBudget {
-            // A message that was begun is finished: its room was there when it began.
-            if let core, !assembly.isBegun, !core.hasRoomForSockets() { return }
+        for _ in 0..<(core?.readsAhead == true ? Self.policyPacketBudget : Self.packetBudget) {
+            // Of a message that was begun all but the last piece is read: that waits for a place in the queue.
+            if let core, assembly.mayNeedPlace, !core.hasRoomForSockets() { return }
             guard receivePacket(&assembly, core) else { return }
         }
     }
@@ -88,13 +91,17 @@ extension SocketConnection {
         case .replyDropped(let token, let reason, let delivery):
             let known: [PortError.Code] = [.peerDied, .descriptorsLost, .messageDropped]
             let code = known.first { Int32($0.rawValue) == reason } ?? .replyDropped
-            takeAwaited(token)?.fail(PortError(code, delivery: delivery))
+            failAwaited(token, PortError(code, delivery: delivery))
             return true
         case .replyFailed(let token, let code, let text):
-            takeAwaited(token)?.fail(.remote(code: code, text: text))
+            failAwaited(token, .remote(code: code, text: text))
             return true
         case .abandoned(let token):
             requesterGaveUp(token)
+            return true
+        case .portEnded:
+            guard port == nil else { return refuse(.malformedPacket) }
+            otherPortDidEnd()
             return true
         case .refused(let code):
             close(Self.failure(refusal: code))
@@ -126,7 +133,7 @@ extension SocketConnection {
             willOweReply(to: asks)
             dropReply(to: asks, because: .descriptorsLost, delivery: .unread)
         }
-        if answers != 0 { takeAwaited(answers)?.fail(PortError(.descriptorsLost, delivery: .read)) }
+        if answers != 0 { failAwaited(answers, PortError(.descriptorsLost, delivery: .read)) }
     }
 
     /// Hands a message to whoever awaits it, or to the port.

@@ -75,6 +75,13 @@ extension SocketConnection {
         owe([OverduePacket(packet: OutgoingPacket(header: PacketHeader(kind: .abandoned, asks: token)))])
     }
 
+    /// Says that the port at this end is gone, while it still owes replies. Never waits: without room in the connection it
+    /// is said before the next reply.
+    func sayPortHasEnded() {
+        if isInherited { return }
+        owe([OverduePacket(packet: OutgoingPacket(header: PacketHeader(kind: .portEnded)))])
+    }
+
     /// Sends a reply that has come from another process, now or when there is room. Never waits: the thread that received
     /// it has other things to do. The request is settled once the whole reply has been sent.
     ///
@@ -113,7 +120,7 @@ extension SocketConnection {
     /// Sends what is overdue as far as there is room. Never waits; when another thread is sending, it does this afterwards.
     func sendOverdue() {
         while overdue.withLock({ $0.needsAbort || !$0.packets.isEmpty }), !isClosed {
-            guard turn.take(until: .distantPast) else { return }
+            guard turn.takeIfFree() else { return }
             let outcome = Result { () throws(PortError) in try proceedWithOverdue() }
             turn.give()
             switch outcome {

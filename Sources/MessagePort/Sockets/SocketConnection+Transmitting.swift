@@ -52,14 +52,18 @@ struct OutgoingPacket: Sendable {
 }
 
 extension SocketConnection {
-    /// Sends a message in its turn, waiting for both the turn and room until the deadline.
+    /// Sends a message in its turn, waiting for both the turn and room until the deadline. With a past one it still waits
+    /// for senders that find room: those who are in the middle of sending are no reason to say that there is none.
     func transmit(_ message: Transmission, until deadline: MonotonicInstant) throws(PortError) {
-        guard turn.take(until: deadline) else { throw PortError(.sendTimedOut) }
+        let hasTurn = deadline <= .now ? turn.takeUnlessHeldUp() : turn.take(until: deadline)
+        if !hasTurn { throw PortError(.sendTimedOut) }
         defer { endTurn() }
         var message = message
         do throws(PortError) {
             while try !proceed(&message) {
                 if deadline <= .now { throw PortError(.sendTimedOut) }
+                turn.holdUp()
+                defer { turn.goOn() }
                 try waitForRoom(until: deadline)
             }
         } catch {
@@ -74,7 +78,11 @@ extension SocketConnection {
         defer { endTurn() }
         var message = message
         do throws(PortError) {
-            while try !proceed(&message) { try await waitForRoom(wait) }
+            while try !proceed(&message) {
+                turn.holdUp()
+                defer { turn.goOn() }
+                try await waitForRoom(wait)
+            }
         } catch {
             abort(message)
             throw error
@@ -152,11 +160,9 @@ extension SocketConnection {
     /// The peer is gone: what it said last tells why, for example that it does not talk to us.
     private func peerDidClose() -> PortError {
         receiveUnlessReceiving()
-        let failure = state.withLock { state in
-            state.isDeadName = true
-            return state.failure
-        }
-        guard var failure, failure.code != .peerDied else { return PortError(.deadName) }
+        otherPortDidEnd()
+        let failure = state.withLock { $0.failure }
+        guard var failure, failure.code != .peerDied, failure.code != .deadName else { return PortError(.deadName) }
         failure.knownDelivery = nil  // what is known of other messages
         return failure
     }

@@ -134,6 +134,17 @@ package final class SocketConnection: Sendable {
         return !(seen ?? []).isDisjoint(with: [.peerClosed, .hangUp, .error])
     }
 
+    /// As `isDeadName`, but reads what the other end has said, when something lies there: perhaps that its port has ended.
+    /// Not to be asked under a lock.
+    func isFoundDead() -> Bool {
+        if state.withLock({ $0.failure != nil || $0.isDeadName }) { return true }
+        let seen = (try? sysPoll(descriptor.rawValue, [.readable, .peerClosed], until: .distantPast)) ?? []
+        if !seen.isDisjoint(with: [.peerClosed, .hangUp, .error]) { return true }
+        if seen.isEmpty { return false }
+        receiveUnlessReceiving()
+        return state.withLock { $0.failure != nil || $0.isDeadName }
+    }
+
     /// Ends the connection: who waits for a reply is told why, the peer sees the end at once.
     func close(_ reason: PortError) {
         if isInherited { return }
@@ -152,7 +163,7 @@ package final class SocketConnection: Sendable {
         guard let old else { return }
         sysShutDown(descriptor.rawValue)
         old.source?.invalidate()
-        for target in old.awaited.values { target.fail(reason.delivered(.unknown)) }
+        for target in old.awaited.values { target.failAsking(reason.delivered(.unknown)) }
         for watches in old.abandonWatches.values { for tell in watches { tell() } }
         for watcher in old.deathWatchers { watcher.tell() }
     }
@@ -193,10 +204,28 @@ extension SocketConnection {
     /// The port at this end is gone: the peer can send nothing more, what lies unread is dropped, and the connection ends as
     /// soon as no reply is owed over it.
     func portDidEnd() {
-        state.withLock { $0.hasLostPort = true }
+        let owesReplies = state.withLock { state in
+            state.hasLostPort = true
+            return state.owedReplies > 0
+        }
+        // Said before there is room: who waits for that finds a dead name.
+        if owesReplies { sayPortHasEnded() }
         sysShutDown(descriptor.rawValue, .receiving)
         dropUnread()
-        if state.withLock({ $0.owedReplies == 0 }) { close(PortError(.peerDied)) }
+        if state.withLock({ $0.owedReplies == 0 }) { return close(PortError(.peerDied)) }
+        if !owesReplies { sayPortHasEnded() }
+    }
+
+    /// The port at the other end is gone: who watches for that is told. Replies may still come.
+    func otherPortDidEnd() {
+        let (watchers, isDone) = state.withLock { state in
+            state.isDeadName = true
+            let watchers = state.deathWatchers
+            state.deathWatchers = []
+            return (watchers, state.isRetired && !state.isNeeded)
+        }
+        for watcher in watchers { watcher.tell() }
+        if isDone { close(PortError(.deadName)) }
     }
 }
 
