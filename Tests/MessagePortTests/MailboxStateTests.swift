@@ -159,7 +159,7 @@ private final class Mailbox {
     }
 
     func wait(_ id: Int32) -> WaitingSender? {
-        guard case .wait(let sender) = state.admit(MachMessage(id: id), mayWait: true) else { return nil }
+        guard case .wait(let sender) = state.admit(MachMessage(id: id), waiting: .thread) else { return nil }
         return sender
     }
 

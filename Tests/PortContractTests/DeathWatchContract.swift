@@ -43,6 +43,35 @@ import Testing
         }
     }
 
+    private final class Held: Sendable {}
+
+    private final class Weak: Sendable {
+        struct Reference: @unchecked Sendable {
+            // @unchecked: read and written under the lock only.
+            weak var object: Held?
+        }
+        let reference = Mutex(Reference())
+    }
+
+    @Test("what a watcher's handler holds goes with the watcher's loop", arguments: TestTransport.allCases)
+    func released(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let (worker, weak) = (Worker(), Weak())
+            do {
+                let held = Held()
+                weak.reference.withLock { $0.object = held }
+                try right.notifyWhenDead(on: worker.loop) { _ = held }
+            }
+            try worker.perform {}
+            #expect(weak.reference.withLock { $0.object } != nil)
+            try worker.end()
+            #expect(weak.reference.withLock { $0.object } == nil)
+            #expect(!right.isDead)
+        }
+    }
+
     @Test("a watcher on a loop that has ended leaves nothing open", arguments: TestTransport.allCases)
     func endedLoop(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

@@ -49,6 +49,48 @@ import Testing
         }
     }
 
+    @Test("of a message that was sent twice the last receiver's silence counts", arguments: TestTransport.allCases)
+    func sentTwice(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (mine, port, other) = (try bench.port(), try bench.port(), try bench.port())
+            for (first, second) in [(port, port), (port, other)] {
+                for replies in [true, false] {
+                    do {
+                        let message = carrying(mine.makeSendOnceRight())
+                        try bench.right(to: first).send(message)
+                        try bench.right(to: second).send(message)
+                    }
+                    do { _ = try first.next() }
+                    #expect(try mine.tryReceive()?.id == nil)
+                    do {
+                        let message = try second.next()
+                        if replies { try message.reply(MachMessage(id: 42)) }
+                    }
+                    #expect(try mine.next().id == (replies ? 42 : MachMessage.sendOnceNotification))
+                    #expect(try mine.tryReceive()?.id == nil)
+                }
+            }
+        }
+    }
+
+    @Test("of a message that was sent twice over one right each receiver may reply", arguments: TestTransport.allCases)
+    func sentTwiceOverOneRight(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (mine, port) = (try bench.port(), try bench.port())
+            let right = try bench.right(to: port)
+            do {
+                let message = carrying(mine.makeSendOnceRight())
+                try right.send(message)
+                try right.send(message)
+            }
+            do { _ = try port.next() }
+            #expect(try mine.tryReceive()?.id == nil)
+            try port.next().reply(MachMessage(id: 42))
+            #expect(try mine.next().id == 42)
+            #expect(try mine.tryReceive()?.id == nil)
+        }
+    }
+
     @Test("a send-once right whose message could not be sent is still the caller's", arguments: TestTransport.allCases)
     func failedSend(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

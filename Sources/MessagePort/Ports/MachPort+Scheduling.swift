@@ -90,13 +90,15 @@ extension MachPort {
     ///
     /// - Returns: whether there was one; a new connection alone is none.
     private func handleOne(_ turn: UInt64) -> Bool {
-        guard let message = core.take(inTurn: turn) else {
+        let loop = ThreadRunLoop.current
+        guard let message = core.take(inTurn: turn, on: loop) else {
             if let source = state.withLock({ $0.turn == turn ? $0.source : nil }) { core.pauseWhileHeldUp(source) }
             return false
         }
-        defer { core.endTurn(turn) }
+        defer { core.endTurn(turn, on: loop) }
         if let receiver = state.withLock({ $0.receiver }) {
             receiver.handle(message, at: self)
+            message.replyTarget?.handlerDidEnd()
         } else if core.isDead {
             // It ended after the message was taken: nobody handles that, and whoever waits for the answer hears why.
             message.replyTarget?.fail(PortError(.peerDied))

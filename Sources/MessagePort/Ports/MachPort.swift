@@ -119,6 +119,10 @@ public final class MachPort: Sendable {
     ///
     /// Messages in its queue bounce: who waits for a reply to one is told ``PortError/Code/peerDied``, and their
     /// descriptors close. Idempotent; may be called in the port's own handler.
+    ///
+    /// One call does all that, and has done it when it returns. Any other returns at once: the port is invalid then, but
+    /// the bouncing, and the invalidation handler, may still be under way on the thread of the first. It does not wait for
+    /// that, because the invalidation handler may itself wait for the other thread.
     public func invalidate() {
         guard core.die() else { return }
         let old = state.withLock { state in

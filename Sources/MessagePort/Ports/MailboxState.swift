@@ -7,11 +7,12 @@ import PortSystem
 /// the order in which they came, and nobody who comes later is quicker.
 final class WaitingSender: Sendable {
     let message: MachMessage  // immutable
-    /// Set when the wait is over: `MailboxState.stopWaiting` then says how it ended.
-    let event = ThreadEvent()
+    /// Woken when the wait is over: `MailboxState.stopWaiting` then says how it ended.
+    let waiter: Waiter  // immutable
 
-    init(_ message: MachMessage) {
+    init(_ message: MachMessage, _ waiter: Waiter) {
         self.message = message
+        self.waiter = waiter
     }
 }
 
@@ -21,7 +22,7 @@ struct MailboxState {
     enum Admission {
         /// It is queued; `wasEmpty` says whether a receiver may be asleep.
         case accepted(wasEmpty: Bool)
-        /// The queue is full; the message will be queued in its turn, and its event set then.
+        /// The queue is full; the message will be queued in its turn, and the waiter woken then.
         case wait(WaitingSender)
         /// The queue is full, and the sender does not want to wait.
         case full
@@ -70,12 +71,15 @@ struct MailboxState {
         policy != .refuse || crowd.senders.isEmpty && queue.count + crowd.keptPlaces < limit
     }
 
-    /// Queues a message. A reply (`exceedingLimit`) needs no room. What the policy drops for it is in `takeDropped`.
-    mutating func admit(_ message: MachMessage, exceedingLimit: Bool = false, mayWait: Bool = false) -> Admission {
+    /// Queues a message. A reply (`exceedingLimit`) needs no room; `patience` says how others wait for it. What the policy
+    /// drops for it is in `takeDropped`.
+    mutating func admit(
+        _ message: MachMessage, exceedingLimit: Bool = false, waiting patience: Patience = .never
+    ) -> Admission {
         if isDead { return .dead }
         guard exceedingLimit || hasRoom else {
-            guard mayWait else { return .full }
-            let sender = WaitingSender(message)
+            guard let waiter = patience.makeWaiter() else { return .full }
+            let sender = WaitingSender(message, waiter)
             crowd.senders.append(sender)
             return .wait(sender)
         }
@@ -158,6 +162,11 @@ struct MailboxState {
         if crowd.dropped.isEmpty { return [] }
         defer { crowd.dropped = [] }
         return crowd.dropped
+    }
+
+    /// Whether a sender still waits, and not in vain.
+    func isWaiting(_ sender: WaitingSender) -> Bool {
+        !isDead && crowd.senders.contains { $0 === sender }
     }
 
     /// A sender does not wait any more.

@@ -6,11 +6,16 @@ import Synchronization
 extension PortCore {
     package func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
         try checkProcess()
+        let notice = LoopNotice<Void>(on: watcher.loop, in: watcher.mode) { _ in watcher.handler() }
         let isDead = state.withLock { state in
-            if !state.mailbox.isDead { state.extras.deathWatchers.append(watcher) }
-            return state.mailbox.isDead
+            if state.mailbox.isDead { return true }
+            // Those whose loops have ended are forgotten before the list grows.
+            let notices = state.extras.deathNotices
+            if notices.count == notices.capacity { state.extras.deathNotices.removeAll { $0.isOver } }
+            state.extras.deathNotices.append(notice)
+            return false
         }
-        if isDead { watcher.tell() }
+        if isDead { notice.tell() }
     }
 
     package func watchRoom(_ notice: LoopNotice<SendPossibility>) throws(PortError) {
@@ -58,13 +63,14 @@ extension PortCore {
                 state: state, bounced: bounced, waitingSenders: waitingSenders,
                 roomNotices: state.mailbox.takeRoomNotices(), senderNotices: state.senders.takeAll())
             state.sources = []
+            // The address stays: rights that were on their way are equal then to those that are here.
             state.$extras = nil
             if let bell = remains.state.extras.bell { state.extras.bell = bell }
+            if let address = remains.state.extras.address { state.extras.address = address }
             return remains
         }
         guard let remains else { return false }
         let old = remains.state
-        if let address = old.extras.address { RightsTable.shared.forget(address) }
         for source in old.sources {
             source.ring()  // a thread blocked in receive(within:) wakes and finds the port dead
             source.invalidate()
@@ -73,9 +79,9 @@ extension PortCore {
         for ending in old.extras.endings.values { ending() }
         old.extras.taskWatch?.source.invalidate()
         for task in old.extras.waitingTasks { task.wake() }
-        for sender in remains.waitingSenders { sender.event.set() }
+        for sender in remains.waitingSenders { sender.waiter.wake() }
         for message in remains.bounced { message.replyTarget?.fail(PortError(.peerDied)) }
-        for watcher in old.extras.deathWatchers { watcher.tell() }
+        for notice in old.extras.deathNotices { notice.tell() }
         for notice in remains.roomNotices { notice.tell(.deadName) }
         for notice in remains.senderNotices { notice.cancel() }
         return true

@@ -15,12 +15,17 @@ extension PortCore {
         tell { $0.senders.rightsDidGo(number, hasAddress: $0.extras.address != nil) }
     }
 
+    /// A client may be about to be accepted: until `clientDidGo` it counts as one that has connected.
+    func clientMayCome() {
+        state.withLock { $0.senders.clientMayCome() }
+    }
+
     /// A client has connected.
     func clientDidConnect() {
         state.withLock { $0.senders.clientDidConnect() }
     }
 
-    /// A client's connection has ended.
+    /// A client's connection has ended, or none came.
     func clientDidGo() {
         tell { $0.senders.clientDidGo(hasAddress: $0.extras.address != nil) }
     }

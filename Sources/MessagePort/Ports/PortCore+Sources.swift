@@ -92,7 +92,7 @@ extension PortCore {
     /// Gives the port an address, if it has none: a listening socket that nobody can guess.
     package func address() throws(PortError) -> PortAddress {
         try checkProcess()
-        if let address = state.withLock({ $0.extras.address }) { return address }
+        if let address = state.withLock({ $0.liveAddress }) { return address }
         if isDead { throw PortError(.invalidPort) }
         return try address(in: .user())
     }
@@ -100,13 +100,13 @@ extension PortCore {
     /// Gives the port an address in a directory of the caller's choice; one that it has already stays.
     package func address(in directory: PortDirectory) throws(PortError) -> PortAddress {
         try checkProcess()
-        if let address = state.withLock({ $0.extras.address }) { return address }
+        if let address = state.withLock({ $0.liveAddress }) { return address }
         let sockets = try openSockets()
         let address = try sockets.listen(in: directory)
         // Whoever sees the address finds the port under it.
         RightsTable.shared.publish(self, at: address)
         let isDead = state.withLock { state in
-            state.extras.address = state.mailbox.isDead ? nil : address
+            if !state.mailbox.isDead { state.extras.address = address }
             return state.mailbox.isDead
         }
         if isDead {

@@ -27,14 +27,18 @@ extension PortCore {
     /// Takes the oldest message for a handler, whose end `endTurn` is told.
     ///
     /// - Returns: nil when there is none, or it is not this source's turn.
-    func take(inTurn number: UInt64) -> MachMessage? {
-        if let message = takeQueued(inTurn: number) { return message }
-        return receiveFromSockets() ? takeQueued(inTurn: number) : nil
+    func take(inTurn number: UInt64, on loop: ThreadRunLoop) -> MachMessage? {
+        if readsAhead { receiveAllFromSockets() }
+        if let message = takeQueued(for: (number, loop)) { return message }
+        return receiveFromSockets() == 0 ? nil : takeQueued(for: (number, loop))
     }
 
     /// A handler is over. The sources that had to wait for it go on.
-    func endTurn(_ number: UInt64) {
+    func endTurn(_ number: UInt64, on loop: ThreadRunLoop) {
         let (sources, sockets) = state.withLock { state in
+            if let index = state.handlers.lastIndex(where: { $0.turn == number && $0.loop === loop }) {
+                state.handlers.remove(at: index)
+            }
             let mayBegin = state.turns.end(number)
             return (mayBegin ? state.sources : [], state.extras.sockets)
         }

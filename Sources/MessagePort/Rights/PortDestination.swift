@@ -13,6 +13,9 @@ package protocol PortDestination: AnyObject, Sendable {
     /// is room. On failure nothing was delivered.
     func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError)
 
+    /// As above, in a task, which holds no thread while it waits for room.
+    nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError)
+
     /// - Throws: `forkedProcess` when the port, or the connection to it, is the parent's.
     func checkProcess() throws(PortError)
 
@@ -24,6 +27,9 @@ package protocol PortDestination: AnyObject, Sendable {
 
     /// Whether the port is known to be gone.
     var isDead: Bool { get }
+
+    /// As `isDead`, but looks harder: reads what has come over the connection. Not to be asked under a lock.
+    func isFoundDead() -> Bool
 
     /// The address under which any process of this user can reach the port; a port of this process is given one.
     func address() throws(PortError) -> PortAddress
@@ -46,6 +52,7 @@ package protocol PortDestination: AnyObject, Sendable {
 
 extension PortDestination {
     package var repliesInMemory: Bool { true }
+    package func isFoundDead() -> Bool { isDead }
     /// A port of another process sees the connection instead; a dead one sees nothing.
     package func makePresence() -> SenderPresence? { nil }
 }
@@ -87,9 +94,14 @@ package struct DeathWatcher: Sendable {
 /// The destination of a right whose port was gone when the right arrived.
 package final class DeadDestination: PortDestination {
     private let path: PortAddress  // immutable
+    private let forkCount = sysForkCount()  // immutable
 
     package init(_ path: PortAddress) {
         self.path = path
+    }
+
+    deinit {
+        if forkCount == sysForkCount() { RightsTable.shared.prune(path) }
     }
 
     package var label: String { "port at \(path.path)" }
@@ -98,6 +110,10 @@ package final class DeadDestination: PortDestination {
     package func checkProcess() {}
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        throw PortError(.deadName)
+    }
+
+    nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
         throw PortError(.deadName)
     }
 

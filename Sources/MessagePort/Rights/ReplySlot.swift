@@ -49,7 +49,7 @@ final class ReplySlot: ReplyReceiver {
         state.withLock { if case .waiting = $0.stage { true } else { false } }
     }
 
-    /// Whether only the message's receiver can reply: the right has not left the message.
+    /// Whether only the message's receiver can reply: the right is in a message that waits, or is being handled.
     var isBound: Bool { !wasTaken.load(ordering: .acquiring) }
 
     // MARK: The callee's side

@@ -7,7 +7,8 @@ public import RunLoopCore
 /// The right to send exactly one message to a port: the reply that a requester waits for. `MACH_MSG_TYPE_MOVE_SEND_ONCE`.
 ///
 /// It cannot be copied, and sending consumes it, so a second reply does not compile. When it is dropped unused, the
-/// requester is told at once (``PortError/Code/replyDropped``).
+/// requester is told at once (``PortError/Code/replyDropped``). A message that carries the right may be sent more than once:
+/// the first reply counts, and the requester is told of none when the last of the receivers has let it go.
 ///
 /// - Important: Thread safety: any thread.
 public struct SendOnceRight: ~Copyable, Sendable {

@@ -46,6 +46,10 @@ struct SenderTally: Sendable {
         return takeDue(hasAddress)
     }
 
+    mutating func clientMayCome() {
+        clientCount += 1
+    }
+
     mutating func clientDidConnect() {
         clientCount += 1
         hasHadClients = true

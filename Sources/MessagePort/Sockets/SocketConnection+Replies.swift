@@ -11,6 +11,7 @@ extension SocketConnection {
     /// - Returns: the token that asks for it; zero when no reply is wanted.
     func expectReply(for target: ReplyTarget?) throws(PortError) -> UInt64 {
         guard let target, target.isOpen else { return 0 }
+        target.willAsk()
         let token = state.withLock { state -> UInt64? in
             guard state.failure == nil else { return nil }
             state.lastToken += 1
@@ -18,7 +19,10 @@ extension SocketConnection {
             state.unsent.insert(state.lastToken)
             return state.lastToken
         }
-        guard let token else { throw PortError(.deadName) }
+        guard let token else {
+            target.didEndAsking()
+            throw PortError(.deadName)
+        }
         do throws(PortError) {
             try target.receiver.expectReply(over: self)
         } catch {
@@ -35,9 +39,12 @@ extension SocketConnection {
             guard let failure = state.failure else { return (state.awaited[token], nil) }
             return (state.awaited.removeValue(forKey: token), failure)
         }
-        if let failure { return target?.fail(failure.delivered(.unknown)) ?? () }
+        if let failure { return target?.failAsking(failure.delivered(.unknown)) ?? () }
         target?.receiver.passAbandonment(to: self, token: token)
     }
+
+    /// Whether a reply is to come over the connection.
+    var awaitsReply: Bool { state.withLock { !$0.awaited.isEmpty } }
 
     /// The peer says that it no longer waits for the reply to the request that asked with the token.
     func requesterGaveUp(_ token: UInt64) {
@@ -64,8 +71,19 @@ extension SocketConnection {
         if isAbandoned { tell() }
     }
 
-    /// A reply under the token has come, or will not come.
+    /// A reply under the token has come, or is not wanted any more.
     func takeAwaited(_ token: UInt64) -> ReplyTarget? {
+        let target = removeAwaited(token)
+        target?.didEndAsking()
+        return target
+    }
+
+    /// A reply under the token will not come.
+    func failAwaited(_ token: UInt64, _ error: PortError) {
+        removeAwaited(token)?.failAsking(error)
+    }
+
+    private func removeAwaited(_ token: UInt64) -> ReplyTarget? {
         let (target, isDone) = state.withLock { state in
             state.unsent.remove(token)
             let target = state.awaited.removeValue(forKey: token)
@@ -109,11 +127,12 @@ extension SocketConnection {
     func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
         let source = try replySource()
         // Noted first: a request that ends meanwhile leaves the source in the loop.
-        let isClosed = state.withLock { state in
-            if state.failure == nil { state.deathWatchers.append(watcher) }
-            return state.failure != nil
+        let hasEnded = state.withLock { state in
+            let hasEnded = state.failure != nil || state.isDeadName
+            if !hasEnded { state.deathWatchers.append(watcher) }
+            return hasEnded
         }
-        if isClosed { return watcher.tell() }
+        if hasEnded { return watcher.tell() }
         do throws(PortError) {
             if let source { try watcher.loop.addOrThrow(source, to: watcher.mode) }
         } catch {
