@@ -39,6 +39,8 @@ struct MailboxState {
     private(set) var droppedCount = 0
     /// How many free places are kept for messages that wait in sockets.
     private var keptPlaces = 0
+    /// How many messages in the queue came through send-once rights.
+    private var replyCount = 0
     private var waitingSenders: [WaitingSender] = []
     private var roomNotices: [LoopNotice<SendPossibility>] = []
     private var dropped: [MachMessage] = []
@@ -62,7 +64,10 @@ struct MailboxState {
         policy != .refuse || waitingSenders.isEmpty && queue.count + keptPlaces < limit
     }
 
-    /// Queues a message. A reply (`exceedingLimit`) needs no room. What the policy drops for it is in `takeDropped`.
+    /// Queues a message. What the policy drops for it is in `takeDropped`.
+    ///
+    /// What came through a send-once right (`MachMessage.cameByReplyRight`) is not for the policy: it drops nothing, and is
+    /// not dropped. With `exceedingLimit` the message needs no room: a reply, or one for which the sockets have found it.
     mutating func admit(_ message: MachMessage, exceedingLimit: Bool = false, mayWait: Bool = false) -> Admission {
         if isDead { return .dead }
         guard exceedingLimit || hasRoom else {
@@ -72,13 +77,14 @@ struct MailboxState {
             return .wait(sender)
         }
         let wasEmpty = queue.isEmpty
-        makeRoomByPolicy()
+        if !message.cameByReplyRight { makeRoomByPolicy() }
         append(message)
         return .accepted(wasEmpty: wasEmpty)
     }
 
     private mutating func append(_ message: MachMessage) {
         queue.append(message)
+        if message.cameByReplyRight { replyCount += 1 }
         highWater = max(highWater, queue.count)
     }
 
@@ -89,7 +95,7 @@ struct MailboxState {
             case .dropOldest: limit - 1
             case .keepLatest: 0
             }
-        while queue.count > most, let oldest = queue.popFirst() {
+        while queue.count - replyCount > most, let oldest = queue.removeFirst(where: { !$0.cameByReplyRight }) {
             dropped.append(oldest)
             droppedCount += 1
         }
@@ -101,7 +107,11 @@ struct MailboxState {
     ///   `endKeepingPlace`.
     /// - Returns: the message, and the sender whose wait is over.
     mutating func take(keepingPlace: Bool = false) -> (message: MachMessage, sender: WaitingSender?)? {
-        guard let message = queue.popFirst() else { return nil }
+        guard var message = queue.popFirst() else { return nil }
+        if message.cameByReplyRight {
+            replyCount -= 1
+            message.cameByReplyRight = false  // the receiver may send it on
+        }
         if keepingPlace { keptPlaces += 1 }
         return (message, letOneIn())
     }
@@ -114,9 +124,9 @@ struct MailboxState {
         return letIn()
     }
 
-    /// Queues the message of the sender that has waited longest, if there is room.
+    /// Queues the message of the sender that has waited longest, if there is room. A dead port lets nobody in.
     private mutating func letOneIn() -> WaitingSender? {
-        guard !waitingSenders.isEmpty, queue.count + keptPlaces < limit else { return nil }
+        guard !isDead, !waitingSenders.isEmpty, queue.count + keptPlaces < limit else { return nil }
         let sender = waitingSenders.removeFirst()
         append(sender.message)
         return sender
@@ -167,6 +177,7 @@ struct MailboxState {
     mutating func die() -> (bounced: [MachMessage], senders: [WaitingSender])? {
         if isDead { return nil }
         isDead = true
+        replyCount = 0
         return (queue.removeAll(), waitingSenders)
     }
 }

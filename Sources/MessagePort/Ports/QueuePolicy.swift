@@ -2,6 +2,9 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 /// What a port does with a message for which its queue has no room.
+///
+/// What comes through a send-once right (``MachPort/makeSendOnceRight()``), a reply or the notice that none will come, is
+/// outside of it: it is always queued, drops nothing, and is never dropped, for each right brings exactly one message.
 public enum QueuePolicy: Hashable, Sendable {
     /// The sender waits until there is room, or is told that the queue is full. Nothing is lost.
     case refuse
