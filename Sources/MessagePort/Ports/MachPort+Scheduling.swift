@@ -17,19 +17,23 @@ extension MachPort {
     ///   ``PortError/Code/systemCallFailed`` when the port is reachable from other processes and its sockets cannot be
     ///   watched. The port is then not scheduled.
     public func schedule(on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) throws(PortError) {
-        var source: RunLoopSource
-        repeat {
-            source = try attachedSource()
-            do throws(PortError) {
-                try loop.addOrThrow(source, to: mode)
-            } catch {
-                dropUnusedSource { _ in }
-                throw error
-            }
-            // A source that left its last loop at this very moment was invalidated: take a new one.
-        } while !source.isValid && isValid
-        guard isValid else { throw PortError(.invalidPort) }
-        dropUnusedSource { _ in }  // the loop's thread has ended
+        while try !add(attachedSource(), to: loop, mode) && isValid {}
+        dropUnusedSource { _ in }  // the loop's thread, or the port, has ended
+        if !isValid { throw PortError(.invalidPort) }
+    }
+
+    /// Puts a source of the port into a loop.
+    ///
+    /// - Returns: whether it is the port's source now. One that left its last loop at this very moment is not: whoever took
+    ///   it out will invalidate it, if that was not done, so another is needed.
+    func add(_ source: RunLoopSource, to loop: ThreadRunLoop, _ mode: RunLoopMode) throws(PortError) -> Bool {
+        do throws(PortError) {
+            try loop.addOrThrow(source, to: mode)
+        } catch {
+            dropUnusedSource { _ in }
+            throw error
+        }
+        return state.withLock { $0.source === source }
     }
 
     /// The port's source, made when there is none.

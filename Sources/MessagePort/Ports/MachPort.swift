@@ -87,12 +87,16 @@ public final class MachPort: Sendable {
     ///
     /// - Parameter handler: the handler; nil drops messages.
     public func setHandler(_ handler: Handler?) {
+        set(handler, nil)
+    }
+
+    /// Sets the handler, together with the delegate that it calls.
+    func set(_ handler: Handler?, _ delegate: WeakDelegate?) {
         if core.isInherited { return }
         // The old one leaves the lock with the result: what it holds may use the port while it goes.
         _ = state.withLock { state in
             let old = state.handler
-            state.handler = handler
-            state.delegate = nil
+            (state.handler, state.delegate) = (handler, delegate)
             return old
         }
         if isValid { return }

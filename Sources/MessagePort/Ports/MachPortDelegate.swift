@@ -33,8 +33,7 @@ extension MachPort {
         guard let delegate else { return setHandler(nil) }
         if core.isInherited { return }
         let reference = WeakDelegate(delegate: delegate)
-        setHandler { port, message in reference.delegate?.handleMachMessage(message, at: port) }
-        state.withLock { $0.delegate = reference }
+        set({ port, message in reference.delegate?.handleMachMessage(message, at: port) }, reference)
     }
 
     /// The object that handles messages; nil when there is none, it is gone, or a handler was set after it.
