@@ -23,6 +23,7 @@ extension MachPort {
     public func notifyWhenNoSenders(
         on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) throws(PortError) {
+        try core.checkProcess()  // before the loop's lock is taken
         let notice = LoopNotice<Void>(on: loop, in: mode) { _ in handler() }
         do throws(PortError) {
             try core.watchSenders(notice)
@@ -44,6 +45,7 @@ extension MachPort {
     public func setInvalidationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) {
+        if core.isInherited { return }
         let notice = LoopNotice<Void>(on: loop, in: mode) { _ in handler() }
         setInvalidationHandler { notice.tell() }
     }

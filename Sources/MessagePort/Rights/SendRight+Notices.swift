@@ -21,6 +21,7 @@ extension SendRight {
         on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common,
         _ handler: @escaping @Sendable (SendPossibility) -> Void
     ) throws(PortError) {
+        try destination.checkProcess()  // before the loop's lock is taken
         let notice = LoopNotice(on: loop, in: mode, handler)
         do throws(PortError) {
             try destination.watchRoom(notice)
