@@ -4,13 +4,19 @@
 import Synchronization
 
 extension PortCore {
-    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
+    @discardableResult
+    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Withdrawal {
         try checkProcess()
+        let notice = LoopNotice<Void>(on: watcher.loop, in: watcher.mode) { _ in watcher.handler() }
         let isDead = state.withLock { state in
-            if !state.mailbox.isDead { state.deathWatchers.append(watcher) }
-            return state.mailbox.isDead
+            if state.mailbox.isDead { return true }
+            // Those whose loops have ended are forgotten before the list grows.
+            if state.deathNotices.count == state.deathNotices.capacity { state.deathNotices.removeAll { $0.isOver } }
+            state.deathNotices.append(notice)
+            return false
         }
-        if isDead { watcher.tell() }
+        if isDead { notice.tell() }
+        return { [weak notice] in notice?.cancel() }
     }
 
     package func watchRoom(_ notice: LoopNotice<SendPossibility>) throws(PortError) {
@@ -60,7 +66,7 @@ extension PortCore {
             state.sources = []
             state.sockets = nil
             state.address = nil
-            state.deathWatchers = []
+            state.deathNotices = []
             state.endings = [:]
             state.waitingTasks = []
             state.taskWatch = nil
@@ -79,7 +85,7 @@ extension PortCore {
         for task in old.waitingTasks { task.wake() }
         for sender in remains.waitingSenders { sender.event.set() }
         for message in remains.bounced { message.replyTarget?.fail(PortError(.peerDied)) }
-        for watcher in old.deathWatchers { watcher.tell() }
+        for notice in old.deathNotices { notice.tell() }
         for notice in remains.roomNotices { notice.tell(.deadName) }
         for notice in remains.senderNotices { notice.cancel() }
         return true

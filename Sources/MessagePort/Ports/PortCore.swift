@@ -28,7 +28,8 @@ package final class PortCore: PortDestination {
         /// How many messages were taken since the sockets were looked at.
         var takesSinceLook = 0
         var address: PortAddress?
-        var deathWatchers: [DeathWatcher] = []
+        /// Who wants to know of the port's end; each leaves its handler behind when its loop ends.
+        var deathNotices: [LoopNotice<Void>] = []
         var senders = SenderTally()
         var turns = HandlerTurns()
         /// Messages in the sockets have found no room since the sockets were looked at.

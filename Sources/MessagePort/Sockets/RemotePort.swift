@@ -43,9 +43,11 @@ package final class RemotePort: PortDestination {
         try connection.send(message, until: deadline)
     }
 
-    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
+    @discardableResult
+    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Withdrawal {
         try connection.checkProcess()
         try connection.watchDeath(watcher)
+        return { [weak connection, mark = watcher.mark] in connection?.forgetWatcher(mark) }
     }
 
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) {
