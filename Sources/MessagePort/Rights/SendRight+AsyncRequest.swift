@@ -45,7 +45,7 @@ extension SendRight {
     }
 
     /// Sends, and never keeps a thread of the caller's pool waiting: a thread of its own waits for room.
-    nonisolated(nonsending) private func send(_ message: MachMessage, until deadline: MonotonicInstant)
+    nonisolated(nonsending) func send(_ message: MachMessage, until deadline: MonotonicInstant)
         async throws(PortError)
     {
         let failure: PortError?
