@@ -34,7 +34,8 @@ import Testing
     func requestInCommonModes() async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let port = MachPort()
-            _ = try port.makeSendRight().request(MachMessage(id: 1), mode: .common)
+            let request = { _ = try port.makeSendRight().request(MachMessage(id: 1), mode: .common) }
+            try request()
             port.invalidate()
         }
         expectSentence("A request waits in one mode: the common modes stand for several.", in: result)

@@ -4,6 +4,7 @@
 import Glibc
 @testable import MessagePort
 import PortSystem
+@testable import RunLoopCore
 import Synchronization
 import TestSupport
 import Testing
@@ -57,16 +58,22 @@ private struct ForkedUse: Sendable {
         let port = try #require(held?.port)
         try port.makeSendRight().send(MachMessage(id: 1))
         let (locked, mayUnlock) = (Gate("the lock"), Gate("the fork"))
+        let loops = Box<ThreadRunLoop>()
         let holder = runOnThread {
+            let loop = ThreadRunLoop.current
+            loops.value.withLock { $0 = loop }
             guard lockIsHeld else { return locked.open() }
-            port.core.state.withLock { _ in
-                locked.open()
-                mayUnlock.wait()
+            loop.state.withLock { _ in
+                port.core.state.withLock { _ in
+                    locked.open()
+                    mayUnlock.wait()
+                }
             }
         }
         locked.wait()
+        let loop = try #require(loops.value.withLock { $0 })
         let child = try forking {
-            let failures = held?.failures() ?? ["nothing held"]
+            let failures = held?.failures(on: loop) ?? ["nothing held"]
             held = nil
             return failures
         }
@@ -80,6 +87,11 @@ private struct ForkedUse: Sendable {
         #expect(try port.next().id == 2)
         try bench.right(to: port).send(MachMessage(id: 3))
         #expect(try port.next().id == 3)
+        // Whoever waits for a reply in memory has heard nothing from the child.
+        let asker = try #require(held?.asker)
+        #expect(held?.question.isCancelled == false)
+        try held?.question.reply(MachMessage(id: 21))
+        #expect(try asker.join() == 21)
     }
 }
 
@@ -107,6 +119,9 @@ private final class Held: Sendable {
     let local: SendRight
     let remote: SendRight
     let request: MachMessage
+    /// A request of a thread of this process, in memory.
+    let question: MachMessage
+    let asker: TestThread<Int32>
     private let answers: MachPort
 
     init(_ bench: Bench) throws {
@@ -120,10 +135,13 @@ private final class Held: Sendable {
         message.setReplyRight(answers.makeSendOnceRight())
         try remote.send(message)
         request = try port.next()
+        let local = local
+        asker = runOnThread { try local.ask(MachMessage(id: 20)).id }
+        question = try port.next()
     }
 
     /// The calls that did not say that the port is the parent's.
-    func failures() -> [String] {
+    func failures(on loop: ThreadRunLoop) -> [String] {
         var failures: [String] = []
         func expect(_ name: String, _ body: () throws(PortError) -> Void) {
             let code = portError(body)?.code
@@ -134,7 +152,7 @@ private final class Held: Sendable {
             expect("\(name) trySend") { () throws(PortError) in _ = try right.trySend(MachMessage()) }
             expect("\(name) request") { () throws(PortError) in _ = try right.request(MachMessage()) }
             expect("\(name) death") { () throws(PortError) in try right.notifyWhenDead {} }
-            expect("\(name) room") { () throws(PortError) in try right.notifyWhenSendPossible { _ in } }
+            expect("\(name) room") { () throws(PortError) in try right.notifyWhenSendPossible(on: loop) { _ in } }
             expect("\(name) request of a task") { () throws(PortError) in
                 try immediately { () async throws(PortError) in _ = try await right.request(MachMessage()) }
             }
@@ -144,7 +162,7 @@ private final class Held: Sendable {
         expect("receive") { () throws(PortError) in _ = try port.receive(within: .zero) }
         expect("schedule") { () throws(PortError) in try port.schedule() }
         expect("move") { () throws(PortError) in try port.move(to: .current) }
-        expect("no senders") { () throws(PortError) in try port.notifyWhenNoSenders {} }
+        expect("no senders") { () throws(PortError) in try port.notifyWhenNoSenders(on: loop) {} }
         expect("address") { () throws(PortError) in _ = try port.core.address() }
         expect("doorbell") { () throws(PortError) in _ = try port.doorbell() }
         expect("messages") { () throws(PortError) in
@@ -155,6 +173,10 @@ private final class Held: Sendable {
         }
         if !request.isCancelled { failures.append("somebody waits for the reply") }
         request.setCancellationHandler {}
+        if !question.isCancelled { failures.append("somebody waits for the reply in memory") }
+        question.setCancellationHandler {}
+        expect("reply in memory") { () throws(PortError) in try question.reply(MachMessage()) }
+        port.setInvalidationHandler(on: loop) {}
         expect("reply") { () throws(PortError) in try request.reply(MachMessage()) }
         if port.delegate != nil { failures.append("the delegate can be seen") }
         port.setDelegate(nil)
@@ -170,7 +192,7 @@ private final class Held: Sendable {
 }
 
 /// Has a task do what ends without suspending it: a forked child has no threads for it.
-private func immediately(_ body: @escaping @Sendable () async throws(PortError) -> Void) throws(PortError) {
+func immediately(_ body: @escaping @Sendable () async throws(PortError) -> Void) throws(PortError) {
     let outcome = Outcome()
     Task.immediate {
         do throws(PortError) {

@@ -97,6 +97,26 @@ import Testing
         }
     }
 
+    @Test(
+        "what comes through a send-once right drops nothing, and no policy drops it", arguments: TestTransport.allCases,
+        [QueuePolicy.dropOldest, .keepLatest])
+    func replies(over transport: TestTransport, policy: QueuePolicy) async throws {
+        try await onBench(over: transport) { bench in
+            let (port, other) = (try bench.port(queueLimit: 1, policy: policy), try bench.port())
+            try bench.right(to: other).send(carrying(port.makeSendOnceRight()))
+            try other.next().reply(MachMessage(id: 100))
+            port.core.receiveFromSockets()
+            let right = port.makeSendRight()
+            for id in Int32(1)...2 { try right.send(MachMessage(id: id), within: .zero) }
+            port.makeSendOnceRight().drop()
+            #expect(port.droppedMessageCount == 1)
+            #expect(try port.next().id == 100)
+            #expect(try port.next().id == 2)
+            #expect(try port.next().id == MachMessage.sendOnceNotification)
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+
     @Test("who waits for the reply to a dropped message is told at once", arguments: TestTransport.allCases)
     func droppedRequest(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

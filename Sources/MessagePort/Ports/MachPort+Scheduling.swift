@@ -11,12 +11,12 @@ extension MachPort {
     /// The loop keeps the port alive until the port is invalidated, unscheduled from every loop, or the loop's thread ends.
     ///
     /// - Parameters:
-    ///   - loop: the loop; the current thread's unless said otherwise.
+    ///   - loop: the loop.
     ///   - mode: a mode of it, or ``RunLoopMode/common``.
     /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/descriptorLimit`` and
     ///   ``PortError/Code/systemCallFailed`` when the port is reachable from other processes and its sockets cannot be
     ///   watched. The port is then not scheduled.
-    public func schedule(on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) throws(PortError) {
+    public func schedule(on loop: ThreadRunLoop, in mode: RunLoopMode = .default) throws(PortError) {
         var source: RunLoopSource
         repeat {
             source = try attachedSource()
@@ -28,8 +28,8 @@ extension MachPort {
             }
             // A source that left its last loop at this very moment was invalidated: take a new one.
         } while !source.isValid && isValid
-        guard isValid else { throw PortError(.invalidPort) }
-        dropUnusedSource()  // the loop's thread has ended
+        dropUnusedSource()  // the loop's thread, or the port, has ended
+        if !isValid { throw PortError(.invalidPort) }
     }
 
     /// The port's source, made when there is none, or it has left its last loop and is about to be dropped.
@@ -58,7 +58,7 @@ extension MachPort {
     /// - Parameters:
     ///   - loop: the loop.
     ///   - mode: the mode that it was scheduled in.
-    public func unschedule(from loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) {
+    public func unschedule(from loop: ThreadRunLoop, in mode: RunLoopMode = .default) {
         if core.isInherited { return }
         guard let source = state.withLock({ $0.source }) else { return }
         loop.remove(source, from: mode)

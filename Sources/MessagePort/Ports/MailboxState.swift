@@ -45,6 +45,8 @@ struct MailboxState {
     private(set) var limit: Int
     /// The most messages that waited at once since this was last reset.
     private(set) var highWater = 0
+    /// How many messages in the queue came through send-once rights.
+    private var replyCount = 0
     @Rare private var crowd: Crowd
     let policy: QueuePolicy
     private(set) var isDead = false
@@ -71,8 +73,10 @@ struct MailboxState {
         policy != .refuse || crowd.senders.isEmpty && queue.count + crowd.keptPlaces < limit
     }
 
-    /// Queues a message. A reply (`exceedingLimit`) needs no room; `patience` says how others wait for it. What the policy
-    /// drops for it is in `takeDropped`.
+    /// Queues a message; `patience` says how its sender waits for room. What the policy drops for it is in `takeDropped`.
+    ///
+    /// What came through a send-once right (`MachMessage.cameByReplyRight`) is not for the policy: it drops nothing, and is
+    /// not dropped. With `exceedingLimit` the message needs no room: a reply, or one for which the sockets have found it.
     mutating func admit(
         _ message: MachMessage, exceedingLimit: Bool = false, waiting patience: Patience = .never
     ) -> Admission {
@@ -84,13 +88,14 @@ struct MailboxState {
             return .wait(sender)
         }
         let wasEmpty = queue.isEmpty
-        makeRoomByPolicy()
+        if !message.cameByReplyRight { makeRoomByPolicy() }
         append(message)
         return .accepted(wasEmpty: wasEmpty)
     }
 
     private mutating func append(_ message: MachMessage) {
         queue.append(message)
+        if message.cameByReplyRight { replyCount += 1 }
         highWater = max(highWater, queue.count)
     }
 
@@ -101,7 +106,7 @@ struct MailboxState {
             case .dropOldest: limit - 1
             case .keepLatest: 0
             }
-        while queue.count > most, let oldest = queue.popFirst() {
+        while queue.count - replyCount > most, let oldest = queue.removeFirst(where: { !$0.cameByReplyRight }) {
             crowd.dropped.append(oldest)
             crowd.droppedCount += 1
         }
@@ -113,7 +118,11 @@ struct MailboxState {
     ///   `endKeepingPlace`.
     /// - Returns: the message, and the sender whose wait is over.
     mutating func take(keepingPlace: Bool = false) -> (message: MachMessage, sender: WaitingSender?)? {
-        guard let message = queue.popFirst() else { return nil }
+        guard var message = queue.popFirst() else { return nil }
+        if message.cameByReplyRight {
+            replyCount -= 1
+            message.cameByReplyRight = false  // the receiver may send it on
+        }
         if keepingPlace { crowd.keptPlaces += 1 }
         return (message, letOneIn())
     }
@@ -126,9 +135,9 @@ struct MailboxState {
         return letIn()
     }
 
-    /// Queues the message of the sender that has waited longest, if there is room.
+    /// Queues the message of the sender that has waited longest, if there is room. A dead port lets nobody in.
     private mutating func letOneIn() -> WaitingSender? {
-        guard !crowd.senders.isEmpty, queue.count + crowd.keptPlaces < limit else { return nil }
+        guard !isDead, !crowd.senders.isEmpty, queue.count + crowd.keptPlaces < limit else { return nil }
         let sender = crowd.senders.removeFirst()
         append(sender.message)
         return sender
@@ -184,6 +193,7 @@ struct MailboxState {
     mutating func die() -> (bounced: [MachMessage], senders: [WaitingSender])? {
         if isDead { return nil }
         isDead = true
+        replyCount = 0
         return (queue.removeAll(), crowd.senders)
     }
 }

@@ -4,18 +4,20 @@
 import Synchronization
 
 extension PortCore {
-    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
+    @discardableResult
+    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Withdrawal {
         try checkProcess()
         let notice = LoopNotice<Void>(on: watcher.loop, in: watcher.mode) { _ in watcher.handler() }
         let isDead = state.withLock { state in
             if state.mailbox.isDead { return true }
             // Those whose loops have ended are forgotten before the list grows.
-            let notices = state.extras.deathNotices
-            if notices.count == notices.capacity { state.extras.deathNotices.removeAll { $0.isOver } }
+            let isFull = state.extras.deathNotices.count == state.extras.deathNotices.capacity
+            if isFull { state.extras.deathNotices.removeAll { $0.isOver } }
             state.extras.deathNotices.append(notice)
             return false
         }
         if isDead { notice.tell() }
+        return { [weak notice] in notice?.cancel() }
     }
 
     package func watchRoom(_ notice: LoopNotice<SendPossibility>) throws(PortError) {

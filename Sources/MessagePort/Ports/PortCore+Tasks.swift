@@ -32,6 +32,7 @@ extension PortCore {
                 try watchSockets()
             } catch {
                 leave(task)
+                wakeNextTask()  // perhaps this one was woken for a message
                 throw error
             }
             await withTaskCancellationHandler {
@@ -41,9 +42,13 @@ extension PortCore {
             }
             leave(task)
         }
-        // Perhaps it was woken for a message.
-        state.withLock { $0.nextTask() }?.wake()
+        wakeNextTask()  // perhaps this one was woken for a message
         return nil
+    }
+
+    /// Wakes the next task if a message waits: called by one that will not look itself.
+    private func wakeNextTask() {
+        state.withLock { $0.nextTask() }?.wake()
     }
 
     /// - Returns: whether there is no message now, and the task waits; nil when the port is dead.
@@ -73,22 +78,19 @@ extension PortCore {
         }
     }
 
-    private func taskWatch() throws(PortError) -> TaskSocketWatch {
+    /// What receives from the sockets for tasks, made when there is none.
+    func taskWatch() throws(PortError) -> TaskSocketWatch {
         if let watch = state.withLock({ $0.extras.taskWatch }) { return watch }
         let loop = try SharedReceiver.loop()
         let made = TaskSocketWatch(self)
+        try loop.addOrThrow(made.source, to: .default)  // before others see it: for them it is in the loop
         let winner = state.withLock { state -> TaskSocketWatch? in
             if state.mailbox.isDead { return nil }
             if state.extras.taskWatch == nil { state.extras.taskWatch = made }
             return state.extras.taskWatch
         }
-        guard let winner, winner === made else {
-            made.source.invalidate()
-            return winner ?? made
-        }
-        try loop.addOrThrow(made.source, to: .default)
-        if isDead { made.source.invalidate() }
-        return made
+        if winner !== made { made.source.invalidate() }
+        return winner ?? made
     }
 
     /// The port has got sockets: tasks that wait already listen to them from now on.
@@ -112,7 +114,7 @@ extension PortCore {
 final class TaskSocketWatch: Sendable {
     let source: RunLoopSource  // guards itself
     /// Whether the source watches the sockets. Held while that changes, so that the changes keep their order.
-    private let isWatching: Mutex<Bool>
+    let isWatching: Mutex<Bool>
 
     init(_ core: PortCore) {
         source = RunLoopSource(name: "port tasks", keepsModeAlive: false, routine: Routine(core: core))

@@ -148,6 +148,11 @@ extension SocketConnection {
         if watcher.loop.hasEnded { forgetWatchers(on: watcher.loop) }
     }
 
+    /// A watcher is not to be told any more. A connection that was kept for it alone ends.
+    func forgetWatcher(_ mark: DeathWatcher.Mark) {
+        forgetWatchers { $0.mark === mark }
+    }
+
     /// Whether somebody is to be told of the connection's end on the loop, perhaps in the mode.
     func hasWatcher(on loop: ThreadRunLoop, in mode: RunLoopMode) -> Bool {
         state.withLock { state in
@@ -157,9 +162,13 @@ extension SocketConnection {
 
     /// A loop's thread has ended: nobody is to be told on it any more.
     fileprivate func forgetWatchers(on loop: ThreadRunLoop) {
+        forgetWatchers { $0.loop == loop }
+    }
+
+    private func forgetWatchers(where isForgotten: (DeathWatcher) -> Bool) {
         let (forgotten, isDone) = state.withLock { state in
             let all = state.deathWatchers
-            state.deathWatchers = all.filter { $0.loop != loop }
+            state.deathWatchers = all.filter { !isForgotten($0) }
             return (all, state.isRetired && !state.isNeeded)
         }
         if isDone { close(PortError(.deadName)) }
