@@ -4,6 +4,7 @@
 import Glibc
 @testable import MessagePort
 import PortSystem
+@testable import RunLoopCore
 import Synchronization
 import TestSupport
 import Testing
@@ -19,6 +20,83 @@ import Testing
                 }
             }
         }
+    }
+
+    @Test("a child's copies of its parent's workers leave the workers alone", arguments: [false, true])
+    func workers(lockIsHeld: Bool) async {
+        await #expect(processExitsWith: .success) { [lockIsHeld = lockIsHeld as Bool] in
+            try await onNewThread { try ForkedWorkers().run(lockIsHeld: lockIsHeld) }
+        }
+    }
+}
+
+/// Forks. Swift hides fork(2), for good reasons.
+private func forkProcess() throws -> pid_t {
+    let symbol = try #require(dlsym(nil, "fork"))
+    return unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
+}
+
+/// Waits for a child.
+///
+/// - Returns: its status as `wait(2)` gives it.
+private func statusOfChild(_ child: pid_t) -> Int32 {
+    var status: Int32 = -1
+    while waitpid(child, &status, 0) == -1 && errno == EINTR {}
+    return status
+}
+
+/// Workers of both kinds, and what a forked child finds when it uses them.
+private struct ForkedWorkers: Sendable {
+    func run(lockIsHeld: Bool) throws {
+        var workers = [
+            try PortWorker.launchProcess(WorkerProgram("/bin/sleep", ["86400"])),
+            try PortWorker.launchThread { _ in },
+        ]
+        let (locked, mayUnlock) = (Gate("the lock"), Gate("the fork"))
+        let thread = try #require(workers[1].thread)
+        let holder = runOnThread {
+            guard lockIsHeld else { return locked.open() }
+            thread.state.withLock { _ in
+                locked.open()
+                mayUnlock.wait()
+            }
+        }
+        locked.wait()
+        let child = try forkProcess()
+        if child == 0 {
+            alarm(60)  // a child that hangs dies
+            let failures = workers.flatMap(failures)
+            workers = []
+            for failure in failures { print("in the child: \(failure)") }
+            fflush(nil)
+            _exit(failures.isEmpty ? 0 : 1)
+        }
+        mayUnlock.open()
+        try holder.join()
+        #expect(statusOfChild(child) == 0)
+        for worker in workers { #expect(worker.exit == nil) }
+        #expect(try workers[0].shutDown(within: patience) == .signalled(SIGTERM))
+        #expect(try workers[1].shutDown(within: patience) == .threadEnded)
+    }
+
+    /// The calls that did not say that the worker is the parent's.
+    private func failures(_ worker: PortWorker) -> [String] {
+        var failures: [String] = []
+        func expect(_ name: String, _ body: () throws(PortError) -> Void) {
+            let code = portError(body)?.code
+            if code != .forkedProcess { failures.append("\(worker) \(name): \(code.map { "\($0)" } ?? "no error")") }
+        }
+        expect("check-in") { () throws(PortError) in _ = try worker.checkIn(within: .zero) }
+        expect("shut down") { () throws(PortError) in _ = try worker.shutDown(within: .zero) }
+        expect("end notice") { () throws(PortError) in try worker.notifyWhenExited { _ in } }
+        expect("end") { () throws(PortError) in
+            try immediately { () async throws(PortError) in
+                do { _ = try await worker.exited() } catch let error as PortError { throw error } catch {}
+            }
+        }
+        if worker.exit != nil || worker.waitForExit(within: .zero) != nil { failures.append("\(worker) has ended") }
+        if worker.sendRight != nil || worker.checkInMessage != nil { failures.append("\(worker) has checked in") }
+        return failures
     }
 }
 
@@ -50,9 +128,7 @@ private struct ForkedUse: Sendable {
         }
         mayUnlock.open()
         try holder.join()
-        var status: Int32 = -1
-        while waitpid(child, &status, 0) == -1 && errno == EINTR {}
-        #expect(status == 0)
+        #expect(statusOfChild(child) == 0)
         // The parent's port, its connection and its socket file are as before.
         let right = try #require(held?.remote)
         try right.send(MachMessage(id: 2))
@@ -60,12 +136,6 @@ private struct ForkedUse: Sendable {
         #expect(try port.next().id == 2)
         try bench.right(to: port).send(MachMessage(id: 3))
         #expect(try port.next().id == 3)
-    }
-
-    private func forkProcess() throws -> pid_t {
-        // Swift hides fork(2), for good reasons.
-        let symbol = try #require(dlsym(nil, "fork"))
-        return unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
     }
 }
 

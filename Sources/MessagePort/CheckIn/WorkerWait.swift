@@ -47,6 +47,7 @@ final class WorkerWait: Sendable {
         defer {
             for worker in workers {
                 worker.record.endWait(on: loop)
+                worker.record.forget(sources)
                 for source in sources { worker.port.core.detach(source) }
             }
             for source in sources { source.invalidate() }
@@ -69,8 +70,10 @@ extension PortWorker {
             name: "worker check-in", readiness: { false }, perform: { [port] in port.core.receiveFromSockets() })
         if try port.core.attach(messages) { sources.append(messages) }
         guard let process = record.process else { return }
-        sources.append(
-            RunLoopSource(name: "worker end", descriptor: process.rawValue, perform: { [record] in record.reap() }))
+        let end = RunLoopSource(
+            name: "worker end", descriptor: process.rawValue, perform: { [record] in record.reap() })
+        sources.append(end)
+        record.endWithWorker(end)
     }
 }
 
