@@ -127,6 +127,71 @@ final class Kept: Sendable {
         }
     }
 
+    @Test("the end of the port that waits for a reply is a cancellation", arguments: TestTransport.allCases)
+    func requestingPortEnded(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (kept, told) = (Kept(), Counter("cancellation handlers"))
+            try bench.serving({ _, message in
+                message.setCancellationHandler { told.increment() }
+                kept.messages.append(message)
+            }) { right, _, _ in
+                let port = try bench.port()
+                try right.send(MachMessage(id: 1, replyTo: port))
+                kept.messages.waitUntilCount(1)
+                #expect(told.value == 0)
+                port.invalidate()
+                told.waitUntilCount(1)
+                #expect(kept.messages.elements[0].isCancelled)
+            }
+        }
+    }
+
+    @Test(
+        "the end of a port that has its replies cancels nothing, and it keeps nothing of them",
+        arguments: TestTransport.allCases)
+    func answeredPortEnded(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let told = Counter("cancellation handlers")
+            try bench.serving({ _, message in
+                message.setCancellationHandler { told.increment() }
+                if message.id < 10 { try? message.reply(MachMessage(id: message.id)) }
+            }) { right, _, worker in
+                let port = try bench.port()
+                for id in Int32(1)...10 {
+                    try right.send(MachMessage(id: id, replyTo: port))
+                    #expect(try port.next().id == (id < 10 ? id : MachMessage.sendOnceNotification))
+                }
+                #expect(port.core.state.withLock { $0.endings.isEmpty })
+                port.invalidate()
+                try worker.perform {}
+                #expect(told.value == 0)
+            }
+        }
+    }
+
+    @Test("a request of a task may wait for ever", arguments: TestTransport.allCases)
+    func noLimit(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let kept = Kept()
+            try bench.serving({ _, message in kept.messages.append(message) }) { right, _, worker in
+                let most = MonotonicInstant.now.duration(to: .distantFuture)
+                let limits: [Duration] = [
+                    .seconds(Int64.max), .nanoseconds(Int64.max), most, most - .seconds(60), .seconds(10_000_000_000),
+                ]
+                let replies = Recorder<Int32>()
+                for limit in limits {
+                    Task {
+                        replies.append(
+                            try await right.request(MachMessage(id: 5), sendLimit: limit, replyLimit: limit).id)
+                    }
+                }
+                let messages = kept.messages.waitUntilCount(limits.count)
+                try worker.perform { for message in messages { try message.reply(MachMessage(id: 6)) } }
+                #expect(replies.waitUntilCount(limits.count) == limits.map { _ in 6 })
+            }
+        }
+    }
+
     @Test("the death of the requester's connection is a cancellation")
     func requesterDied() async throws {
         try await onBench(over: .socket) { bench in
@@ -197,6 +262,14 @@ final class Kept: Sendable {
                 }
             }
         }
+    }
+}
+
+extension MachMessage {
+    /// A message whose reply goes to a port's queue.
+    fileprivate init(id: Int32, replyTo port: MachPort) {
+        self.init(id: id)
+        setReplyRight(port.makeSendOnceRight())
     }
 }
 

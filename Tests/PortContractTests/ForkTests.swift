@@ -40,6 +40,13 @@ import Testing
             }
         }
     }
+
+    @Test("a child's copies of its parent's workers leave the workers alone", arguments: [false, true])
+    func workers(lockIsHeld: Bool) async {
+        await #expect(processExitsWith: .success) { [lockIsHeld = lockIsHeld as Bool] in
+            try await onNewThread { try ForkedWorkers().run(lockIsHeld: lockIsHeld) }
+        }
+    }
 }
 
 /// Whether a block that is posted to the loop runs.
@@ -47,6 +54,57 @@ private func hears(_ loop: ThreadRunLoop) -> Bool {
     let ran = Gate("a block on the shared receiver")
     loop.perform { ran.open() }
     return ran.wait()
+}
+
+/// Workers of both kinds, and what a forked child finds when it uses them.
+private struct ForkedWorkers: Sendable {
+    func run(lockIsHeld: Bool) throws {
+        var workers = [
+            try PortWorker.launchProcess(WorkerProgram("/bin/sleep", ["86400"])),
+            try PortWorker.launchThread { _ in },
+        ]
+        let (locked, mayUnlock) = (Gate("the lock"), Gate("the fork"))
+        let thread = try #require(workers[1].thread)
+        let holder = runOnThread {
+            guard lockIsHeld else { return locked.open() }
+            thread.state.withLock { _ in
+                locked.open()
+                mayUnlock.wait()
+            }
+        }
+        locked.wait()
+        let child = try forking {
+            let failures = workers.flatMap(failures)
+            workers = []
+            return failures
+        }
+        mayUnlock.open()
+        try holder.join()
+        #expect(exitStatus(of: child) == 0)
+        for worker in workers { #expect(worker.exit == nil) }
+        #expect(try workers[0].shutDown(within: patience) == .signalled(SIGTERM))
+        #expect(try workers[1].shutDown(within: patience) == .threadEnded)
+    }
+
+    /// The calls that did not say that the worker is the parent's.
+    private func failures(_ worker: PortWorker) -> [String] {
+        var failures: [String] = []
+        func expect(_ name: String, _ body: () throws(PortError) -> Void) {
+            let code = portError(body)?.code
+            if code != .forkedProcess { failures.append("\(worker) \(name): \(code.map { "\($0)" } ?? "no error")") }
+        }
+        expect("check-in") { () throws(PortError) in _ = try worker.checkIn(within: .zero) }
+        expect("shut down") { () throws(PortError) in _ = try worker.shutDown(within: .zero) }
+        expect("end notice") { () throws(PortError) in try worker.notifyWhenExited { _ in } }
+        expect("end") { () throws(PortError) in
+            try immediately { () async throws(PortError) in
+                do { _ = try await worker.exited() } catch let error as PortError { throw error } catch {}
+            }
+        }
+        if worker.exit != nil || worker.waitForExit(within: .zero) != nil { failures.append("\(worker) has ended") }
+        if worker.sendRight != nil || worker.checkInMessage != nil { failures.append("\(worker) has checked in") }
+        return failures
+    }
 }
 
 /// A port, rights to it, and what a forked child finds when it uses them.

@@ -13,6 +13,8 @@ import Synchronization
 /// - Important: Thread safety: any thread. The handler runs on the thread of the run loop.
 public final class MachPort: Sendable {
     /// What a port calls for each message: with the port itself, so that the closure need not capture it.
+    ///
+    /// It cannot throw: who asked gets an error with ``MachMessage/replyError(_:_:)``.
     public typealias Handler = @Sendable (MachPort, MachMessage) -> Void
 
     /// How many messages a port's queue holds unless said otherwise.

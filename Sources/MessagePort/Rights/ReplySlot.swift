@@ -32,6 +32,7 @@ final class ReplySlot: ReplyReceiver {
     private let state = Mutex(State())
     private let loop: ThreadRunLoop?  // immutable; nil: a task waits
     private let direct: ObjectIdentifier?  // immutable; the connection that the requester itself listens to
+    private let directToken = Atomic<UInt64>(0)
     private let wasRead = Atomic<Bool>(false)
     private let wasTaken = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
@@ -91,7 +92,13 @@ final class ReplySlot: ReplyReceiver {
         watch { watcher.tell() }
     }
 
+    func token(over connection: SocketConnection) -> UInt64? {
+        let token = directToken.load(ordering: .acquiring)
+        return direct == ObjectIdentifier(connection) && token != 0 ? token : nil
+    }
+
     func passAbandonment(to connection: SocketConnection, token: UInt64) {
+        if direct == ObjectIdentifier(connection) { directToken.store(token, ordering: .releasing) }
         watch { [weak connection] in connection?.giveUp(token: token) }
     }
 

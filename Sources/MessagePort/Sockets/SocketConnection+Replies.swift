@@ -100,10 +100,7 @@ extension SocketConnection {
 
     /// No reply is awaited any more by the receiver.
     func forget(_ receiver: any ReplyReceiver) {
-        let tokens = state.withLock { state in
-            state.awaited.filter { $0.value.receiver === receiver }.map(\.key)
-        }
-        for token in tokens { forget(token: token) }
+        if let token = receiver.token(over: self) { forget(token: token) }
     }
 
     /// The run-loop source that receives replies, and notices the peer's end; nil when the connection is closed.

@@ -13,7 +13,7 @@ extension RunLoopSource {
     public func invalidate() {
         let (loops, departures) = state.withLock { state in
             let loops = state.homes.invalidate() ?? []
-            let departures = loops.map { $0.takeOut(id, from: nil).departures }
+            let departures = loops.map { endWatches($0.takeOut(id, from: nil).departures) }
             state.signal = nil
             state.descriptor = nil
             return (loops, departures)
@@ -43,14 +43,13 @@ extension RunLoopSource {
         do throws(SystemError) {
             try didEnter(entered, of: loop)
         } catch {
-            let departures = state.withLock { $0.homes.remove(id, from: loop, mode) }
-            for departure in departures { departure.watch?.end(for: self) }
+            _ = state.withLock { endWatches($0.homes.remove(id, from: loop, mode)) }
             throw error
         }
     }
 
     func remove(from loop: ThreadRunLoop, _ mode: RunLoopMode) {
-        let departures = state.withLock { $0.homes.remove(id, from: loop, mode) }
+        let departures = state.withLock { endWatches($0.homes.remove(id, from: loop, mode)) }
         didLeave(departures, of: loop)
     }
 
@@ -66,10 +65,14 @@ extension RunLoopSource {
         }
     }
 
+    /// Ends the registrations of modes that were left. The caller holds the source's lock: were it free, the source could
+    /// enter a mode again before, find its registration there, and lose it then.
+    private func endWatches(_ departures: [RunLoopState.Departure]) -> [RunLoopState.Departure] {
+        for departure in departures { departure.watch?.end(for: self) }
+        return departures
+    }
+
     private func didLeave(_ departures: [RunLoopState.Departure], of loop: ThreadRunLoop) {
-        for departure in departures {
-            departure.watch?.end(for: self)
-            routine.didLeave(departure.name, of: loop)
-        }
+        for departure in departures { routine.didLeave(departure.name, of: loop) }
     }
 }
