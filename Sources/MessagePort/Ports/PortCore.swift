@@ -182,7 +182,7 @@ package final class PortCore: PortDestination {
             if let message = takeQueued() { return message }
             if count == 0 { return nil }
         }
-        state.withLock { $0.bell?.ringAgain() }
+        state.withLock { $0.extras.bell?.ringAgain() }
         return nil
     }
 
@@ -249,7 +249,7 @@ package final class PortCore: PortDestination {
     }
 
     /// Whether messages in the sockets wait for room: there is no use in looking at the sockets until there is some.
-    var socketsAreHeldUp: Bool { state.withLock { $0.socketsWait && $0.mailbox.room == 0 } }
+    var socketsAreHeldUp: Bool { state.withLock { $0.extras.socketsWait && $0.mailbox.room == 0 } }
 
     // MARK: Replies to requests made here come back in memory.
 
