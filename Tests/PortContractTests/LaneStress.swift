@@ -23,8 +23,20 @@ final class LaneStress: Sendable {
     private static let slots = 4
     /// More than a packet holds.
     private static let large = pattern(70_000)
-    /// How many messages each sender sends: two million together, or fewer where nothing is optimized, unless the environment
-    /// says otherwise.
+    /// Two million messages, or fewer where nothing is optimized, unless the environment says otherwise; in rounds, so that
+    /// each ends long before the watchdog barks.
+    static func rounds(over transport: TestTransport) -> [Int] {
+        var count = 2_000_000
+        #if DEBUG
+        count = transport == .memory ? 40_000 : 8_000
+        #endif
+        if let text = sysEnvironment("PORT_TEST_STRESS") { count = Int(text) ?? count }
+        let most = 200_000
+        return [Int](repeating: most, count: count / most) + (count % most > 0 ? [count % most] : [])
+    }
+
+    private let round: UInt64  // immutable
+    /// How many messages each sender sends.
     private let messages: Int  // immutable
     private let lanes = Mutex<[Lane]>([])
     private let retired = Mutex<[Lane]>([])
@@ -37,14 +49,10 @@ final class LaneStress: Sendable {
     private let violations = Counter("violations")
     private let progress = Atomic<Int>(0)
 
-    init(_ bench: Bench) throws {
+    init(_ bench: Bench, round: Int, messages: Int) throws {
         self.bench = bench
-        var count = 2_000_000
-        #if DEBUG
-        count = bench.transport == .memory ? 40_000 : 8_000
-        #endif
-        if let text = sysEnvironment("PORT_TEST_STRESS") { count = Int(text) ?? count }
-        messages = count / Lane.senders
+        self.round = UInt64(round)
+        self.messages = messages / Lane.senders
         witness = try bench.port()
     }
 
@@ -139,7 +147,7 @@ final class LaneStress: Sendable {
 
     /// Moves, ends and changes ports at random while the senders are at work.
     private func disturb(until isDone: () -> Bool) throws {
-        var generator = Seed.generator(stream: 7)
+        var generator = Seed.generator(stream: round * 1000 + 7)
         while !isDone() {
             let next = progress.load(ordering: .relaxed) + Int.random(in: 20...400, using: &generator)
             while progress.load(ordering: .relaxed) < next, !isDone() { sched_yield() }
@@ -154,7 +162,7 @@ final class LaneStress: Sendable {
     }
 
     private func send(as sender: Int) throws -> Sent {
-        var generator = Seed.generator(stream: 100 + UInt64(sender))
+        var generator = Seed.generator(stream: round * 1000 + 100 + UInt64(sender))
         var (sent, next) = (Sent(), [ObjectIdentifier: Int32]())
         var current: [Lane] = []
         for index in 0..<messages {
@@ -207,10 +215,11 @@ final class LaneStress: Sendable {
         "8 senders and 4 receivers, with ports that move and end: every message has exactly one end",
         arguments: TestTransport.allCases)
     func lanes(over transport: TestTransport) async throws {
-        try await onBench(over: transport) { bench in
-            let stress = try LaneStress(bench)
-            let duration = try ContinuousClock().measure { try stress.run() }
-            print("stress in \(transport): \(stress.total) messages in \(duration)")
+        let rounds = LaneStress.rounds(over: transport)
+        let start = ContinuousClock.now
+        for (round, messages) in rounds.enumerated() {
+            try await onBench(over: transport) { try LaneStress($0, round: round, messages: messages).run() }
         }
+        print("stress in \(transport): \(rounds.reduce(0, +)) messages in \(ContinuousClock.now - start)")
     }
 }
