@@ -68,11 +68,14 @@ private struct ForkedWorkers: Sendable {
             try PortWorker.launchProcess(WorkerProgram("/bin/sleep", ["86400"])),
             try PortWorker.launchThread { _ in },
         ]
+        // What the thread begins with keeps it until it is over.
+        try workers[1].thread?.performAndWait(within: patience) {}
         let (locked, mayUnlock) = (Gate("the lock"), Gate("the fork"))
-        let thread = try #require(workers[1].thread)
+        // Of the loop, not of the thread's object: whoever holds the lock would keep that.
+        let loop = try #require(workers[1].thread?.loop)
         let holder = runOnThread {
             guard lockIsHeld else { return locked.open() }
-            thread.state.withLock { _ in
+            loop.state.withLock { _ in
                 locked.open()
                 mayUnlock.wait()
             }
