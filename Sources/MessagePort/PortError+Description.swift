@@ -61,7 +61,7 @@ extension PortError: CustomStringConvertible {
         .checkInTimedOut: "The worker did not check in before the limit; wait longer, or shut it down.",
         .workerStillRunning: "The worker did not end before the limit; its code does not return to its run loop.",
         .bootstrapInvalid:
-            "The environment names a bootstrap port that is none; start the program as a worker, or take the variable out.",
+            "The environment names a bootstrap port that cannot be; start the program as a worker, or take the variable out.",
         .cancelled: "The task that waited for the reply was cancelled; a late reply will be dropped.",
         .remoteError: "The receiver answered with an error.",
         .wouldDeadlock:

@@ -130,7 +130,7 @@ extension PortError.Code {
     public static let checkInTimedOut = Self(32, "checkInTimedOut")
     /// The worker was told to end, and did not before the limit.
     public static let workerStillRunning = Self(33, "workerStillRunning")
-    /// The environment names a bootstrap port, but the descriptor is none.
+    /// The environment names a bootstrap port that cannot be: its variable is malformed, or the other end another user's.
     public static let bootstrapInvalid = Self(34, "bootstrapInvalid")
 
     /// Every code.

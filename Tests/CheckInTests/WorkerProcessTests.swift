@@ -125,6 +125,7 @@ import Testing
             _ = try worker.checkIn(within: patience)
             let facts = try #require(worker.checkInMessage?.text).split(separator: "\n")
             #expect(facts.first == "descriptors 0 1 2 3")
+            #expect(facts.contains("closing 3"), "what the child starts gets the bootstrap descriptor: \(facts)")
             try worker.shutDown(asking: leave, within: patience)
         }
     }
@@ -233,6 +234,15 @@ import Testing
             _ = try worker.checkIn(within: patience)
             #expect(try worker.shutDown(within: patience) == .signalled(SIGTERM))
             #expect(try worker.shutDown(within: patience) == .signalled(SIGTERM))
+        }
+    }
+
+    @Test("what a worker says before it leaves, when it is asked to, does not keep it")
+    func lastWords() async throws {
+        try await withWorkers { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("lastwords", "2000"), queueLimit: 4000)
+            _ = try worker.checkIn(within: patience)
+            #expect(try worker.shutDown(asking: leave, within: patience) == .exited(status: 0))
         }
     }
 

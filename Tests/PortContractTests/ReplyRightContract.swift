@@ -124,12 +124,7 @@ import Testing
     func handedOn(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving({ _, message in try? message.reply(MachMessage(id: message.id * 10)) }) { behind, _, _ in
-                try bench.serving({ _, message in
-                    guard let right = message.takeReplyRight() else { return }
-                    var onward = MachMessage(id: message.id + 1)
-                    onward.setReplyRight(right)
-                    try? behind.send(onward)
-                }) { front, _, _ in
+                try bench.serving({ _, message in handOn(message, to: behind) }) { front, _, _ in
                     for id in Int32(1)...20 {
                         let reply = try front.ask(MachMessage(id: id))
                         #expect(reply.id == (id + 1) * 10)
@@ -146,12 +141,7 @@ import Testing
             try bench.serving({ _, message in
                 try? message.reply(MachMessage(id: message.id, bytes: large), within: patience)
             }) { behind, _, _ in
-                try bench.serving({ _, message in
-                    guard let right = message.takeReplyRight() else { return }
-                    var onward = MachMessage(id: message.id + 1)
-                    onward.setReplyRight(right)
-                    try? behind.send(onward)
-                }) { front, _, _ in
+                try bench.serving({ _, message in handOn(message, to: behind) }) { front, _, _ in
                     let reply = try front.ask(MachMessage(id: 1))
                     #expect(reply.id == 2)
                     #expect(reply.bytes == large)
@@ -169,10 +159,7 @@ import Testing
             try bench.serving({ _, message in try? message.reply(MachMessage(id: 3)) }) { behind, _, _ in
                 try bench.serving({ _, message in
                     kept.append(message)
-                    guard let right = message.takeReplyRight() else { return }
-                    var onward = MachMessage(id: 2)
-                    onward.setReplyRight(right)
-                    try? behind.send(onward)
+                    handOn(message, to: behind)
                 }) { front, port, _ in
                     #expect(try front.ask(MachMessage(id: 1)).id == 3)
                     let (worker, told) = (Worker("watcher"), Counter("a death notice"))
@@ -190,12 +177,7 @@ import Testing
     func handedOnAndDropped(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving({ _, _ in }) { behind, _, _ in
-                try bench.serving({ _, message in
-                    guard let right = message.takeReplyRight() else { return }
-                    var onward = MachMessage(id: message.id + 1)
-                    onward.setReplyRight(right)
-                    try? behind.send(onward)
-                }) { front, _, _ in
+                try bench.serving({ _, message in handOn(message, to: behind) }) { front, _, _ in
                     #expect(
                         portError { () throws(PortError) in _ = try front.ask(MachMessage()) }?.code == .replyDropped)
                 }
@@ -282,4 +264,12 @@ func carrying(_ right: consuming SendOnceRight) -> MachMessage {
     var message = MachMessage()
     message.setReplyRight(right)
     return message
+}
+
+/// Sends a request on, with its reply right and the next id.
+func handOn(_ message: MachMessage, to right: SendRight) {
+    guard let replyRight = message.takeReplyRight() else { return }
+    var onward = MachMessage(id: message.id + 1, components: message.components)
+    onward.setReplyRight(replyRight)
+    try? right.send(onward)
 }

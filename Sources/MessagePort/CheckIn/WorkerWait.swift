@@ -46,7 +46,10 @@ final class WorkerWait: Sendable {
         var checkIns: [CheckInWatch] = []
         for worker in workers { worker.record.beginWait(on: loop) }
         defer {
-            for worker in workers { worker.record.endWait(on: loop) }
+            for worker in workers {
+                worker.record.endWait(on: loop)
+                worker.record.forget(sources)
+            }
             for index in checkIns.indices { checkIns[index].end() }
             for source in sources { source.invalidate() }
         }
@@ -119,9 +122,12 @@ private struct CheckInWatch {
 }
 
 extension PortWorker {
-    /// The source through which a waiting loop hears of the end of the worker's process.
+    /// The source through which a waiting loop hears of the end of the worker's process; it ends with that.
     fileprivate func endSource(_ process: SharedDescriptor) -> RunLoopSource {
-        RunLoopSource(name: "worker end", descriptor: process.rawValue, perform: { [record] in record.reap() })
+        let source = RunLoopSource(
+            name: "worker end", descriptor: process.rawValue, perform: { [record] in record.reap() })
+        record.endWithWorker(source)
+        return source
     }
 }
 

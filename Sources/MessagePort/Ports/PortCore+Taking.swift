@@ -18,7 +18,7 @@ struct TakenMessage: Sendable {
 
 extension PortCore.State {
     /// The address under which the port can be reached.
-    var liveAddress: PortAddress? { mailbox.isDead ? nil : address }
+    var liveAddress: PortAddress? { mailbox.isDead ? nil : extras.address }
 
     /// Takes the oldest message.
     ///
@@ -40,9 +40,9 @@ extension PortCore.State {
 
     /// Whether the sockets must be looked at: after so many messages, or by turns while their messages find no room.
     private mutating func mustLook(after takes: Int) -> Bool {
-        guard sockets != nil else { return false }
-        takesSinceLook += 1
-        if socketsWait { isSocketsTurn.toggle() }
-        return takesSinceLook >= takes || socketsWait && isSocketsTurn
+        guard extras.sockets != nil else { return false }
+        extras.takesSinceLook += 1
+        if extras.socketsWait { extras.isSocketsTurn.toggle() }
+        return extras.takesSinceLook >= takes || extras.socketsWait && extras.isSocketsTurn
     }
 }

@@ -40,7 +40,7 @@ extension PortCore {
                 state.handlers.remove(at: index)
             }
             let mayBegin = state.turns.end(number)
-            return (mayBegin ? state.sources : [], state.sockets)
+            return (mayBegin ? state.sources : [], state.extras.sockets)
         }
         for source in sources {
             if let sockets { try? source.watch(sockets.rawValue) }
@@ -50,7 +50,7 @@ extension PortCore {
 
     /// Has a source that must wait for the end of a handler not look at the sockets until then: they may stay readable.
     func pauseWhileHeldUp(_ source: RunLoopSource) {
-        let sockets = state.withLock { $0.turns.isHeldUp ? $0.sockets : nil }
+        let sockets = state.withLock { $0.turns.isHeldUp ? $0.extras.sockets : nil }
         guard let sockets else { return }
         try? source.watch(nil)
         if state.withLock({ !$0.turns.isHeldUp }) { try? source.watch(sockets.rawValue) }

@@ -16,29 +16,34 @@ package final class PortCore: PortDestination {
     struct State {
         /// Each change keeps the doorbell in step: it is readable while messages wait, and for good once the port is dead.
         var mailbox: MailboxState {
-            didSet { bell?.match(mailbox) }
+            didSet { extras.bell?.match(mailbox) }
         }
+        /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
+        var sources: ShortList<RunLoopSource> = []
+        var turns = HandlerTurns()
+        /// The handlers under way: the numbers of their sources, and on which loops they run.
+        var handlers: [(turn: UInt64, loop: ThreadRunLoop)] = []
+        @Rare var extras: Extras
+        var senders = SenderTally()
+    }
+
+    /// What only some ports have.
+    struct Extras: Blankable {
         var bell: PortDoorbell?
         /// Tasks that wait for a message, the longest first; and what receives from the sockets for them.
         var waitingTasks: [WaitingTask] = []
         var taskWatch: TaskSocketWatch?
-        /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
-        var sources: [RunLoopSource] = []
         var sockets: PortSockets?
-        /// How many messages were taken since the sockets were looked at.
-        var takesSinceLook = 0
         /// Stays when the port has ended: rights that were on their way are equal then to those that are here.
         var address: PortAddress?
-        /// Who wants to know of the port's end; each leaves its handler behind when its loop ends.
-        var deathNotices: [LoopNotice<Void>] = []
-        var senders = SenderTally()
-        var turns = HandlerTurns()
-        /// The handlers under way: the numbers of their sources, and on which loops they run.
-        var handlers: [(turn: UInt64, loop: ThreadRunLoop)] = []
+        /// How many messages were taken since the sockets were looked at.
+        var takesSinceLook = 0
         /// Messages in the sockets have found no room since the sockets were looked at.
         var socketsWait = false
         /// Whether the place that becomes free next is for a message in the sockets.
         var isSocketsTurn = false
+        /// Who wants to know of the port's end; each leaves its handler behind when its loop ends.
+        var deathNotices: [LoopNotice<Void>] = []
         /// What else ends with the port, for example its names.
         var endings: [Int: @Sendable () -> Void] = [:]
         var lastEnding = 0
@@ -51,10 +56,10 @@ package final class PortCore: PortDestination {
     let state: Mutex<State>
     /// Somebody has received other than by the port's sources: what serves the port cannot be told any more.
     let receivesElsewhere = Atomic<Bool>(false)
+    private let forkCount = sysForkCount()  // immutable
     /// Tells the ports of this process apart in descriptions and errors.
     let number = PortCore.lastNumber.add(1, ordering: .relaxed).newValue  // immutable
     private static let lastNumber = Atomic<UInt64>(0)
-    private let forkCount = sysForkCount()  // immutable
     private let intercept: Interceptor?  // immutable
     /// Whether the queue's policy is to choose among all that has arrived, so that the sockets are read before the queue.
     let readsAhead: Bool  // immutable
@@ -67,7 +72,7 @@ package final class PortCore: PortDestination {
 
     deinit {
         if isInherited { return }
-        if let address = state.withLock({ $0.address }) { RightsTable.shared.prune(address) }
+        if let address = state.withLock({ $0.extras.address }) { RightsTable.shared.prune(address) }
     }
 
     package var label: String { "port \(number)" }
@@ -86,7 +91,7 @@ package final class PortCore: PortDestination {
     /// Whether the thread that sends a message may also be the one that serves it.
     var mayServeSenders: Bool { intercept != nil }
 
-    var sockets: PortSockets? { state.withLock { $0.sockets } }
+    var sockets: PortSockets? { state.withLock { $0.extras.sockets } }
 
     // MARK: Sending
 
@@ -143,7 +148,7 @@ package final class PortCore: PortDestination {
             let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, waiting: patience)
             let dropped = state.mailbox.takeDropped()
             guard case .accepted(let wasEmpty) = admission else {
-                return (admission, [RunLoopSource](), WaitingTask?.none, dropped)
+                return (admission, ShortList<RunLoopSource>(), WaitingTask?.none, dropped)
             }
             return (admission, wasEmpty ? state.sources : [], state.nextTask(), dropped)
         }
@@ -177,7 +182,7 @@ package final class PortCore: PortDestination {
             if let message = takeQueued() { return message }
             if count == 0 { return nil }
         }
-        state.withLock { $0.bell?.ringAgain() }
+        state.withLock { $0.extras.bell?.ringAgain() }
         return nil
     }
 
@@ -216,10 +221,11 @@ package final class PortCore: PortDestination {
     /// - Returns: of how many sockets something was to be read.
     @discardableResult
     func receiveFromSockets() -> Int {
-        let sockets = state.withLock { state in
-            state.takesSinceLook = 0
-            state.socketsWait = false
-            return state.sockets
+        let sockets = state.withLock { state -> PortSockets? in
+            guard let sockets = state.extras.sockets else { return nil }
+            state.extras.takesSinceLook = 0
+            state.extras.socketsWait = false
+            return sockets
         }
         return sockets?.receive(into: self) ?? 0
     }
@@ -237,13 +243,13 @@ package final class PortCore: PortDestination {
     func hasRoomForSockets() -> Bool {
         state.withLock { state in
             let hasRoom = state.mailbox.room > 0
-            if !hasRoom { state.socketsWait = true }
+            if !hasRoom { state.extras.socketsWait = true }
             return hasRoom
         }
     }
 
     /// Whether messages in the sockets wait for room: there is no use in looking at the sockets until there is some.
-    var socketsAreHeldUp: Bool { state.withLock { $0.socketsWait && $0.mailbox.room == 0 } }
+    var socketsAreHeldUp: Bool { state.withLock { $0.extras.socketsWait && $0.mailbox.room == 0 } }
 
     // MARK: Replies to requests made here come back in memory.
 

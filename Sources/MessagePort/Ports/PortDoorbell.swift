@@ -87,14 +87,14 @@ extension MachPort {
 extension PortCore {
     func doorbell() throws(PortError) -> PortDoorbell {
         try checkProcess()
-        if let bell = state.withLock({ $0.bell }) { return bell }
+        if let bell = state.withLock({ $0.extras.bell }) { return bell }
         let made = try PortDoorbell()
         let result = state.withLock { state -> Result<PortDoorbell, PortError> in
             if state.mailbox.isDead { return .failure(PortError(.invalidPort)) }
-            if let bell = state.bell { return .success(bell) }
-            if let sockets = state.sockets, let failure = made.watch(sockets) { return .failure(failure) }
+            if let bell = state.extras.bell { return .success(bell) }
+            if let sockets = state.extras.sockets, let failure = made.watch(sockets) { return .failure(failure) }
             made.match(state.mailbox)
-            state.bell = made
+            state.extras.bell = made
             return .success(made)
         }
         receivesElsewhere.store(true, ordering: .relaxed)

@@ -35,7 +35,10 @@ package protocol PortDestination: AnyObject, Sendable {
     func address() throws(PortError) -> PortAddress
 
     /// Tells the watcher once, when the port is gone.
-    func watchDeath(_ watcher: DeathWatcher) throws(PortError)
+    ///
+    /// - Returns: ends that. It keeps neither the port nor the watcher.
+    @discardableResult
+    func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Withdrawal
 
     /// Tells the notice once, when a message may be sent or never will be.
     func watchRoom(_ notice: LoopNotice<SendPossibility>) throws(PortError)
@@ -118,7 +121,11 @@ package final class DeadDestination: PortDestination {
     }
 
     package func address() -> PortAddress { path }
-    package func watchDeath(_ watcher: DeathWatcher) { watcher.tell() }
+    package func watchDeath(_ watcher: DeathWatcher) -> Withdrawal {
+        watcher.tell()
+        return {}
+    }
+
     package func watchRoom(_ notice: LoopNotice<SendPossibility>) { notice.tell(.deadName) }
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) {}
     package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {}

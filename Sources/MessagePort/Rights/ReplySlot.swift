@@ -32,8 +32,10 @@ final class ReplySlot: ReplyReceiver {
     private let state = Mutex(State())
     private let loop: ThreadRunLoop?  // immutable; nil: a task waits
     private let direct: ObjectIdentifier?  // immutable; the connection that the requester itself listens to
+    private let directToken = Atomic<UInt64>(0)
     private let wasRead = Atomic<Bool>(false)
     private let wasTaken = Atomic<Bool>(false)
+    private let forkCount = sysForkCount()  // immutable
 
     /// A slot for a request to a destination.
     ///
@@ -45,6 +47,9 @@ final class ReplySlot: ReplyReceiver {
         direct = (destination as? RemotePort).map { ObjectIdentifier($0.connection) }
     }
 
+    /// Whether this is a forked child's copy: nobody waits here, and the lock, and the loop, may be another thread's for ever.
+    private var isInherited: Bool { sysForkCount() != forkCount }
+
     var isWaiting: Bool {
         state.withLock { if case .waiting = $0.stage { true } else { false } }
     }
@@ -55,6 +60,7 @@ final class ReplySlot: ReplyReceiver {
     // MARK: The callee's side
 
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
         guard fill(.replied(message)) else { throw PortError(.deadName) }
     }
 
@@ -64,6 +70,7 @@ final class ReplySlot: ReplyReceiver {
 
     /// The request was handed on to another process by a port of this one: the shared thread listens for the answer.
     func expectReply(over connection: SocketConnection) throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
         if direct == ObjectIdentifier(connection) { return }
         let loop = try SharedReceiver.loop()
         guard let source = try connection.replySource() else { return }
@@ -78,18 +85,25 @@ final class ReplySlot: ReplyReceiver {
     func noteTaken() { wasTaken.store(true, ordering: .releasing) }
 
     var isAbandoned: Bool {
-        state.withLock { if case .abandoned = $0.stage { true } else { false } }
+        isInherited || state.withLock { if case .abandoned = $0.stage { true } else { false } }
     }
 
     func watchAbandonment(_ watcher: DeathWatcher) {
         watch { watcher.tell() }
     }
 
+    func token(over connection: SocketConnection) -> UInt64? {
+        let token = directToken.load(ordering: .acquiring)
+        return direct == ObjectIdentifier(connection) && token != 0 ? token : nil
+    }
+
     func passAbandonment(to connection: SocketConnection, token: UInt64) {
+        if direct == ObjectIdentifier(connection) { directToken.store(token, ordering: .releasing) }
         watch { [weak connection] in connection?.giveUp(token: token) }
     }
 
     private func watch(_ tell: @escaping @Sendable () -> Void) {
+        if isInherited { return }
         let isAbandoned = state.withLock { state in
             switch state.stage {
             case .waiting:
@@ -147,6 +161,7 @@ final class ReplySlot: ReplyReceiver {
     ///
     /// - Returns: who wanted to hear that nobody waits any more; nil when the wait had ended before.
     private func end(_ stage: Stage) -> [@Sendable () -> Void]? {
+        if isInherited { return nil }
         let old = state.withLock { state -> State? in
             guard case .waiting = state.stage else { return nil }
             defer { state = State(stage: stage) }

@@ -33,6 +33,9 @@ package protocol ReplyReceiver: AnyObject, Sendable {
     func watchAbandonment(_ watcher: DeathWatcher)
     /// Has the connection say, when nobody waits any more, that the message that asked with the token is abandoned.
     func passAbandonment(to connection: SocketConnection, token: UInt64)
+    /// The token of the request that its requester itself sent over the connection, and that was told with
+    /// `passAbandonment`; nil when there was none.
+    func token(over connection: SocketConnection) -> UInt64?
 }
 
 extension ReplyReceiver {
@@ -46,6 +49,7 @@ extension ReplyReceiver {
     package var isAbandoned: Bool { false }
     package func watchAbandonment(_ watcher: DeathWatcher) {}
     package func passAbandonment(to connection: SocketConnection, token: UInt64) {}
+    package func token(over connection: SocketConnection) -> UInt64? { nil }
 }
 
 package final class ReplyTarget: Sendable {

@@ -67,7 +67,7 @@ public struct SendOnceRight: ~Copyable, Sendable {
     ///   - handler: called once on the loop's thread, soon when that is so already; never once the right was used or given
     ///     to another message.
     public func setCancellationHandler(
-        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) {
         target?.watchAbandonment(DeathWatcher(loop: loop, mode: mode, handler: handler))
     }

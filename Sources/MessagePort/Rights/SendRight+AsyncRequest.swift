@@ -54,15 +54,20 @@ extension ReplySlot {
     nonisolated(nonsending) fileprivate func wait(within limit: Duration) async {
         if !isWaiting { return }
         if limit <= .zero { return giveUp(PortError(.replyTimedOut)) }
-        let alarm = Task {
-            do { try await Task.sleep(for: limit, clock: .suspending) } catch { return }
-            giveUp(PortError(.replyTimedOut))
-        }
+        // A limit that never comes needs no alarm; the sleep would trap for one that its clock cannot count.
+        let mayRing = MonotonicInstant.after(limit) < .distantFuture
+        let alarm =
+            !mayRing
+            ? nil
+            : Task {
+                do { try await Task.sleep(for: limit, clock: .suspending) } catch { return }
+                giveUp(PortError(.replyTimedOut))
+            }
         await withTaskCancellationHandler {
             await wait()
         } onCancel: {
             giveUp(PortError(.cancelled))
         }
-        alarm.cancel()
+        alarm?.cancel()
     }
 }

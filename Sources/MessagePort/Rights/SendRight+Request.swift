@@ -35,6 +35,7 @@ extension SendRight {
     ///   ``PortError/Code/peerDied`` when the port went away before it replied, ``PortError/Code/remoteError`` when it
     ///   replied with an error. ``PortError/delivery`` says whether the message was read. When the time is up, the receiver
     ///   is told (``MachMessage/isCancelled``).
+    @available(*, noasync, message: "It blocks the thread. Leave `mode` out, and write `await`, to suspend the task.")
     public func request(
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
         mode: RunLoopMode = .portReply

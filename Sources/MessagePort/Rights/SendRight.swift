@@ -49,6 +49,7 @@ public struct SendRight: Hashable, Sendable {
     ///   other process does not talk to this one, ``PortError/Code/invalidPort`` when the message goes to another process
     ///   and hands on a reply right that no live port of this process could hear the reply to;
     ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. Nothing was delivered then.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func send(_ message: MachMessage, within limit: Duration) throws(PortError) {
         try destination.send(message, until: .after(limit))
     }
@@ -81,10 +82,15 @@ public struct SendRight: Hashable, Sendable {
     ///   - loop: the loop on which to be told.
     ///   - mode: the mode in which to be told.
     ///   - handler: called once on the loop's thread; soon when the port is gone already.
+    /// - Returns: the request, to withdraw it.
     /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``: nothing is watched then.
+    @discardableResult
     public func notifyWhenDead(
-        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
-    ) throws(PortError) {
-        try destination.watchDeath(DeathWatcher(loop: loop, mode: mode, handler: handler))
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) throws(PortError) -> NoticeRequest {
+        let request = NoticeRequest()
+        let watcher = DeathWatcher(loop: loop, mode: mode) { if request.begin() { handler() } }
+        request.setWithdrawal(try destination.watchDeath(watcher))
+        return request
     }
 }

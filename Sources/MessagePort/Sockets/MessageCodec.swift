@@ -139,9 +139,11 @@ extension EncodedMessage {
         return (kind, body)
     }
 
-    /// An address is an absolute path without NUL bytes, shorter than `PATH_MAX`.
+    /// An address is an absolute path in UTF-8 without NUL bytes, shorter than `PATH_MAX`.
     private static func address(_ body: ArraySlice<UInt8>) -> PortAddress? {
-        guard body.first == UInt8(ascii: "/"), body.count < 4096, !body.contains(0) else { return nil }
-        return PortAddress(path: String(decoding: body, as: UTF8.self))
+        guard body.first == UInt8(ascii: "/"), body.count < 4096, !body.contains(0),
+            let path = String(validating: body, as: UTF8.self)
+        else { return nil }
+        return PortAddress(path: path)
     }
 }

@@ -72,7 +72,7 @@ package final class PortSockets: Sendable {
         }
         guard let key else { return }
         // Counted first: from the next line on its end may be found.
-        let core = connection.port?.core.flatMap { $0.sockets === self ? $0 : nil }
+        let core = connection.port?.object.flatMap { $0.sockets === self ? $0 : nil }
         core?.clientDidConnect()
         do throws(SystemError) {
             try epoll.add(connection.descriptor.rawValue, [.readable, .peerClosed], key: key)
@@ -115,8 +115,8 @@ package final class PortSockets: Sendable {
             member.sendOverdue()
         }
         // A right's end never gets messages for a port, and the end of another port's connection has its own.
-        member.receive(into: member.port?.core)
-        guard member.isClosed, remove(report.key), member.port?.core === core else { return }
+        member.receive(into: member.port?.object)
+        guard member.isClosed, remove(report.key), member.port?.object === core else { return }
         // One that has connected meanwhile is a sender: the port still has one then.
         acceptAll(for: core)
         core.clientDidGo()

@@ -21,12 +21,7 @@ extension SocketConnection {
     func watchRoom(_ notice: LoopNotice<SendPossibility>, for port: RemotePort? = nil) throws(PortError) {
         let watch = try RoomWatch(self, for: port)
         let source = RunLoopSource(
-            name: "port room", keepsModeAlive: false, readiness: { false },
-            performIfAny: {
-                guard let possibility = watch.possibility else { return false }
-                notice.tell(possibility)
-                return true
-            })
+            name: "port room", keepsModeAlive: false, routine: RoomRoutine(watch: watch, notice: notice))
         do throws(SystemError) {
             try source.watch(watch.rawValue)
         } catch {
@@ -46,6 +41,18 @@ extension SocketConnection {
         defer { notice.cancel() }
         try watchRoom(notice)
         try await wait.wait()
+    }
+}
+
+/// Tells of room when there is some.
+private struct RoomRoutine: SourceRoutine {
+    let watch: RoomWatch
+    let notice: LoopNotice<SendPossibility>
+
+    func perform() -> Bool {
+        guard let possibility = watch.possibility else { return false }
+        notice.tell(possibility)
+        return true
     }
 }
 

@@ -50,9 +50,11 @@ package final class RemotePort: PortDestination {
         try await connection.send(message, waiting: wait)
     }
 
-    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
+    @discardableResult
+    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Withdrawal {
         try connection.checkProcess()
         try connection.watchDeath(watcher)
+        return { [weak connection, mark = watcher.mark] in connection?.forgetWatcher(mark) }
     }
 
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) {

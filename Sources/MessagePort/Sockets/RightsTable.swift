@@ -10,9 +10,8 @@ package final class RightsTable: Sendable {
     /// The process's table.
     package static let shared = RightsTable()
 
-    private struct Entry: @unchecked Sendable {
-        // @unchecked: read and replaced under the table's lock only.
-        weak var destination: (any PortDestination)?
+    private struct Entry: Sendable {
+        weak let destination: (any PortDestination)?
     }
 
     // A destination found here may turn out to be held by nobody else. Its end takes this lock (`prune`), so it must come

@@ -18,16 +18,20 @@ extension SocketConnection {
     func receive(into core: PortCore?) {
         assembly.withLock { receive(into: core, &$0) }
         sendOverdue()  // a peer that sends has perhaps read, and made room
-        // The port may have ended meanwhile, and found the lock taken.
-        if state.withLock({ $0.hasLostPort }) { dropUnread() }
+        dropUnreadIfDeaf()
     }
 
     /// Receives what has arrived, unless that is being done: by another thread, or further up on this one, where a message
     /// that nobody takes makes us answer that it is dropped.
     func receiveUnlessReceiving() {
-        let core = port?.core
+        let core = port?.object
         assembly.withLockIfAvailable { receive(into: core, &$0) }
-        if state.withLock({ $0.hasLostPort }) { dropUnread() }
+        dropUnreadIfDeaf()
+    }
+
+    /// The port may have ended while its connection was being read, and have found the lock taken.
+    private func dropUnreadIfDeaf() {
+        if state.withLock({ $0.isDeaf }) { dropUnread() }
     }
 
     /// Receives what the peer sent to a port that is gone, and lets it go: who waits for room, or for a reply, hears of it.

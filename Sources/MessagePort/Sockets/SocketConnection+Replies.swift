@@ -100,10 +100,7 @@ extension SocketConnection {
 
     /// No reply is awaited any more by the receiver.
     func forget(_ receiver: any ReplyReceiver) {
-        let tokens = state.withLock { state in
-            state.awaited.filter { $0.value.receiver === receiver }.map(\.key)
-        }
-        for token in tokens { forget(token: token) }
+        if let token = receiver.token(over: self) { forget(token: token) }
     }
 
     /// The run-loop source that receives replies, and notices the peer's end; nil when the connection is closed.
@@ -111,12 +108,7 @@ extension SocketConnection {
         if let source = state.withLock({ $0.source }) { return source }
         // Who waits for a reply, or for the peer's end, does so in a run that has reasons of its own to go on.
         let made = RunLoopSource(
-            name: "port replies", keepsModeAlive: false, readiness: { false },
-            cancel: { [weak self] loop, _ in if loop.hasEnded { self?.forgetWatchers(on: loop) } },
-            performIfAny: { [weak self] in
-                self?.receive(into: self?.port?.core)
-                return false
-            })
+            name: "port replies", keepsModeAlive: false, routine: ReplyRoutine(connection: self))
         do throws(SystemError) {
             try made.watch(descriptor.rawValue)
         } catch {
@@ -153,6 +145,11 @@ extension SocketConnection {
         if watcher.loop.hasEnded { forgetWatchers(on: watcher.loop) }
     }
 
+    /// A watcher is not to be told any more. A connection that was kept for it alone ends.
+    func forgetWatcher(_ mark: DeathWatcher.Mark) {
+        forgetWatchers { $0.mark === mark }
+    }
+
     /// Whether somebody is to be told of the connection's end on the loop, perhaps in the mode.
     func hasWatcher(on loop: ThreadRunLoop, in mode: RunLoopMode) -> Bool {
         state.withLock { state in
@@ -161,14 +158,32 @@ extension SocketConnection {
     }
 
     /// A loop's thread has ended: nobody is to be told on it any more.
-    private func forgetWatchers(on loop: ThreadRunLoop) {
+    fileprivate func forgetWatchers(on loop: ThreadRunLoop) {
+        forgetWatchers { $0.loop == loop }
+    }
+
+    private func forgetWatchers(where isForgotten: (DeathWatcher) -> Bool) {
         let (forgotten, isDone) = state.withLock { state in
             let all = state.deathWatchers
-            state.deathWatchers = all.filter { $0.loop != loop }
+            state.deathWatchers = all.filter { !isForgotten($0) }
             return (all, state.isRetired && !state.isNeeded)
         }
         if isDone { close(PortError(.deadName)) }
         withExtendedLifetime(forgotten) {}  // what a user's handler holds is released without the lock
+    }
+}
+
+/// Receives replies, and notices the end of the peer, for whoever waits on a loop.
+private struct ReplyRoutine: SourceRoutine {
+    weak let connection: SocketConnection?
+
+    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
+        if loop.hasEnded { connection?.forgetWatchers(on: loop) }
+    }
+
+    func perform() -> Bool {
+        connection?.receive(into: connection?.port?.object)
+        return false
     }
 }
 
@@ -203,7 +218,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
         if let code = error.remoteCode {
             return connection.failReply(to: token, code: code, text: error.remoteText ?? "")
         }
-        let isGone = connection.port.map { $0.core?.isDead ?? true } ?? false
+        let isGone = connection.port.map { $0.object?.isDead ?? true } ?? false
         let code = error.code == .replyDropped && isGone ? .peerDied : error.code
         connection.dropReply(to: token, because: code == .replyDropped ? nil : code, delivery: error.delivery)
     }
@@ -226,7 +241,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
 
     /// The request is handed on to another process: the port that got it also listens for the answer.
     func expectReply(over other: SocketConnection) throws(PortError) {
-        guard let core = connection.port?.core else { throw PortError(.invalidPort) }
+        guard let core = connection.port?.object else { throw PortError(.invalidPort) }
         try core.openSockets().add(other)
     }
 }

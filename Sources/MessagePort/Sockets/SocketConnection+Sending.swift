@@ -136,7 +136,7 @@ extension SocketConnection {
     /// right's end the shared thread does, where there is one. Otherwise it goes before the next message, or when something
     /// is received.
     private func awaitRoomForOverdue() {
-        if let port { return port.core?.sockets?.awaitRoom(self) ?? () }
+        if let port { return port.object?.sockets?.awaitRoom(self) ?? () }
         guard let loop = SharedReceiver.startedLoop else { return }
         let isWatched = overdue.withLock { overdue in
             defer { overdue.isWatched = true }

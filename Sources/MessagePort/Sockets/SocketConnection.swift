@@ -41,6 +41,8 @@ package final class SocketConnection: Sendable {
         var abandonWatches: [UInt64: [@Sendable () -> Void]] = [:]
         /// The port is gone: the connection ends when it owes no reply any more.
         var hasLostPort = false
+        /// The port is gone, and nothing more comes from the peer: what lies unread is the last.
+        var isDeaf = false
         /// The connection itself, while nothing else keeps it for those who watch for the port's end.
         var own: SocketConnection?
 
@@ -83,7 +85,7 @@ package final class SocketConnection: Sendable {
 
     package let peer: PeerIdentity  // immutable
     /// The port that this end belongs to; nil at the right's end.
-    let port: WeakPort?  // immutable
+    let port: Weak<PortCore>?  // immutable
     let descriptor: SharedDescriptor  // immutable
     let state = Mutex(State())
     let assembly = Mutex(PacketAssembly())  // held while receiving, so that messages keep their order
@@ -100,7 +102,7 @@ package final class SocketConnection: Sendable {
     /// - Throws: ``PortError`` when the kernel does not tell who is at the other end.
     package init(_ descriptor: SharedDescriptor, port: PortCore?, peer: PeerIdentity? = nil) throws(PortError) {
         self.descriptor = descriptor
-        self.port = port.map { WeakPort($0) }
+        self.port = port.map { Weak(object: $0) }
         self.peer = if let peer { peer } else { try Self.peer(of: descriptor) }
     }
 
@@ -211,6 +213,8 @@ extension SocketConnection {
         // Said before there is room: who waits for that finds a dead name.
         if owesReplies { sayPortHasEnded() }
         sysShutDown(descriptor.rawValue, .receiving)
+        // Set after the last packet can have come: whoever is receiving now, and sees it afterwards, drops them all.
+        state.withLock { $0.isDeaf = true }
         dropUnread()
         if state.withLock({ $0.owedReplies == 0 }) { return close(PortError(.peerDied)) }
         if !owesReplies { sayPortHasEnded() }
@@ -227,20 +231,4 @@ extension SocketConnection {
         for watcher in watchers { watcher.tell() }
         if isDone { close(PortError(.deadName)) }
     }
-}
-
-/// A port that is not kept alive.
-final class WeakPort: Sendable {
-    private struct Reference: @unchecked Sendable {
-        // @unchecked: a weak reference may be read by many threads at once; it is set by `init` alone.
-        weak var core: PortCore?
-    }
-
-    private let reference: Reference  // immutable
-
-    init(_ core: PortCore) {
-        reference = Reference(core: core)
-    }
-
-    var core: PortCore? { reference.core }
 }
