@@ -127,26 +127,14 @@ import Testing
             let remote = try #require(right.destination as? RemotePort)
             let (connection, loop, told) = (remote.connection, ThreadRunLoop.current, Counter("death notices"))
             let watcher = DeathWatcher(loop: loop, mode: .default) { told.increment() }
-            let hasCome = Mutex(false)
             // A source like the connection's own. What the watcher has done by the time it goes: it is noted.
-            let source = RunLoopSource(
-                keepsModeAlive: false, readiness: { false },
-                cancel: { _, _ in
-                    let isFirst = hasCome.withLock { hasCome in
-                        defer { hasCome = true }
-                        return !hasCome
-                    }
-                    if isFirst { connection.state.withLock { $0.deathWatchers.append(watcher) } }
-                },
-                performIfAny: {
-                    connection.receive(into: nil)
-                    return false
-                })
+            let routine = LateWatcher(watcher: watcher, connection: connection)
+            let source = RunLoopSource(keepsModeAlive: false, routine: routine)
             try source.watch(connection.descriptor.rawValue)
             connection.state.withLock { $0.source = source }
             try remote.beginReplies(on: loop, in: .default)
             remote.endReplies(on: loop, in: .default, to: Tally())
-            #expect(hasCome.withLock { $0 })
+            #expect(routine.hasCome.load(ordering: .relaxed))
             port.invalidate()
             let (idle, deadline) = (RunLoopSource {}, Watchdog.deadline)
             loop.add(idle)
@@ -213,5 +201,26 @@ import Testing
             port.invalidate()
             try worker.end()
         }
+    }
+}
+
+/// Receives for a connection. When its source first leaves a mode, a watcher comes.
+private final class LateWatcher: SourceRoutine {
+    let watcher: DeathWatcher
+    let connection: SocketConnection
+    let hasCome = Atomic(false)
+
+    init(watcher: DeathWatcher, connection: SocketConnection) {
+        (self.watcher, self.connection) = (watcher, connection)
+    }
+
+    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
+        guard !hasCome.exchange(true, ordering: .relaxed) else { return }
+        connection.state.withLock { $0.deathWatchers.append(watcher) }
+    }
+
+    func perform() -> Bool {
+        connection.receive(into: nil)
+        return false
     }
 }

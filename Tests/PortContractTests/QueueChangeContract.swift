@@ -224,7 +224,7 @@ import Testing
     @Test("a wait for room ends at its deadline, not before", arguments: TestTransport.allCases)
     func deadline(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (port, right, _) = try bench.full()
+            let (_, right, _) = try bench.full()
             for limit in [Duration.milliseconds(1), .milliseconds(20)] {
                 let due = MonotonicInstant.after(limit)
                 let error = portError { () throws(PortError) in
