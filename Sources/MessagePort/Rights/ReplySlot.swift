@@ -61,11 +61,11 @@ final class ReplySlot: ReplyReceiver {
 
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
         if isInherited { throw PortError(.forkedProcess) }
-        guard fill(.replied(message)) else { throw PortError(.deadName) }
+        guard end(.replied(message)) else { throw PortError(.deadName) }
     }
 
     func fail(_ error: PortError) {
-        _ = fill(.failed(error))
+        _ = end(.failed(error))
     }
 
     /// The request was handed on to another process by a port of this one: the shared thread listens for the answer.
@@ -122,7 +122,7 @@ final class ReplySlot: ReplyReceiver {
     func giveUp(_ error: PortError) {
         var error = error
         if wasRead.load(ordering: .acquiring) { error = error.delivered(.read) }
-        if let watches = end(.abandoned(error)) { for tell in watches { tell() } }
+        _ = end(.abandoned(error))
     }
 
     /// Takes what came; what comes later is refused.
@@ -153,23 +153,21 @@ final class ReplySlot: ReplyReceiver {
         }
     }
 
-    private func fill(_ stage: Stage) -> Bool {
-        end(stage) != nil
-    }
-
-    /// Ends the wait, and wakes who waits.
+    /// Ends the wait, and wakes who waits. When nobody waits any more, those who want to know hear it first: when the call
+    /// of the requester returns, the news are on their way.
     ///
-    /// - Returns: who wanted to hear that nobody waits any more; nil when the wait had ended before.
-    private func end(_ stage: Stage) -> [@Sendable () -> Void]? {
-        if isInherited { return nil }
+    /// - Returns: false when the wait had ended before.
+    private func end(_ stage: Stage) -> Bool {
+        if isInherited { return false }
         let old = state.withLock { state -> State? in
             guard case .waiting = state.stage else { return nil }
             defer { state = State(stage: stage) }
             return state
         }
-        guard let old else { return nil }
+        guard let old else { return false }
+        if case .abandoned = stage { for tell in old.watches { tell() } }
         old.continuation?.resume()
         loop?.wakeUp()
-        return old.watches
+        return true
     }
 }
