@@ -50,7 +50,8 @@ extension MachPort {
         setReceiver(delegate.map { .delegate(WeakDelegate(delegate: $0)) })
     }
 
-    /// The object that handles messages; nil when there is none, it is gone, or a handler was set after it.
+    /// The object that handles messages; nil when there is none, it is gone, a handler was set after it, or the port is
+    /// invalid.
     public var delegate: (any MachPortDelegate)? {
         if core.isInherited { return nil }
         guard case .delegate(let reference) = state.withLock({ $0.receiver }) else { return nil }
