@@ -66,6 +66,8 @@ extension PortError: CustomStringConvertible {
         .remoteError: "The receiver answered with an error.",
         .wouldDeadlock:
             "The request could never be answered, so nothing was sent; wait in a mode in which the port is served.",
+        .peerNotReading:
+            "The other process reads nothing of what it is sent, so the connection to it was ended; look it up again.",
         .malformedContent: "The message's bytes are not the value that was asked for.",
     ]
 }

@@ -120,6 +120,8 @@ extension PortError.Code {
     public static let wouldDeadlock = Self(27, "wouldDeadlock")
     /// The bytes of a message are not the value that was asked for.
     public static let malformedContent = Self(28, "malformedContent")
+    /// So much that was sent to the other process lies unread that the connection to it was ended.
+    public static let peerNotReading = Self(29, "peerNotReading")
     /// The worker, a thread or a process, could not be started; ``PortError/systemError`` tells why.
     public static let workerNotStarted = Self(30, "workerNotStarted")
     /// The worker ended without checking in; ``PortError/workerExit`` tells how.
@@ -137,7 +139,8 @@ extension PortError.Code {
         .tooManyDescriptors, .descriptorsLost, .descriptorLimit, .nameTaken, .nameUnknown, .nameEmpty, .nameTooLong,
         .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .noReplyRight,
         .systemCallFailed, .messageDropped, .forkedProcess, .notTransferable, .cancelled, .remoteError, .wouldDeadlock,
-        .malformedContent, .workerNotStarted, .workerExited, .checkInTimedOut, .workerStillRunning, .bootstrapInvalid,
+        .malformedContent, .peerNotReading, .workerNotStarted, .workerExited, .checkInTimedOut, .workerStillRunning,
+        .bootstrapInvalid,
     ]
 }
 

@@ -43,11 +43,20 @@ public final class LocalMessagePort: Sendable {
     /// Makes a run loop call the handler for this port's messages. `CFMessagePortCreateRunLoopSource`.
     ///
     /// - Parameters:
-    ///   - loop: the loop; the current thread's unless said otherwise.
+    ///   - loop: the loop.
     ///   - mode: a mode of it, or ``RunLoopMode/common``.
     /// - Throws: as ``MachPort/schedule(on:in:)``.
-    public func schedule(on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) throws(PortError) {
+    public func schedule(on loop: ThreadRunLoop, in mode: RunLoopMode = .default) throws(PortError) {
         try port.schedule(on: loop, in: mode)
+    }
+
+    /// Makes the current thread's run loop call the handler for this port's messages. See ``schedule(on:in:)``.
+    ///
+    /// - Parameter mode: a mode of the loop, or ``RunLoopMode/common``.
+    /// - Throws: as ``MachPort/schedule(on:in:)``.
+    @available(*, noasync, message: "A task has no thread of its own: use `schedule(on:)`.")
+    public func schedule(in mode: RunLoopMode = .default) throws(PortError) {
+        try schedule(on: .current, in: mode)
     }
 
     /// Whether the port can receive.

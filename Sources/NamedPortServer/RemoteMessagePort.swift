@@ -72,7 +72,7 @@ public final class RemoteMessagePort: Sendable {
     ///   - handler: soon called when the port is invalid already.
     /// - Throws: as ``SendRight/notifyWhenDead(on:in:_:)``.
     public func setInvalidationHandler(
-        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) throws(PortError) {
         let (isInvalid, old) = state.withLock { state in
             let old = state.invalidationHandler
@@ -82,6 +82,21 @@ public final class RemoteMessagePort: Sendable {
         withExtendedLifetime(old) {}  // what a user's handler holds is released without the lock
         if isInvalid { return invalidate() }
         try right.notifyWhenDead(on: loop, in: mode) { [weak self] in self?.invalidate() }
+    }
+
+    /// Sets what is called once when the port is gone, on the current thread's run loop.
+    ///
+    /// See ``setInvalidationHandler(on:in:_:)``.
+    ///
+    /// - Parameters:
+    ///   - mode: the mode in which to notice it.
+    ///   - handler: soon called when the port is invalid already.
+    /// - Throws: as ``SendRight/notifyWhenDead(on:in:_:)``.
+    @available(*, noasync, message: "A task has no thread of its own: use `setInvalidationHandler(on:)`.")
+    public func setInvalidationHandler(
+        in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) throws(PortError) {
+        try setInvalidationHandler(on: .current, in: mode, handler)
     }
 
     /// Ends the use of this object. The port itself, and other objects for it, go on.

@@ -130,7 +130,7 @@ import Testing
             let right = try await worker.checkIn(within: patience)
             // On a thread of its own: a request runs that thread's loop, which a pool's thread would keep.
             #expect(try await onNewThread { try right.ask(1, "abc") } == "cba")
-            try right.send(leave, within: patience)
+            try await right.send(leave, within: patience)
             #expect(try await worker.exited() == .exited(status: 0))
         }
     }

@@ -224,15 +224,10 @@ final class Kept: Sendable {
                 kept.messages.append(message)
             }) { behind, _, _ in
                 let worker = Worker()
-                let front = MachPort { _, message in
-                    guard let right = message.takeReplyRight() else { return }
-                    var onward = MachMessage(id: message.id, components: message.components)
-                    onward.setReplyRight(right)
-                    try? behind.send(onward)
-                }
+                let front = MachPort { _, message in handOn(message, to: behind) }
                 try front.schedule(on: worker.loop)
                 let right = front.makeSendRight()
-                #expect(try right.ask(MachMessage(id: 4)).id == 8)
+                #expect(try right.ask(MachMessage(id: 4)).id == 10)
                 let replies = Recorder<[UInt8]>()
                 Task { replies.append(try await right.request([1, 2] as [UInt8], as: [UInt8].self, id: 5)) }
                 #expect(replies.waitUntilCount(1) == [[1, 2]])
@@ -256,12 +251,7 @@ final class Kept: Sendable {
                 message.setCancellationHandler { told.increment() }
                 kept.messages.append(message)
             }) { behind, _, _ in
-                try bench.serving({ _, message in
-                    guard let right = message.takeReplyRight() else { return }
-                    var onward = MachMessage(id: message.id + 1)
-                    onward.setReplyRight(right)
-                    try? behind.send(onward)
-                }) { front, _, _ in
+                try bench.serving({ _, message in handOn(message, to: behind) }) { front, _, _ in
                     let outcome = Recorder<PortError?>()
                     let task = Task { outcome.append(await failure(of: front, MachMessage(id: 1))) }
                     kept.messages.waitUntilCount(1)

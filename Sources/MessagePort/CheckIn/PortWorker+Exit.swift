@@ -57,9 +57,21 @@ extension PortWorker {
     /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``, ``PortError/Code/forkedProcess``:
     ///   nothing is watched then.
     public func notifyWhenExited(
-        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common,
-        _ handler: @escaping @Sendable (WorkerExit) -> Void
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable (WorkerExit) -> Void
     ) throws(PortError) {
         try record.watch(ExitWatcher(loop: loop, mode: mode, handler: handler))
+    }
+
+    /// Asks to be told on the current thread's run loop when the worker has ended. See ``notifyWhenExited(on:in:_:)``.
+    ///
+    /// - Parameters:
+    ///   - mode: the mode in which to be told.
+    ///   - handler: called once on this thread; soon when the worker has ended already.
+    /// - Throws: as ``notifyWhenExited(on:in:_:)``.
+    @available(*, noasync, message: "A task has no thread of its own: use `notifyWhenExited(on:)`.")
+    public func notifyWhenExited(
+        in mode: RunLoopMode = .common, _ handler: @escaping @Sendable (WorkerExit) -> Void
+    ) throws(PortError) {
+        try notifyWhenExited(on: .current, in: mode, handler)
     }
 }

@@ -174,20 +174,14 @@ final class WorkerRecord: Sendable {
 
     /// Makes the source that notices the end of a process, and that of the watcher's loop.
     private func exitSource() -> RunLoopSource {
-        RunLoopSource(
-            name: "worker end", keepsModeAlive: false, readiness: { false },
-            cancel: { [weak self] loop, _ in if loop.hasEnded { self?.forgetWatchers(on: loop) } },
-            performIfAny: { [self] in
-                reap()
-                return false
-            })
+        RunLoopSource(name: "worker end", keepsModeAlive: false, routine: EndRoutine(record: self))
     }
 
     /// How many are to be told.
     var watcherCount: Int { state.withLock { $0.watchers.count } }
 
     /// A loop's thread has ended: nobody is to be told on it any more.
-    private func forgetWatchers(on loop: ThreadRunLoop) {
+    fileprivate func forgetWatchers(on loop: ThreadRunLoop) {
         forgetWatchers { $0.loop == loop }
     }
 
@@ -229,5 +223,19 @@ final class WorkerRecord: Sendable {
             guard let index = state.waitingLoops.firstIndex(of: loop) else { return }
             state.waitingLoops.remove(at: index)
         }
+    }
+}
+
+/// Notices the end of a worker process.
+private struct EndRoutine: SourceRoutine {
+    let record: WorkerRecord
+
+    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
+        if loop.hasEnded { record.forgetWatchers(on: loop) }
+    }
+
+    func perform() -> Bool {
+        record.reap()
+        return false
     }
 }

@@ -52,6 +52,6 @@ extension MachPort {
             core.detach(old)
             old.invalidate()
         }
-        dropUnusedSource { _ in }  // the loop's thread, or the port, has ended
+        dropUnusedSource()  // the loop's thread, or the port, has ended
     }
 }

@@ -11,38 +11,39 @@ extension MachPort {
     /// The loop keeps the port alive until the port is invalidated, unscheduled from every loop, or the loop's thread ends.
     ///
     /// - Parameters:
-    ///   - loop: the loop; the current thread's unless said otherwise.
+    ///   - loop: the loop.
     ///   - mode: a mode of it, or ``RunLoopMode/common``.
     /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/descriptorLimit`` and
     ///   ``PortError/Code/systemCallFailed`` when the port is reachable from other processes and its sockets cannot be
     ///   watched. The port is then not scheduled.
-    public func schedule(on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) throws(PortError) {
+    public func schedule(on loop: ThreadRunLoop, in mode: RunLoopMode = .default) throws(PortError) {
         var source: RunLoopSource
         repeat {
             source = try attachedSource()
             do throws(PortError) {
                 try loop.addOrThrow(source, to: mode)
             } catch {
-                dropUnusedSource { _ in }
+                dropUnusedSource()
                 throw error
             }
             // A source that left its last loop at this very moment was invalidated: take a new one.
         } while !source.isValid && isValid
-        guard isValid else { throw PortError(.invalidPort) }
-        dropUnusedSource { _ in }  // the loop's thread has ended
+        dropUnusedSource()  // the loop's thread, or the port, has ended
+        if !isValid { throw PortError(.invalidPort) }
     }
 
-    /// The port's source, made when there is none.
+    /// The port's source, made when there is none, or it has left its last loop and is about to be dropped.
     private func attachedSource() throws(PortError) -> RunLoopSource {
         try core.checkProcess()
-        let (source, turn) = state.withLock { ($0.source, $0.turn) }
-        if let source { return source }
+        let (old, turn) = state.withLock { ($0.source, $0.turn) }
+        if let old, old.isValid { return old }
         let made = makeSource(turn)
         guard try core.attach(made) else { throw PortError(.invalidPort) }
-        let winner = state.withLock { state -> RunLoopSource? in
+        let (winner, _) = state.withLock { state in
+            let former = state.source
             // After a move nobody would call the handler for this source.
-            if state.source == nil, state.turn == turn { state.source = made }
-            return state.source
+            if former === old, state.turn == turn { state.source = made }
+            return (state.source, former)
         }
         if winner !== made {
             core.detach(made)
@@ -57,7 +58,7 @@ extension MachPort {
     /// - Parameters:
     ///   - loop: the loop.
     ///   - mode: the mode that it was scheduled in.
-    public func unschedule(from loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) {
+    public func unschedule(from loop: ThreadRunLoop, in mode: RunLoopMode = .default) {
         if core.isInherited { return }
         guard let source = state.withLock({ $0.source }) else { return }
         loop.remove(source, from: mode)
@@ -65,39 +66,39 @@ extension MachPort {
 
     /// A source that keeps the port alive as long as a loop has it.
     func makeSource(_ turn: UInt64) -> RunLoopSource {
-        RunLoopSource(
-            name: "port messages", readiness: { [core] in core.hasMessage(inTurn: turn) },
-            schedule: { [weak self] loop, mode in
-                self?.dropUnusedSource { $0.change(Place(loop: ObjectIdentifier(loop), mode: mode), by: 1) }
-            },
-            cancel: { [weak self] loop, mode in
-                self?.dropUnusedSource { $0.change(Place(loop: ObjectIdentifier(loop), mode: mode), by: -1) }
-            },
-            performIfAny: { [self] in handleOne(turn) })
+        RunLoopSource(name: "port messages", routine: Routine(port: self, turn: turn))
     }
 
-    /// Notes that the source entered or left a mode; when it is in none, the port is no longer kept alive by it.
-    func dropUnusedSource(after change: (inout State) -> Void) {
-        let source = state.withLock { state in
-            change(&state)
-            return state.places.isEmpty ? state.source.take() : nil
-        }
-        guard let source else { return }
+    /// What the port's source does.
+    private struct Routine: SourceRoutine {
+        let port: MachPort
+        let turn: UInt64
+
+        func isReady() -> Bool { port.core.hasMessage(inTurn: turn) }
+        func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) { port.dropUnusedSource() }
+        func perform() -> Bool { port.handleOne(turn) }
+    }
+
+    /// When the source is in no loop, the port is no longer kept alive by it.
+    func dropUnusedSource() {
+        guard let source = state.withLock({ $0.source }), source.invalidateUnlessInLoop() else { return }
         core.detach(source)
-        source.invalidate()
+        _ = state.withLock { $0.source === source ? $0.source.take() : nil }
     }
 
     /// Takes one message and hands it to the handler.
     ///
     /// - Returns: whether there was one; a new connection alone is none.
     private func handleOne(_ turn: UInt64) -> Bool {
-        guard let message = core.take(inTurn: turn) else {
+        let loop = ThreadRunLoop.current
+        guard let message = core.take(inTurn: turn, on: loop) else {
             if let source = state.withLock({ $0.turn == turn ? $0.source : nil }) { core.pauseWhileHeldUp(source) }
             return false
         }
-        defer { core.endTurn(turn) }
-        if let handler = state.withLock({ $0.handler }) {
-            handler(self, message)
+        defer { core.endTurn(turn, on: loop) }
+        if let receiver = state.withLock({ $0.receiver }) {
+            receiver.handle(message, at: self)
+            message.replyTarget?.handlerDidEnd()
         } else if core.isDead {
             // It ended after the message was taken: nobody handles that, and whoever waits for the answer hears why.
             message.replyTarget?.fail(PortError(.peerDied))

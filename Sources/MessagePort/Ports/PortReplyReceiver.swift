@@ -29,7 +29,7 @@ final class PortReplyReceiver: ReplyReceiver {
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
         defer { settle() }
         try core.checkProcess()
-        if case .dead = core.admit(message, exceedingLimit: true) { throw PortError(.deadName) }
+        if case .dead = admit(message) { throw PortError(.deadName) }
     }
 
     func fail(_ error: PortError) {
@@ -39,14 +39,20 @@ final class PortReplyReceiver: ReplyReceiver {
             notice = MachMessage(
                 id: MachMessage.errorNotification, content: RemoteErrorContent(code: code, text: text))
         }
-        _ = core.admit(notice, exceedingLimit: true)
+        _ = admit(notice)
+    }
+
+    private func admit(_ message: MachMessage) -> MailboxState.Admission {
+        var message = message
+        message.cameByReplyRight = true
+        return core.admit(message, exceedingLimit: true)
     }
 
     var isAbandoned: Bool { core.isDead }
 
     func watchAbandonment(_ watcher: DeathWatcher) {
         // It fails in a forked child alone, which is told nothing of its parent's ports.
-        try? core.watchDeath(watcher)
+        _ = try? core.watchDeath(watcher)
     }
 
     /// The end of the port is the end of the wait.

@@ -35,6 +35,7 @@ final class ReplySlot: ReplyReceiver {
     private let directToken = Atomic<UInt64>(0)
     private let wasRead = Atomic<Bool>(false)
     private let wasTaken = Atomic<Bool>(false)
+    private let forkCount = sysForkCount()  // immutable
 
     /// A slot for a request to a destination.
     ///
@@ -46,16 +47,20 @@ final class ReplySlot: ReplyReceiver {
         direct = (destination as? RemotePort).map { ObjectIdentifier($0.connection) }
     }
 
+    /// Whether this is a forked child's copy: nobody waits here, and the lock, and the loop, may be another thread's for ever.
+    private var isInherited: Bool { sysForkCount() != forkCount }
+
     var isWaiting: Bool {
         state.withLock { if case .waiting = $0.stage { true } else { false } }
     }
 
-    /// Whether only the message's receiver can reply: the right has not left the message.
+    /// Whether only the message's receiver can reply: the right is in a message that waits, or is being handled.
     var isBound: Bool { !wasTaken.load(ordering: .acquiring) }
 
     // MARK: The callee's side
 
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
         guard fill(.replied(message)) else { throw PortError(.deadName) }
     }
 
@@ -65,6 +70,7 @@ final class ReplySlot: ReplyReceiver {
 
     /// The request was handed on to another process by a port of this one: the shared thread listens for the answer.
     func expectReply(over connection: SocketConnection) throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
         if direct == ObjectIdentifier(connection) { return }
         let loop = try SharedReceiver.loop()
         guard let source = try connection.replySource() else { return }
@@ -79,7 +85,7 @@ final class ReplySlot: ReplyReceiver {
     func noteTaken() { wasTaken.store(true, ordering: .releasing) }
 
     var isAbandoned: Bool {
-        state.withLock { if case .abandoned = $0.stage { true } else { false } }
+        isInherited || state.withLock { if case .abandoned = $0.stage { true } else { false } }
     }
 
     func watchAbandonment(_ watcher: DeathWatcher) {
@@ -97,6 +103,7 @@ final class ReplySlot: ReplyReceiver {
     }
 
     private func watch(_ tell: @escaping @Sendable () -> Void) {
+        if isInherited { return }
         let isAbandoned = state.withLock { state in
             switch state.stage {
             case .waiting:
@@ -154,6 +161,7 @@ final class ReplySlot: ReplyReceiver {
     ///
     /// - Returns: who wanted to hear that nobody waits any more; nil when the wait had ended before.
     private func end(_ stage: Stage) -> [@Sendable () -> Void]? {
+        if isInherited { return nil }
         let old = state.withLock { state -> State? in
             guard case .waiting = state.stage else { return nil }
             defer { state = State(stage: stage) }

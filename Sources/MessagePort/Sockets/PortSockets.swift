@@ -60,7 +60,8 @@ package final class PortSockets: Sendable {
         return try result.get()
     }
 
-    /// Listens to a connection too.
+    /// Listens to a connection too. A client of the port whose sockets these are is counted as one of its senders, until
+    /// it is found closed.
     func add(_ connection: SocketConnection) throws(PortError) {
         let key = state.withLock { state -> UInt64? in
             if state.isClosed || state.keys[ObjectIdentifier(connection)] != nil { return nil }
@@ -70,10 +71,13 @@ package final class PortSockets: Sendable {
             return state.lastKey
         }
         guard let key else { return }
+        // Counted first: from the next line on its end may be found.
+        let core = connection.port?.object.flatMap { $0.sockets === self ? $0 : nil }
+        core?.clientDidConnect()
         do throws(SystemError) {
             try epoll.add(connection.descriptor.rawValue, [.readable, .peerClosed], key: key)
         } catch {
-            _ = remove(key)
+            if remove(key) { core?.clientDidGo() }
             throw PortError(error)
         }
     }
@@ -85,21 +89,24 @@ package final class PortSockets: Sendable {
     }
 
     /// Receives what has arrived on any of the sockets. Never waits.
-    func receive(into core: PortCore) {
+    ///
+    /// - Returns: how many were ready; zero when nothing is left to read.
+    @discardableResult
+    func receive(into core: PortCore) -> Int {
         // The kernel names them in the same order each time: where places are few, the first would get them all.
         let reports = epoll.wait(until: .distantPast)
         let lookCount = state.withLock { state in
             state.lookCount &+= 1
             return state.lookCount
         }
+        if reports.contains(where: { $0.key == Self.listenerKey }) { acceptAll(for: core) }
         for index in reports.indices {
             let report = reports[(index + lookCount % reports.count) % reports.count]
-            if report.key == Self.listenerKey {
-                acceptAll(for: core)
-            } else if let member = state.withLock({ $0.members[report.key] }) {
+            if let member = state.withLock({ $0.members[report.key] }) {
                 receive(report, from: member, into: core)
             }
         }
+        return reports.count
     }
 
     private func receive(_ report: EpollReport, from member: SocketConnection, into core: PortCore) {
@@ -108,8 +115,11 @@ package final class PortSockets: Sendable {
             member.sendOverdue()
         }
         // A right's end never gets messages for a port, and the end of another port's connection has its own.
-        member.receive(into: member.port?.core)
-        if member.isClosed, remove(report.key), member.port?.core === core { core.clientDidGo() }
+        member.receive(into: member.port?.object)
+        guard member.isClosed, remove(report.key), member.port?.object === core else { return }
+        // One that has connected meanwhile is a sender: the port still has one then.
+        acceptAll(for: core)
+        core.clientDidGo()
     }
 
     /// Listens to a connection no more.

@@ -6,7 +6,7 @@ import Synchronization
 
 extension RunLoopSource {
     /// The loops in which the source is.
-    package var loops: [ThreadRunLoop] { state.withLock { $0.homes.loops } }
+    package var loops: ShortList<ThreadRunLoop> { state.withLock { $0.homes.loops } }
 
     /// Takes the source out of everything, for ever: its cancel routine is called on the calling thread for each mode that
     /// it leaves. A callout that is under way goes on.
@@ -19,6 +19,19 @@ extension RunLoopSource {
             return (loops, departures)
         }
         for (loop, departures) in zip(loops, departures) { didLeave(departures, of: loop) }
+    }
+
+    /// Invalidates a source that is in no loop. One that is on its way into a loop is either there or stays out.
+    ///
+    /// - Returns: whether it is invalid now.
+    package func invalidateUnlessInLoop() -> Bool {
+        state.withLock { state in
+            guard state.homes.loops.isEmpty else { return false }
+            _ = state.homes.invalidate()
+            state.signal = nil
+            state.descriptor = nil
+            return true
+        }
     }
 
     /// Adds the source to a mode.
@@ -47,9 +60,8 @@ extension RunLoopSource {
             if let descriptor = state.descriptor { try watch(descriptor, in: [loop]) }
         }
         if isPortBased { loop.noteRing(of: self) }
-        guard let scheduleRoutine else { return }
         for name in loop.state.withLock({ state in modes.map { state.modes[$0].name } }) {
-            scheduleRoutine(loop, name)
+            routine.didEnter(name, of: loop)
         }
     }
 
@@ -61,6 +73,6 @@ extension RunLoopSource {
     }
 
     private func didLeave(_ departures: [RunLoopState.Departure], of loop: ThreadRunLoop) {
-        for departure in departures { cancelRoutine?(loop, departure.name) }
+        for departure in departures { routine.didLeave(departure.name, of: loop) }
     }
 }
