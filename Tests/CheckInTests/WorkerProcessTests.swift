@@ -110,7 +110,7 @@ import Testing
             _ = try worker.checkIn(within: patience)
             let files = try sysList(scratch.path("swift-ports/sockets"))
             #expect(files.count { !$0.hasSuffix(".lock") } == 1, "the worker's own socket alone: \(files)")
-            #expect(worker.port.core.state.withLock { $0.address } == nil)
+            #expect(worker.port.core.state.withLock { $0.extras.address } == nil)
             try worker.shutDown(asking: leave, within: patience)
         }
     }

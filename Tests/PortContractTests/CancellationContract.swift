@@ -161,7 +161,7 @@ final class Kept: Sendable {
                     try right.send(MachMessage(id: id, replyTo: port))
                     #expect(try port.next().id == (id < 10 ? id : MachMessage.sendOnceNotification))
                 }
-                #expect(port.core.state.withLock { $0.endings.isEmpty })
+                #expect(port.core.state.withLock { $0.extras.endings.isEmpty })
                 port.invalidate()
                 try worker.perform {}
                 #expect(told.value == 0)
