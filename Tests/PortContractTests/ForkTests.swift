@@ -138,6 +138,7 @@ private struct ForkedUse: Sendable {
         }
         locked.wait()
         let loop = try #require(loops.value.withLock { $0 })
+        let asker = try #require(held?.asker)  // the child, which has no such thread, does not let go of it
         let child = try forking {
             let failures = held?.failures(on: loop) ?? ["nothing held"]
             held = nil
@@ -154,7 +155,6 @@ private struct ForkedUse: Sendable {
         try bench.right(to: port).send(MachMessage(id: 3))
         #expect(try port.next().id == 3)
         // Whoever waits for a reply in memory has heard nothing from the child.
-        let asker = try #require(held?.asker)
         #expect(held?.question.isCancelled == false)
         try held?.question.reply(MachMessage(id: 21))
         #expect(try asker.join() == 21)
