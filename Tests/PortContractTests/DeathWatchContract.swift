@@ -130,7 +130,7 @@ import Testing
             let hasCome = Mutex(false)
             // A source like the connection's own. What the watcher has done by the time it goes: it is noted.
             let source = RunLoopSource(
-                keepsModeAlive: false, readiness: { false },
+                readiness: { false },
                 cancel: { _, _ in
                     let isFirst = hasCome.withLock { hasCome in
                         defer { hasCome = true }
@@ -138,10 +138,7 @@ import Testing
                     }
                     if isFirst { connection.state.withLock { $0.deathWatchers.append(watcher) } }
                 },
-                performIfAny: {
-                    connection.receive(into: nil)
-                    return false
-                })
+                perform: { connection.receive(into: nil) })
             try source.watch(connection.descriptor.rawValue)
             connection.state.withLock { $0.source = source }
             try remote.beginReplies(on: loop, in: .default)
