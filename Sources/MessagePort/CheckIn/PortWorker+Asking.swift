@@ -21,7 +21,8 @@ extension PortWorker {
         }
         guard mustWait() else { return }
         do throws(PortError) {
-            try WorkerWait().wait(for: wishes.map(\.worker), until: deadline, while: mustWait)
+            try WorkerWait().wait(
+                for: wishes.map(\.worker), receivingAll: true, until: deadline, while: mustWait)
         } catch {
             // The workers cannot be watched; they can still be waited for, one after the other.
             for wish in wishes { wish.wait(until: deadline) }

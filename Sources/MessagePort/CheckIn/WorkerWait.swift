@@ -34,29 +34,31 @@ final class WorkerWait: Sendable {
     ///
     /// - Parameters:
     ///   - workers: who is waited for.
+    ///   - receivesAll: whether to receive what they send after that too, as far as there is room.
     ///   - deadline: when to give up.
     ///   - condition: whether to go on; asked on this thread, whenever something has happened.
     /// - Throws: when the loop cannot watch the workers' descriptors.
-    func wait(for workers: [PortWorker], until deadline: MonotonicInstant, while condition: () -> Bool)
-        throws(PortError)
-    {
+    func wait(
+        for workers: [PortWorker], receivingAll receivesAll: Bool = false, until deadline: MonotonicInstant,
+        while condition: () -> Bool
+    ) throws(PortError) {
         let loop = ThreadRunLoop.current
         state.withLock { $0.loop = loop }
         var sources: [RunLoopSource] = []
-        var checkIns: [CheckInWatch] = []
+        var watches: [MessageWatch] = []
         for worker in workers { worker.record.beginWait(on: loop) }
         defer {
             for worker in workers {
                 worker.record.endWait(on: loop)
                 worker.record.forget(sources)
             }
-            for index in checkIns.indices { checkIns[index].end() }
+            for index in watches.indices { watches[index].end() }
             for source in sources { source.invalidate() }
         }
         for worker in workers {
-            if let checkIn = try CheckInWatch(worker) {
-                checkIns.append(checkIn)
-                sources.append(checkIn.source)
+            if let watch = try MessageWatch(worker, goesOn: receivesAll) {
+                watches.append(watch)
+                sources.append(watch.source)
             }
             if let process = worker.record.process { sources.append(worker.endSource(process)) }
             // What came before we began to watch.
@@ -67,38 +69,39 @@ final class WorkerWait: Sendable {
         _ = loop.run(
             mode: .workerWait, until: deadline,
             while: {
-                for index in checkIns.indices { checkIns[index].update(on: loop) }
+                for index in watches.indices { watches[index].update(on: loop) }
                 return !isCancelled && condition()
             })
     }
 }
 
-/// Receives a worker's check-in from the sockets of its launcher's port.
+/// Receives a worker's check-in from the sockets of its launcher's port, and if it goes on, what follows.
 ///
-/// Other messages of the worker are for the port, and are not taken here. So once the worker has checked in, or the port's
-/// queue is full, the sockets may stay readable: then they are not watched.
-private struct CheckInWatch {
+/// Other messages of the worker are for the port, and are not taken from its queue here. So once the worker has checked in and
+/// the watch does not go on, or the port's queue is full, the sockets may stay readable: then they are not watched.
+private struct MessageWatch {
     let source: RunLoopSource
     private let core: PortCore
     private let record: WorkerRecord
+    private let goesOn: Bool
     private var isOver = false
     /// Waits for room in the port's queue.
     private var notice: LoopNotice<SendPossibility>?
 
-    /// - Returns: nil when the worker has checked in, or its port is dead.
-    init?(_ worker: PortWorker) throws(PortError) {
-        if worker.sendRight != nil { return nil }
+    /// - Returns: nil when the worker has checked in and the watch does not go on, or its port is dead.
+    init?(_ worker: PortWorker, goesOn: Bool) throws(PortError) {
+        if worker.sendRight != nil, !goesOn { return nil }
         let core = worker.port.core
-        (self.core, record) = (core, worker.record)
+        (self.core, record, self.goesOn) = (core, worker.record, goesOn)
         source = RunLoopSource(
-            name: "worker check-in", readiness: { false }, perform: { core.receiveFromSockets() })
+            name: "worker messages", readiness: { false }, perform: { core.receiveFromSockets() })
         guard try core.attach(source) else { return nil }
     }
 
     /// Looks whether the sockets are to be watched. Called before the loop sleeps.
     mutating func update(on loop: ThreadRunLoop) {
         if isOver { return }
-        if record.right != nil { return end() }
+        if record.right != nil, !goesOn { return end() }
         if core.socketsAreHeldUp {
             // Again each time: the end of a handler has all the port's sources watch the sockets.
             try? source.watch(nil)
