@@ -54,6 +54,10 @@ extension PortWorker {
         do throws(SystemError) {
             let (ours, theirs) = try sysPacketSocketPair()
             var environment = program.environment
+            // What a supervisor handed to this process is not the worker's.
+            for variable in SupervisorVariables.all where environment.index(forKey: variable) == nil {
+                environment.updateValue(nil, forKey: variable)
+            }
             environment[Bootstrap.variable] = try Bootstrap.value(for: theirs)
             let inherited = [program.standardInput, program.standardOutput, program.standardError, theirs]
             let process = try sysSpawn(

@@ -109,7 +109,7 @@ extension MachPort {
 
 extension ThreadRunLoop {
     /// Adds a source whose descriptor the kernel may refuse to watch.
-    func addOrThrow(_ source: RunLoopSource, to mode: RunLoopMode) throws(PortError) {
+    package func addOrThrow(_ source: RunLoopSource, to mode: RunLoopMode) throws(PortError) {
         do throws(SystemError) {
             try tryAdd(source, to: mode)
         } catch {

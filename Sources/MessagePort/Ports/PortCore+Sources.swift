@@ -103,6 +103,25 @@ extension PortCore {
         if let address = state.withLock({ $0.liveAddress }) { return address }
         let sockets = try openSockets()
         let address = try sockets.listen(in: directory)
+        try publish(address, of: sockets)
+        return address
+    }
+
+    /// Gives the port an address that it inherited, with the socket behind it.
+    ///
+    /// - Returns: nil when the port has an address already; the socket is closed then.
+    package func listen(on listener: consuming Listener) throws(PortError) -> PortAddress? {
+        try checkProcess()
+        if state.withLock({ $0.address }) != nil { return nil }
+        SpareDescriptor.shared.keep()
+        let sockets = try openSockets()
+        let (address, isTaken) = try sockets.listen(on: listener)
+        guard isTaken else { return nil }
+        try publish(address, of: sockets)
+        return address
+    }
+
+    private func publish(_ address: PortAddress, of sockets: PortSockets) throws(PortError) {
         // Whoever sees the address finds the port under it.
         RightsTable.shared.publish(self, at: address)
         let isDead = state.withLock { state in
@@ -114,7 +133,6 @@ extension PortCore {
             sockets.close()
             throw PortError(.invalidPort)
         }
-        return address
     }
 
     /// How many connections its sockets have now.

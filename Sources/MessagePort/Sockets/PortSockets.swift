@@ -42,12 +42,18 @@ package final class PortSockets: Sendable {
     /// - Returns: its address; the same each time.
     func listen(in directory: PortDirectory) throws(PortError) -> PortAddress {
         SpareDescriptor.shared.keep()
-        let listener = try directory.endpoints().makeListener(backlog: Self.backlog)
+        return try listen(on: directory.endpoints().makeListener(backlog: Self.backlog)).address
+    }
+
+    /// Listens with a socket. One that the port has already stays, and the other is closed.
+    ///
+    /// - Returns: the address of the port, and whether the socket was taken.
+    func listen(on listener: consuming Listener) throws(PortError) -> (address: PortAddress, isTaken: Bool) {
         let address = PortAddress(path: listener.path)
         var offered: Listener? = consume listener
-        let result = state.withLock { (state) -> Result<PortAddress, PortError> in
+        let result = state.withLock { (state) -> Result<(PortAddress, Bool), PortError> in
             if state.isClosed { return .failure(PortError(.invalidPort)) }
-            if let existing = state.listener?.path { return .success(PortAddress(path: existing)) }
+            if let existing = state.listener?.path { return .success((PortAddress(path: existing), false)) }
             guard let listener = offered.take() else { return .failure(PortError(.invalidPort)) }
             do throws(SystemError) {
                 try epoll.add(listener.descriptor.raw, .readable, key: Self.listenerKey)
@@ -55,7 +61,7 @@ package final class PortSockets: Sendable {
                 return .failure(PortError(error))
             }
             state.listener = consume listener
-            return .success(address)
+            return .success((address, true))
         }
         return try result.get()
     }
