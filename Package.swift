@@ -32,6 +32,7 @@ let package = Package(
         .executableTarget(
             name: "port-test-peer", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
             path: "Tests/PortTestPeer"),
+        .executableTarget(name: "wire-peer", path: "Tests/WirePeer"),
         .executableTarget(
             name: "main-loop-peer", dependencies: ["PortSystem", "RunLoopCore"], path: "Tests/MainLoopPeer"),
         .testTarget(name: "PortSystemTests", dependencies: ["PortSystem", "TestSupport"]),
@@ -46,6 +47,7 @@ let package = Package(
             name: "NamedPortServerTests",
             dependencies: [
                 "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "port-test-peer",
+                "wire-peer",
             ]),
         .testTarget(
             name: "PortContractTests",
@@ -53,6 +55,9 @@ let package = Package(
         .testTarget(
             name: "CheckInTests",
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "TestSupport", "port-test-peer"]),
+        .testTarget(
+            name: "FuzzingTests", dependencies: ["PortSystem", "MessagePort", "NamedPortServer", "TestSupport"],
+            path: "Tests/Fuzzing", exclude: ["Corpus", "Programs", "run"]),
         .testTarget(
             name: "CrashTests",
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport"]),
@@ -66,9 +71,23 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
+// libFuzzer brings the main function of its programs, so they are built without the others; see Tests/Fuzzing/run.
+if Context.environment["PORT_FUZZING"] != nil {
+    let libraries: Set = ["CPortShims", "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"]
+    package.products = []
+    package.targets.removeAll { !libraries.contains($0.name) }
+    package.targets += [
+        .target(
+            name: "Fuzzing", dependencies: ["PortSystem", "MessagePort", "NamedPortServer"], path: "Tests/Fuzzing",
+            exclude: ["Corpus", "Programs", "run", "CorpusTests.swift"]),
+        .executableTarget(name: "packet-fuzzer", dependencies: ["Fuzzing"], path: "Tests/Fuzzing/Programs/Packet"),
+        .executableTarget(name: "name-fuzzer", dependencies: ["Fuzzing"], path: "Tests/Fuzzing/Programs/Name"),
+    ]
+}
+
 let memorySafeTargets = ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"]
 
-for target in package.targets where target.name != "CPortShims" {
+for target in package.targets where !["CPortShims", "wire-peer"].contains(target.name) {
     var settings: [SwiftSetting] = [
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),

@@ -70,7 +70,7 @@ private final class MainThread: Sendable {
             Transcript.note("main", "got message \(message.id): \(message.text)")
             state.withLock { $0.table.add(counts, $0.rest.removeFirst().name) }
         }
-        try useDistantPort(replyingTo: port)
+        try useDistantPort()
     }
 
     /// Keeps the worker's port; when that is gone, the run of the main loop is over.
@@ -84,12 +84,11 @@ private final class MainThread: Sendable {
     }
 
     /// Has the next file counted, or sends the worker home.
-    private func useDistantPort(replyingTo port: MachPort) throws {
+    private func useDistantPort() throws {
         let (file, distantPort) = state.withLock { ($0.rest.first, $0.distantPort) }
         if let file {
             Transcript.note("main", "sends message \(MessageID.count): \(file.name)")
-            let message = MachMessage(id: MessageID.count, bytes: file.bytes, replyPort: port.makeSendRight())
-            try distantPort?.send(message, within: patience)
+            try distantPort?.send(MachMessage(id: MessageID.count, bytes: file.bytes), within: patience)
         } else {
             Transcript.note("main", "sends message \(MessageID.leave)")
             try distantPort?.send(MachMessage(id: MessageID.leave), within: patience)
@@ -111,9 +110,14 @@ private final class MainThread: Sendable {
 
 /// The worker thread's side.
 private final class MyWorkerClass: Sendable {
-    private let exits = Mutex(false)
+    private struct State {
+        var remotePort: SendRight?
+        var shouldExit = false
+    }
 
-    private var shouldExit: Bool { exits.withLock { $0 } }
+    private let state = Mutex(State())
+
+    private var shouldExit: Bool { state.withLock { $0.shouldExit } }
 
     /// Listing 3-14.
     static func launchThreadWithPort(_ distantPort: SendRight) {
@@ -132,6 +136,8 @@ private final class MyWorkerClass: Sendable {
 
     /// Listing 3-15.
     private func sendCheckinMessage(_ outPort: SendRight) throws {
+        // Save the remote port for future use.
+        state.withLock { $0.remotePort = outPort }
         // Create and configure the worker thread port.
         let myPort = MachPort { port, message in self.handlePortMessage(message, at: port) }
         try ThreadRunLoop.current.add(myPort, forMode: .default)
@@ -146,11 +152,12 @@ private final class MyWorkerClass: Sendable {
         case MessageID.count:
             let counts = Counts(of: message.bytes)
             Transcript.note("worker", "got message \(message.id), replies with message \(MessageID.counted)")
-            try? message.replyPort?.send(MachMessage(id: MessageID.counted, text: counts.text), within: patience)
+            let remotePort = state.withLock { $0.remotePort }
+            try? remotePort?.send(MachMessage(id: MessageID.counted, text: counts.text), within: patience)
         default:
             Transcript.note("worker", "got message \(message.id), leaves")
             port.invalidate()
-            exits.withLock { $0 = true }
+            state.withLock { $0.shouldExit = true }
         }
     }
 }

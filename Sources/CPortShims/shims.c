@@ -14,9 +14,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,6 +62,18 @@ int shim_ppoll(int descriptor, short events, short *returned, int64_t nanosecond
     *returned = entry.revents;
     return count;
 }
+
+int shim_inotify_create(void) { return inotify_init1(IN_CLOEXEC | IN_NONBLOCK); }
+
+int shim_inotify_add(int inotify, const char *path, uint32_t events) { return inotify_add_watch(inotify, path, events); }
+
+int shim_inotify_remove(int inotify, int watch) { return inotify_rm_watch(inotify, watch); }
+
+const uint32_t SHIM_IN_CREATE = IN_CREATE, SHIM_IN_DELETE = IN_DELETE, SHIM_IN_MODIFY = IN_MODIFY,
+               SHIM_IN_CLOSE_WRITE = IN_CLOSE_WRITE, SHIM_IN_MOVED_TO = IN_MOVED_TO,
+               SHIM_IN_MOVED_FROM = IN_MOVED_FROM, SHIM_IN_MOVE_SELF = IN_MOVE_SELF,
+               SHIM_IN_DELETE_SELF = IN_DELETE_SELF, SHIM_IN_ATTRIB = IN_ATTRIB, SHIM_IN_Q_OVERFLOW = IN_Q_OVERFLOW,
+               SHIM_IN_UNMOUNT = IN_UNMOUNT, SHIM_IN_ONLYDIR = IN_ONLYDIR;
 
 int shim_openat(int directory, const char *path, int flags, unsigned mode) {
     return openat(directory, path, flags | O_CLOEXEC, mode);
@@ -136,6 +150,27 @@ long shim_receive(int socket, void *buffer, size_t capacity, int *descriptors, i
     }
     *descriptorCount = found;
     return count;
+}
+
+int shim_socket_path(int socket, char *path, int capacity, int *length) {
+    struct sockaddr_un address = {.sun_family = AF_UNSPEC};
+    socklen_t size = sizeof address;
+    int result = getsockname(socket, (struct sockaddr *)&address, &size);
+    *length = 0;
+    if (result == 0 && address.sun_family == AF_UNIX && size > offsetof(struct sockaddr_un, sun_path)) {
+        size_t room = size - offsetof(struct sockaddr_un, sun_path);
+        size_t count = strnlen(address.sun_path, room < sizeof address.sun_path ? room : sizeof address.sun_path);
+        if (count <= (size_t)capacity) {
+            memcpy(path, address.sun_path, count);
+            *length = (int)count;
+        }
+    }
+    return result;
+}
+
+int shim_set_nonblocking(int descriptor) {
+    int flags = fcntl(descriptor, F_GETFL);
+    return flags == -1 ? -1 : fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
 }
 
 int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *group) {

@@ -21,7 +21,8 @@ extension PortError {
     public var delivery: Delivery {
         if let knownDelivery { return knownDelivery }
         return switch code {
-        case .peerDied, .replyTimedOut, .replyDropped, .descriptorsLost, .malformedPacket, .cancelled: .unknown
+        case .peerDied, .replyTimedOut, .replyDropped, .descriptorsLost, .malformedPacket, .cancelled, .peerNotReading:
+            .unknown
         case .remoteError, .malformedContent: .read
         case .messageDropped: .unread
         default: .notSent

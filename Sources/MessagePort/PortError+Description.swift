@@ -61,12 +61,22 @@ extension PortError: CustomStringConvertible {
         .checkInTimedOut: "The worker did not check in before the limit; wait longer, or shut it down.",
         .workerStillRunning: "The worker did not end before the limit; its code does not return to its run loop.",
         .bootstrapInvalid:
-            "The environment names a bootstrap port that is none; start the program as a worker, or take the variable out.",
-        .cancelled: "The task that waited for the reply was cancelled; a late reply will be dropped.",
+            "The environment names a bootstrap port that cannot be; start the program as a worker, or take the variable out.",
+        .cancelled: "The task that waited was cancelled; a late reply will be dropped.",
         .remoteError: "The receiver answered with an error.",
         .wouldDeadlock:
             "The request could never be answered, so nothing was sent; wait in a mode in which the port is served.",
+        .peerNotReading:
+            "The other process reads nothing of what it is sent, so the connection to it was ended; look it up again.",
         .malformedContent: "The message's bytes are not the value that was asked for.",
+        .watchLimit:
+            "The kernel gives this user no further directory watch; end some or raise fs.inotify.max_user_instances "
+            + "or fs.inotify.max_user_watches.",
+        .nameWaitTimedOut: "No live port got the name before the limit; start its owner, or wait longer.",
+        .activationInvalid: "The socket that the supervisor declared for the name cannot be used; mend its unit.",
+        .nameNotDeclared: "No supervisor handed this process a socket for the name; register the name instead.",
+        .alreadyCheckedIn:
+            "A port of this process has taken the supervisor's socket for the name before; use that port.",
         .servedElsewhere:
             "A port is served by a run loop or by a dispatcher; end the one before you ask for the other.",
     ]

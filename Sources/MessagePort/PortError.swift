@@ -112,7 +112,7 @@ extension PortError.Code {
     public static let forkedProcess = Self(22, "forkedProcess")
     /// The message holds a receive right, which cannot go to another process; nothing was sent.
     public static let notTransferable = Self(23, "notTransferable")
-    /// The task that waited for the reply was cancelled; the receiver is told.
+    /// The task that waited was cancelled; the receiver of a request is told.
     public static let cancelled = Self(25, "cancelled")
     /// The receiver answered with an error: ``PortError/remoteCode`` and ``PortError/remoteText`` are the receiver's own.
     public static let remoteError = Self(26, "remoteError")
@@ -120,6 +120,8 @@ extension PortError.Code {
     public static let wouldDeadlock = Self(27, "wouldDeadlock")
     /// The bytes of a message are not the value that was asked for.
     public static let malformedContent = Self(28, "malformedContent")
+    /// So much that was sent to the other process lies unread that the connection to it was ended.
+    public static let peerNotReading = Self(29, "peerNotReading")
     /// The worker, a thread or a process, could not be started; ``PortError/systemError`` tells why.
     public static let workerNotStarted = Self(30, "workerNotStarted")
     /// The worker ended without checking in; ``PortError/workerExit`` tells how.
@@ -128,9 +130,21 @@ extension PortError.Code {
     public static let checkInTimedOut = Self(32, "checkInTimedOut")
     /// The worker was told to end, and did not before the limit.
     public static let workerStillRunning = Self(33, "workerStillRunning")
-    /// The environment names a bootstrap port, but the descriptor is none.
+    /// The environment names a bootstrap port that cannot be: its variable is malformed, or the other end another user's.
     public static let bootstrapInvalid = Self(34, "bootstrapInvalid")
 
+    /// The kernel gives this user no further watch of a directory (`fs.inotify.max_user_instances`,
+    /// `fs.inotify.max_user_watches`).
+    public static let watchLimit = Self(40, "watchLimit")
+    /// The name did not appear before the limit.
+    public static let nameWaitTimedOut = Self(41, "nameWaitTimedOut")
+    /// What the supervisor handed to this process under the name is not a socket at which a port can listen, or the port
+    /// cannot take it.
+    public static let activationInvalid = Self(42, "activationInvalid")
+    /// No supervisor handed a socket for the name to this process.
+    public static let nameNotDeclared = Self(43, "nameNotDeclared")
+    /// The socket for the name was taken before: a port checks in once.
+    public static let alreadyCheckedIn = Self(44, "alreadyCheckedIn")
     /// The port is served by a run loop, or by a dispatcher, and the other was asked for.
     public static let servedElsewhere = Self(45, "servedElsewhere")
 
@@ -140,7 +154,8 @@ extension PortError.Code {
         .tooManyDescriptors, .descriptorsLost, .descriptorLimit, .nameTaken, .nameUnknown, .nameEmpty, .nameTooLong,
         .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .noReplyRight,
         .systemCallFailed, .messageDropped, .forkedProcess, .notTransferable, .cancelled, .remoteError, .wouldDeadlock,
-        .malformedContent, .workerNotStarted, .workerExited, .checkInTimedOut, .workerStillRunning, .bootstrapInvalid,
+        .malformedContent, .peerNotReading, .workerNotStarted, .workerExited, .checkInTimedOut, .workerStillRunning,
+        .bootstrapInvalid, .watchLimit, .nameWaitTimedOut, .activationInvalid, .nameNotDeclared, .alreadyCheckedIn,
         .servedElsewhere,
     ]
 }

@@ -7,10 +7,10 @@ extension LocalMessagePort {
     /// Makes a run loop call the handler for this port's messages.
     ///
     /// - Parameters:
-    ///   - loop: the loop; the current thread's unless said otherwise.
+    ///   - loop: the loop.
     ///   - mode: a mode of it, or ``RunLoopMode/common``.
     /// - Throws: as ``MachPort/schedule(on:in:)``.
-    public func schedule(on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) throws(PortError) {
+    public func schedule(on loop: ThreadRunLoop, in mode: RunLoopMode = .default) throws(PortError) {
         try port.schedule(on: loop, in: mode)
     }
 
@@ -19,7 +19,7 @@ extension LocalMessagePort {
     /// - Parameters:
     ///   - loop: the loop.
     ///   - mode: the mode that it was scheduled in.
-    public func unschedule(from loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) {
+    public func unschedule(from loop: ThreadRunLoop, in mode: RunLoopMode = .default) {
         port.unschedule(from: loop, in: mode)
     }
 

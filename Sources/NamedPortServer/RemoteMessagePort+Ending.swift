@@ -9,8 +9,6 @@ final class EndWatch: Sendable {
     let loop: ThreadRunLoop  // immutable
     let mode: RunLoopMode  // immutable
     private let handler: @Sendable () -> Void  // immutable
-    /// How the right knows it.
-    let mark = DeathWatcher.Mark()  // immutable
 
     init(_ loop: ThreadRunLoop, _ mode: RunLoopMode, _ handler: @escaping @Sendable () -> Void) {
         self.loop = loop
@@ -37,24 +35,42 @@ extension RemoteMessagePort {
     ///   - handler: called at once, or soon, when the object is invalid or the port is gone already; nil for nothing.
     /// - Throws: as ``SendRight/notifyWhenDead(on:in:_:)``. Then nobody is told of the port's end.
     public func setInvalidationHandler(
-        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
     ) throws(PortError) {
         let watch = handler.map { EndWatch(loop, mode, $0) }
         let (isInvalid, old) = state.withLock { state in
-            defer { state.watch = state.isInvalid ? nil : watch }
-            return (state.isInvalid, state.watch)
+            let old = state.takeWatch()
+            if !state.isInvalid { state.watch = watch }
+            return (state.isInvalid, old)
         }
-        if let old { stop(old) }
+        old.request?.cancel()
         guard let watch else { return }
         if isInvalid { return watch.tell() }
         do throws(PortError) {
-            try right.destination.watchDeath(
-                DeathWatcher(loop: loop, mode: mode, mark: watch.mark) { [weak self] in self?.portDidEnd(watch) })
+            let request = try right.notifyWhenDead(on: loop, in: mode) { [weak self] in self?.portDidEnd(watch) }
+            let isWanted = state.withLock { state in
+                if state.watch === watch { state.request = request }
+                return state.watch === watch
+            }
+            if !isWanted { request.cancel() }  // it was replaced, or told, meanwhile
         } catch {
             if take(watch) { throw error }
         }
-        // It may have been replaced, or told, before the right watched.
-        if state.withLock({ $0.watch !== watch }) { stop(watch) }
+    }
+
+    /// Sets what is called once when the port is gone, or this object is invalidated, on the current thread's run loop.
+    ///
+    /// See ``setInvalidationHandler(on:in:_:)``.
+    ///
+    /// - Parameters:
+    ///   - mode: the mode in which to notice that the port is gone.
+    ///   - handler: called at once, or soon, when the object is invalid or the port is gone already; nil for nothing.
+    /// - Throws: as ``SendRight/notifyWhenDead(on:in:_:)``.
+    @available(*, noasync, message: "A task has no thread of its own: use `setInvalidationHandler(on:)`.")
+    public func setInvalidationHandler(
+        in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
+    ) throws(PortError) {
+        try setInvalidationHandler(on: .current, in: mode, handler)
     }
 
     /// Whether there is something to call at the end. `CFMessagePortGetInvalidationCallBack`.
@@ -62,13 +78,12 @@ extension RemoteMessagePort {
 
     /// Ends the use of this object. The port itself, and other objects for it, go on. `CFMessagePortInvalidate`.
     public func invalidate() {
-        let watch = state.withLock { state in
+        let old = state.withLock { state in
             state.isInvalid = true
-            return state.watch.take()
+            return state.takeWatch()
         }
-        guard let watch else { return }
-        stop(watch)
-        watch.tell()
+        old.request?.cancel()
+        old.watch?.tell()
     }
 
     /// The port is gone; called on the loop of the one who is to be told.
@@ -79,14 +94,16 @@ extension RemoteMessagePort {
     private func take(_ watch: EndWatch, isInvalid: Bool = false) -> Bool {
         state.withLock { state in
             guard state.watch === watch else { return false }
-            state.watch = nil
+            _ = state.takeWatch()
             if isInvalid { state.isInvalid = true }
             return true
         }
     }
+}
 
-    /// The right need not watch any more.
-    private func stop(_ watch: EndWatch) {
-        right.destination.unwatchDeath(watch.mark)
+extension RemoteMessagePort.State {
+    /// Takes out who is told of the end, so that it is told once.
+    mutating func takeWatch() -> (watch: EndWatch?, request: NoticeRequest?) {
+        (watch.take(), request.take())
     }
 }

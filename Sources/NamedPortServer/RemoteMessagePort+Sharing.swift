@@ -16,9 +16,8 @@ extension RemoteMessagePort {
         }
     }
 
-    private struct Reference: @unchecked Sendable {
-        // @unchecked: read and replaced under the table's lock only.
-        weak var port: RemoteMessagePort?
+    private struct Reference: Sendable {
+        weak let port: RemoteMessagePort?
     }
 
     // An object that is found here may turn out to be held by nobody else. Its end takes this lock, so it must come after

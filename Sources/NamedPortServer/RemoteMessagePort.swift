@@ -15,8 +15,9 @@ import Synchronization
 public final class RemoteMessagePort: Sendable {
     struct State: Sendable {
         var isInvalid = false
-        /// Who is told of the end.
+        /// Who is told of the end, and how the right is told that nobody is.
         var watch: EndWatch?
+        var request: NoticeRequest?
         /// Where the object stands among the shared ones.
         var sharedKey: SharedKey?
     }

@@ -30,6 +30,8 @@ import Glibc
         environment: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, changing changes: [String: String?]
     ) throws(SystemError) {
         unsafe pointers = []
+        // A name is its bytes: as texts, two of them can be equal that are not the same.
+        let changed = Set(changes.keys.map { Array($0.utf8) })
         for (name, value) in changes {
             let isName = !name.isEmpty && !name.utf8.contains(0) && !name.utf8.contains(UInt8(ascii: "="))
             guard isName, !(value ?? "").utf8.contains(0) else { throw SystemError(EINVAL) }
@@ -37,8 +39,8 @@ import Glibc
         var index = 0
         while let entry = unsafe environment?[index] {
             index += 1
-            let text = unsafe String(cString: entry)
-            if changes.keys.contains(String(text.prefix { $0 != "=" })) { continue }
+            let bytes = unsafe UnsafeRawBufferPointer(start: entry, count: strlen(entry))
+            if changed.contains(unsafe Array(bytes.prefix { $0 != UInt8(ascii: "=") })) { continue }
             try unsafe append(strdup(entry))
         }
         for case (let name, let value?) in changes { try unsafe append(strdup(name + "=" + value)) }

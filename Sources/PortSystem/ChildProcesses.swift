@@ -130,8 +130,14 @@ package func sysReap(_ process: CInt) throws(SystemError) -> ChildEnd? {
     return code == SHIM_CLD_EXITED ? .exited(status) : .signalled(status)
 }
 
-/// Kills a child that has no process descriptor, and waits for it.
+/// Kills a child that has no process descriptor, and waits for it. Does nothing when it has been waited for, by somebody else
+/// or by the kernel: its number may be another process's by then.
 package func sysKillAndReap(_ process: pid_t) {
+    var information = siginfo_t()
+    let isChild = try? retrying(.waitid) {
+        unsafe waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT)
+    }
+    guard isChild != nil else { return }
     kill(process, SIGKILL)
     _ = try? retrying(.waitid) { waitpid(process, nil, 0) }
 }

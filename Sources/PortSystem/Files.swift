@@ -174,3 +174,8 @@ package func sysTruncate(_ descriptor: CInt, to size: Int) throws(SystemError) {
 package func sysRewind(_ descriptor: CInt) throws(SystemError) {
     _ = try retrying(.write) { lseek(descriptor, 0, SEEK_SET) }
 }
+
+/// What is at a path, symbolic links not followed; nil when there is nothing.
+package func sysStatus(atPath path: String) throws(SystemError) -> FileStatus? {
+    try sysStatus(path, in: AT_FDCWD)
+}

@@ -47,6 +47,17 @@ import Testing
         }
     }
 
+    @Test("a worker that says much before it checks in, and exits at once, has checked in")
+    func chatty() async throws {
+        try await withWorkers(leaving: .anything) { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("chatty", "80"), queueLimit: 200)
+            #expect(worker.waitForExit(within: patience) == .exited(status: 7))
+            _ = try worker.checkIn(within: patience)
+            #expect(worker.sendRight?.isDead == true)
+            #expect(worker.port.queueCount == 80)
+        }
+    }
+
     @Test(
         "a program that cannot be started is told with the kernel's reason",
         arguments: [ENOENT, EACCES, ENOEXEC, EINVAL])
@@ -101,6 +112,51 @@ import Testing
             #expect(faults.hits == 1)
             #expect(faults.result?.code == .workerNotStarted)
             #expect(faults.result?.systemError == SystemError(code))
+        }
+    }
+
+    @Test("a process that cannot be served is killed through its descriptor, not by its number")
+    func killedByDescriptor() async throws {
+        try await withWorkers(leaving: .anything) { scratch in
+            let program = try scratch.worker("silent")
+            // A call that is interrupted is made again.
+            let faults = SystemCallFaults.with([
+                .init(.epoll_ctl, .fail(ENOSPC)), .init(.pidfd_send_signal, .fail(EINTR)),
+            ]) { portError { _ = try PortWorker.launchProcess(program) } }
+            #expect(faults.hits == 2)
+            #expect(faults.result?.systemError == SystemError(ENOSPC))
+        }
+    }
+
+    @Test("the release of a worker that may not be killed does not wait for its end")
+    func immortal() async throws {
+        try await onNewThread {
+            var worker: PortWorker? = try PortWorker.launchProcess(WorkerProgram("/bin/sleep", ["86400"]))
+            guard case .process(let id) = worker?.identity else { return #expect(Bool(false)) }
+            let faults = SystemCallFaults.with([.init(.pidfd_send_signal, .fail(EPERM))]) { worker = nil }
+            #expect(faults.hits == 1)
+            #expect(waitpid(id, nil, WNOHANG) == 0, "it runs")
+            #expect(kill(id, SIGKILL) == 0)
+            #expect(waitpid(id, nil, 0) == id)
+        }
+    }
+
+    @Test("a worker that has ended wakes those that wait for another one no more")
+    func endedWhileOthersAreAwaited() async throws {
+        try await withWorkers(leaving: .anything) { scratch in
+            let brief = try PortWorker.launchProcess(scratch.worker("brief"))
+            let silent = try PortWorker.launchProcess(scratch.worker("silent"))
+            _ = try brief.checkIn(within: patience)
+            #expect(brief.waitForExit(within: patience) == .exited(status: 7))
+            let (error, calls) = SystemCallFaults.counting {
+                portError {
+                    _ = try PortWorker.checkIn([brief, silent], until: .after(.milliseconds(50)), WorkerWait())
+                }
+            }
+            #expect(error?.worker == silent.identity)
+            // A few for what had come before; a descriptor that stays readable would wake the loop thousands of times.
+            #expect(calls[.epoll_wait, default: 0] < 20, "\(calls)")
+            _ = try silent.shutDown(within: patience)
         }
     }
 

@@ -46,6 +46,39 @@ import Testing
         }
     }
 
+    @Test("one that has no room for the wish to leave does not keep the others from being asked")
+    func fullWorker() async throws {
+        try await onNewThread {
+            let (isBusy, mayGoOn) = (Gate("the first handler"), Gate("the end of the other worker"))
+            let pool = try PortWorkerPool(count: 2) { number in
+                if number == 1 { return try PortWorker.launchThread(reversingBody) }
+                return try PortWorker.launchThread { parent in
+                    let port = MachPort(queueLimit: 1) { port, message in
+                        if message.id == 99 { return port.invalidate() }
+                        isBusy.open()
+                        mayGoOn.wait()
+                    }
+                    try port.schedule()
+                    try parent.checkIn(port, within: patience)
+                }
+            }
+            let busy = try pool.checkIn(within: patience)[0]
+            try busy.send(MachMessage(id: 1), within: patience)
+            isBusy.wait()
+            #expect(try busy.trySend(MachMessage(id: 1)))
+            #expect(try !busy.trySend(MachMessage(id: 1)))
+            let other = pool.workers[1]
+            let opener = runOnThread {
+                _ = other.waitForExit(within: patience)
+                mayGoOn.open()
+            }
+            #expect(try pool.shutDown(asking: leave, within: patience) == [.threadEnded, .threadEnded])
+            try opener.join()
+            // Not because it was told to stop after the limit: it was asked, and has handled that.
+            #expect(other.sendRight?.isDead == true)
+        }
+    }
+
     @Test("one that does not check in within the limit is named, and all are shut down")
     func late() async throws {
         try await onNewThread {
@@ -97,7 +130,7 @@ import Testing
             let right = try await worker.checkIn(within: patience)
             // On a thread of its own: a request runs that thread's loop, which a pool's thread would keep.
             #expect(try await onNewThread { try right.ask(1, "abc") } == "cba")
-            try right.send(leave, within: patience)
+            try await right.send(leave, within: patience)
             #expect(try await worker.exited() == .exited(status: 0))
         }
     }
@@ -106,7 +139,7 @@ import Testing
     func pool() async throws {
         let pool = try PortWorkerPool(count: 4) { _ in try PortWorker.launchThread(reversingBody) }
         #expect(try await pool.checkIn(within: patience).count == 4)
-        try pool.shutDown(within: patience)
+        #expect(try await pool.shutDown(asking: leave, within: patience) == Array(repeating: .threadEnded, count: 4))
         let failing = try PortWorkerPool(count: 2) { number in
             try PortWorker.launchThread { _ in if number == 1 { throw CancellationError() } }
         }
@@ -124,7 +157,19 @@ import Testing
         waiting.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.value }
         #expect(worker.exit == nil)
-        #expect(try worker.shutDown(within: patience) == .threadEnded)
+        let ending = Task { try await worker.shutDown(asking: leave, within: patience) }
+        ending.cancel()
+        #expect(try await ending.value == .threadEnded, "an end that has begun is waited for")
+        #expect(try await worker.exited() == .threadEnded)
+    }
+
+    @Test("a task that ends a worker hears of the one that does not end")
+    func stuck() async throws {
+        let gate = Gate("the worker may go on")
+        let worker = try PortWorker.launchThread { _ in gate.wait() }
+        let error = await #expect(throws: PortError.self) { try await worker.shutDown(within: .milliseconds(10)) }
+        #expect(error?.code == .workerStillRunning)
+        gate.open()
         #expect(try await worker.exited() == .threadEnded)
     }
 }

@@ -26,6 +26,83 @@ import Testing
         }
     }
 
+    @Test("a worker process is a sender to its launcher's port until it ends")
+    func isSender() async throws {
+        try await withWorkers { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("serve"))
+            let right = try worker.checkIn(within: patience)
+            let told = Counter("no-senders notices")
+            let idle = RunLoopSource {}
+            ThreadRunLoop.current.add(idle)
+            do {
+                let mine = worker.port.makeSendRight()
+                try worker.port.notifyWhenNoSenders { told.increment() }
+                withExtendedLifetime(mine) {}
+            }
+            ThreadRunLoop.current.run(for: .zero)
+            #expect(told.value == 0)
+            try right.send(leave, within: patience)
+            #expect(worker.waitForExit(within: patience) == .exited(status: 0))
+            worker.port.core.receiveFromSockets()
+            ThreadRunLoop.current.run(for: .zero)
+            #expect(told.value == 1)
+            idle.invalidate()
+        }
+    }
+
+    @Test("waiting for the end of a worker whose launcher's port is full sleeps")
+    func fullPort() async throws {
+        try await withWorkers { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("serve"), queueLimit: 1)
+            let right = try worker.checkIn(within: patience)
+            let directory = try PortDirectory.open(path: scratch.path("ports"))
+            let remote = SendRight(
+                try #require(try RightsTable.connect(to: worker.port.core.address(in: directory))))
+            while try remote.trySend(MachMessage(bytes: [UInt8](repeating: 7, count: 3000))) {}
+            worker.port.core.receiveFromSockets()
+            let began = Gate("a wait for the worker")
+            let waiter = runOnThread {
+                let loop = ThreadRunLoop.current
+                let before = loop.turnCount
+                loop.perform(in: [.workerWait]) { began.open() }
+                try WorkerWait().wait(for: [worker], until: Watchdog.deadline, while: { worker.record.exit == nil })
+                return loop.turnCount - before
+            }
+            began.wait()
+            for number in 0..<50 { #expect(try right.ask(1, "\(number)x").first == "x") }
+            try right.send(leave, within: patience)
+            #expect(try waiter.join() < 20)
+            withExtendedLifetime(remote) {}
+        }
+    }
+
+    @Test("a check-in behind a full queue is waited for asleep, and comes when there is room")
+    func checkInBehindFullQueue() async throws {
+        try await withWorkers { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("serve"), queueLimit: 1)
+            let right = worker.port.makeSendRight()
+            #expect(try right.trySend(MachMessage(id: 1)))
+            let began = Gate("a wait for the check-in")
+            let waiter = runOnThread {
+                let loop = ThreadRunLoop.current
+                let before = loop.turnCount
+                loop.perform(in: [.workerWait]) { began.open() }
+                let right = try PortWorker.checkIn([worker], until: Watchdog.deadline, WorkerWait())[0]
+                return (right, loop.turnCount - before)
+            }
+            began.wait()
+            // The worker's check-in lies in the socket now or later; nobody can see it there.
+            let other = try PortWorker.launchProcess(scratch.worker("serve"))
+            for _ in 0..<50 { _ = try other.checkIn(within: patience).ask(1, "abc") }
+            #expect(try worker.port.tryReceive()?.id == 1)
+            let (found, turnCount) = try waiter.join()
+            #expect(try found.ask(1, "abc") == "cba")
+            #expect(turnCount < 20)
+            try worker.shutDown(asking: leave, within: patience)
+            try other.shutDown(asking: leave, within: patience)
+        }
+    }
+
     @Test("the parent needs no socket, no name and no directory")
     func noNames() async throws {
         try await withWorkers { scratch in
@@ -33,7 +110,7 @@ import Testing
             _ = try worker.checkIn(within: patience)
             let files = try sysList(scratch.path("swift-ports/sockets"))
             #expect(files.count { !$0.hasSuffix(".lock") } == 1, "the worker's own socket alone: \(files)")
-            #expect(worker.port.core.state.withLock { $0.address } == nil)
+            #expect(worker.port.core.state.withLock { $0.extras.address } == nil)
             try worker.shutDown(asking: leave, within: patience)
         }
     }
@@ -48,6 +125,7 @@ import Testing
             _ = try worker.checkIn(within: patience)
             let facts = try #require(worker.checkInMessage?.text).split(separator: "\n")
             #expect(facts.first == "descriptors 0 1 2 3")
+            #expect(facts.contains("closing 3"), "what the child starts gets the bootstrap descriptor: \(facts)")
             try worker.shutDown(asking: leave, within: patience)
         }
     }
@@ -156,6 +234,15 @@ import Testing
             _ = try worker.checkIn(within: patience)
             #expect(try worker.shutDown(within: patience) == .signalled(SIGTERM))
             #expect(try worker.shutDown(within: patience) == .signalled(SIGTERM))
+        }
+    }
+
+    @Test("what a worker says before it leaves, when it is asked to, does not keep it")
+    func lastWords() async throws {
+        try await withWorkers { scratch in
+            let worker = try PortWorker.launchProcess(scratch.worker("lastwords", "2000"), queueLimit: 4000)
+            _ = try worker.checkIn(within: patience)
+            #expect(try worker.shutDown(asking: leave, within: patience) == .exited(status: 0))
         }
     }
 

@@ -118,6 +118,29 @@ import Testing
         }
     }
 
+    @Test("a loop that ends drops what it was to be told, while the worker goes on")
+    func endedLoop() async throws {
+        try await onNewThread {
+            let process = try PortWorker.launchProcess(WorkerProgram("/bin/sleep", ["86400"]))
+            let thread = try PortWorker.launchThread { _ in }
+            for worker in [process, thread] {
+                let released = Counter("released handlers")
+                let loop = try onNewThread { () -> ThreadRunLoop in
+                    let probe = ReleaseProbe(released)
+                    try worker.notifyWhenExited { _ in withExtendedLifetime(probe) {} }
+                    return .current
+                }
+                #expect(released.value == 1, "\(worker)")
+                // The same for one that has ended before.
+                let probe = ReleaseProbe(released)
+                try worker.notifyWhenExited(on: loop) { [probe] _ in withExtendedLifetime(probe) {} }
+                #expect(worker.record.watcherCount == 0)
+                #expect(worker.exit == nil)
+                try worker.shutDown(within: patience)
+            }
+        }
+    }
+
     @Test("a worker that is released stops, and its port is dead")
     func release() async throws {
         try await onNewThread {
@@ -141,4 +164,13 @@ import Testing
             withExtendedLifetime(right) {}
         }
     }
+}
+
+/// Counts the end of its life.
+private final class ReleaseProbe: Sendable {
+    private let released: Counter
+
+    init(_ released: Counter) { self.released = released }
+
+    deinit { released.increment() }
 }

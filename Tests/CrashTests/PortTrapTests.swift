@@ -34,10 +34,47 @@ import Testing
     func requestInCommonModes() async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let port = MachPort()
-            _ = try port.makeSendRight().request(MachMessage(id: 1), mode: .common)
+            let request = { _ = try port.makeSendRight().request(MachMessage(id: 1), mode: .common) }
+            try request()
             port.invalidate()
         }
         expectSentence("A request waits in one mode: the common modes stand for several.", in: result)
+    }
+
+    @Test("an initializer that writes more bytes than its capacity traps")
+    func overrun() async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            _ = MachMessage(byteCapacity: 2) { span in
+                for byte in UInt8(1)...3 { span.append(byte) }
+            }
+        }
+        // The check and its sentence are the standard library's; optimized code traps without it.
+        #if DEBUG
+        expectSentence("OutputSpan capacity overflow", in: result)
+        #else
+        withExtendedLifetime(result) {}
+        #endif
+    }
+
+    @Test("a capacity below zero traps, and says so")
+    func negativeCapacity() async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            _ = MachMessage(byteCapacity: -1) { _ in }
+        }
+        expectSentence("A capacity of -1 bytes is not possible; choose 0 or more.", in: result)
+    }
+
+    @Test("an initializer may write fewer bytes than its capacity, or none, and throw")
+    func underrun() {
+        struct Stop: Error, Equatable {}
+        #expect(MachMessage(byteCapacity: 9) { span in span.append(7) }.bytes == [7])
+        #expect(MachMessage(byteCapacity: 0) { _ in }.bytes == [])
+        #expect(throws: Stop()) {
+            _ = try MachMessage(byteCapacity: 9) { (span) throws(Stop) in
+                span.append(7)
+                throw Stop()
+            }
+        }
     }
 
     private func expectSentence(_ sentence: String, in result: ExitTest.Result) {

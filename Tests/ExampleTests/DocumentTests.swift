@@ -87,6 +87,7 @@ struct DocumentTests {
             "`PortError.remoteTextLimit`": PortError.remoteTextLimit,
             "`MessageReader.depthLimit`": MessageReader.depthLimit,
             "`PacketHeader.packetLimit`": PacketHeader.packetLimit,
+            "`SocketConnection.overdueLimit`": SocketConnection.overdueLimit,
             "`PortName.limit`": PortName.limit,
             "`NameRecord.pathLimit`": NameRecord.pathLimit,
             "`RunLoopTracer.defaultCapacity`": RunLoopTracer.defaultCapacity,

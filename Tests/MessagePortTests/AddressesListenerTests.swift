@@ -216,7 +216,7 @@ import Testing
 
 extension AddressesListenerTests {
     private func connection(_ path: String) throws(PortError) -> SharedDescriptor? {
-        guard case .connected(let descriptor) = try ProcessEndpoints.connect(toPath: path) else { return nil }
+        guard case .connected(let descriptor, _) = try ProcessEndpoints.connect(toPath: path) else { return nil }
         return descriptor
     }
 

@@ -82,7 +82,20 @@ import Testing
         #expect(mailbox.stopWaiting(sender))
     }
 
-    @Test("drop-oldest drops what is above the limit, also for a reply, and gives it back once")
+    @Test("a dead mailbox lets no waiting sender in, whatever happens to its limit and kept places")
+    func deathAndRoom() throws {
+        let mailbox = Mailbox(limit: 1)
+        _ = mailbox.add(1)
+        let senders = try (Int32(2)...3).map { id in try #require(mailbox.wait(id)) }
+        #expect(mailbox.take(keepingPlace: true)?.sender == nil)
+        _ = try #require(mailbox.die())
+        #expect(mailbox.setLimit(5).isEmpty)
+        #expect(mailbox.endKeepingPlace().isEmpty)
+        #expect(mailbox.queueCount == 0)
+        #expect(senders.map { mailbox.stopWaiting($0) } == [true, true])
+    }
+
+    @Test("drop-oldest drops what is above the limit, also for a message that needs no room, and gives it back once")
     func dropOldest() {
         let mailbox = Mailbox(limit: 2, policy: .dropOldest)
         for id in Int32(1)...3 { #expect(mailbox.add(id) != "full") }
@@ -102,6 +115,32 @@ import Testing
         #expect(mailbox.takeDropped() == [1])
         #expect(mailbox.take()?.message.id == 2)
         #expect(mailbox.add(3) == "accepted, was empty")
+    }
+
+    @Test(
+        "what came through send-once rights drops nothing and is not dropped",
+        arguments: [QueuePolicy.dropOldest, .keepLatest])
+    func replies(policy: QueuePolicy) {
+        let mailbox = Mailbox(limit: 1, policy: policy)
+        #expect(mailbox.addReply(100) == "accepted, was empty")
+        #expect(mailbox.add(1) == "accepted")
+        #expect(mailbox.addReply(101) == "accepted")
+        #expect(mailbox.takeDropped() == [])
+        #expect(mailbox.add(2) == "accepted")
+        #expect(mailbox.takeDropped() == [1])
+        #expect((0..<3).map { _ in mailbox.take()?.message.id } == [100, 101, 2])
+        #expect(mailbox.add(3) == "accepted, was empty")
+        #expect(mailbox.add(4) == "accepted")
+        #expect(mailbox.takeDropped() == [3])
+    }
+
+    @Test("a reply that was taken is a message like others")
+    func formerReply() throws {
+        let mailbox = Mailbox(limit: 1, policy: .keepLatest)
+        _ = mailbox.addReply(100)
+        #expect(mailbox.add(try #require(mailbox.take()).message) == "accepted, was empty")
+        _ = mailbox.add(1)
+        #expect(mailbox.takeDropped() == [100])
     }
 
     @Test("a kept place is for the sockets: nobody else gets it, until nobody looks there any more")
@@ -150,7 +189,17 @@ private final class Mailbox {
     var isDead: Bool { state.isDead }
 
     func add(_ id: Int32, exceedingLimit: Bool = false) -> String {
-        switch state.admit(MachMessage(id: id), exceedingLimit: exceedingLimit) {
+        add(MachMessage(id: id), exceedingLimit: exceedingLimit)
+    }
+
+    func addReply(_ id: Int32) -> String {
+        var message = MachMessage(id: id)
+        message.cameByReplyRight = true
+        return add(message, exceedingLimit: true)
+    }
+
+    func add(_ message: MachMessage, exceedingLimit: Bool = false) -> String {
+        switch state.admit(message, exceedingLimit: exceedingLimit) {
         case .accepted(let wasEmpty): wasEmpty ? "accepted, was empty" : "accepted"
         case .wait: "wait"
         case .full: "full"
@@ -159,7 +208,7 @@ private final class Mailbox {
     }
 
     func wait(_ id: Int32) -> WaitingSender? {
-        guard case .wait(let sender) = state.admit(MachMessage(id: id), mayWait: true) else { return nil }
+        guard case .wait(let sender) = state.admit(MachMessage(id: id), waiting: .thread) else { return nil }
         return sender
     }
 

@@ -33,6 +33,20 @@ import Testing
         #expect(last == [-1, nil])
     }
 
+    @Test("the oldest message of a kind is removed from any place, and the others keep their order", arguments: 0..<8)
+    func removed(turned: Int) {
+        var queue = MessageQueue()
+        for _ in 0..<turned { queue.append(MachMessage()) }
+        for _ in 0..<turned { _ = queue.popFirst() }
+        for id in Int32(0)..<7 { queue.append(MachMessage(id: id)) }
+        let taken = [4, 0, 4, 5].map { id in queue.removeFirst { $0.id >= id }?.id }
+        #expect(taken == [4, 0, 5, 6])
+        let none = queue.removeFirst { $0.id == 4 }?.id
+        #expect(none == nil)
+        let rest = queue.removeAll().map(\.id)
+        #expect(rest == [1, 2, 3])
+    }
+
     @Test("a message that was taken out is no longer held")
     func released() {
         var queue = MessageQueue()

@@ -73,6 +73,8 @@ import Testing
             case (.replyFailed, true): "violation"
             case (.abandoned, false): "abandoned 8"
             case (.abandoned, true): "violation"
+            case (.portEnded, false): "port ended"
+            case (.portEnded, true): "violation"
             }
         #expect(event == expected)
     }
@@ -178,6 +180,7 @@ extension PacketAssembly.Event {
         case .replyDropped(let token, let reason, let delivery): "reply \(token) dropped because \(reason), \(delivery)"
         case .replyFailed(let token, let code, let text): "reply \(token) failed with \(code) \(text)"
         case .abandoned(let token): "abandoned \(token)"
+        case .portEnded: "port ended"
         case .refused(let code): "refused \(code)"
         case .violation: "violation"
         }

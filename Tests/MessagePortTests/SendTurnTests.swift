@@ -54,6 +54,41 @@ import Testing
         #expect(turn.take(until: .distantPast))
     }
 
+    @Test("who does not wait for room waits for a holder that sends")
+    func waitsForSender() throws {
+        let turn = SendTurn()
+        #expect(turn.takeUnlessHeldUp())
+        #expect(!turn.takeIfFree())
+        let thread = runOnThread { turn.takeUnlessHeldUp() }
+        while turn.waitingCount < 1 { sched_yield() }
+        turn.give()
+        #expect(try thread.join())
+        turn.give()
+        #expect(turn.takeIfFree())
+    }
+
+    @Test("who does not wait for room does not wait for a holder that does")
+    func heldUp() throws {
+        let turn = SendTurn()
+        #expect(turn.takeIfFree())
+        let threads = (0..<2).map { _ in runOnThread { turn.takeUnlessHeldUp() } }
+        let patient = runOnThread { turn.take(until: Watchdog.deadline) }
+        while turn.waitingCount < 3 { sched_yield() }
+        turn.holdUp()
+        for thread in threads { #expect(try !thread.join()) }
+        #expect(!turn.takeUnlessHeldUp())
+        #expect(turn.waitingCount == 1)
+        turn.goOn()
+        turn.holdUp()
+        turn.give()
+        #expect(try patient.join())
+        // The next holder is not held up because the last was.
+        let another = runOnThread { turn.takeUnlessHeldUp() }
+        while turn.waitingCount < 1 { sched_yield() }
+        turn.give()
+        #expect(try another.join())
+    }
+
     @Test("under contention with deadlines no turn is lost or given twice")
     func stress() throws {
         let turn = SendTurn()

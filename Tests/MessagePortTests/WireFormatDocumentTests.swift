@@ -58,6 +58,7 @@ struct WireFormatDocumentTests {
             try connection.send(request, until: .distantPast)
             connection.giveUp(token: 1)
         }.last
+        sent["port-ended"] = try packets { $0.sayPortHasEnded() }.first
         sent["descriptors-lost"] = try packets { $0.dropReply(to: 1, because: .descriptorsLost) }.first
         sent["refused"] = try packets { SocketConnection.sendRefusal(.peerRefused, to: $0.descriptor) }.first
         let examples = try Self.examples()

@@ -44,10 +44,10 @@ struct NamesAcrossProcessesTests {
         }
     }
 
-    @Test("a killed owner's name is unknown and free at once, 20 times in a row")
+    @Test("a killed owner's name is unknown and free at once, 100 times in a row")
     func killedOwner() async throws {
         try await withPlace(leaving: .anything) { place in
-            for round in 0..<20 {
+            for round in 0..<100 {
                 try withPeer(["hold", place.directory], at: place, endsAs: .signalled(SIGKILL)) { holder in
                     try holder.expect("ready")
                     try holder.write("take name\n")
@@ -79,11 +79,11 @@ struct NamesAcrossProcessesTests {
         }
     }
 
-    @Test("of eight processes that want a name at once, exactly one gets it")
+    @Test("of eight processes that want a name at once, exactly one gets it, 100 times in a row")
     func race() async throws {
         try await withPlace { place in
             try withHolders(8, at: place) { holders in
-                for round in 0..<6 {
+                for round in 0..<100 {
                     for holder in holders { try holder.write("take name\n") }
                     let answers = try holders.map { try $0.nextLine() ?? "nothing" }
                     let winner = try #require(answers.firstIndex(of: "taken"))

@@ -22,7 +22,7 @@ import Testing
                 let watcher = runOnThread {
                     start.open()
                     while true {
-                        guard let address = port.core.state.withLock({ $0.address }) else { continue }
+                        guard let address = port.core.state.withLock({ $0.extras.address }) else { continue }
                         return try RightsTable.shared.right(to: address)
                     }
                 }

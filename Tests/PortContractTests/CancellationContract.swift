@@ -127,6 +127,71 @@ final class Kept: Sendable {
         }
     }
 
+    @Test("the end of the port that waits for a reply is a cancellation", arguments: TestTransport.allCases)
+    func requestingPortEnded(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (kept, told) = (Kept(), Counter("cancellation handlers"))
+            try bench.serving({ _, message in
+                message.setCancellationHandler { told.increment() }
+                kept.messages.append(message)
+            }) { right, _, _ in
+                let port = try bench.port()
+                try right.send(MachMessage(id: 1, replyTo: port))
+                kept.messages.waitUntilCount(1)
+                #expect(told.value == 0)
+                port.invalidate()
+                told.waitUntilCount(1)
+                #expect(kept.messages.elements[0].isCancelled)
+            }
+        }
+    }
+
+    @Test(
+        "the end of a port that has its replies cancels nothing, and it keeps nothing of them",
+        arguments: TestTransport.allCases)
+    func answeredPortEnded(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let told = Counter("cancellation handlers")
+            try bench.serving({ _, message in
+                message.setCancellationHandler { told.increment() }
+                if message.id < 10 { try? message.reply(MachMessage(id: message.id)) }
+            }) { right, _, worker in
+                let port = try bench.port()
+                for id in Int32(1)...10 {
+                    try right.send(MachMessage(id: id, replyTo: port))
+                    #expect(try port.next().id == (id < 10 ? id : MachMessage.sendOnceNotification))
+                }
+                #expect(port.core.state.withLock { $0.extras.endings.isEmpty })
+                port.invalidate()
+                try worker.perform {}
+                #expect(told.value == 0)
+            }
+        }
+    }
+
+    @Test("a request of a task may wait for ever", arguments: TestTransport.allCases)
+    func noLimit(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let kept = Kept()
+            try bench.serving({ _, message in kept.messages.append(message) }) { right, _, worker in
+                let most = MonotonicInstant.now.duration(to: .distantFuture)
+                let limits: [Duration] = [
+                    .seconds(Int64.max), .nanoseconds(Int64.max), most, most - .seconds(60), .seconds(10_000_000_000),
+                ]
+                let replies = Recorder<Int32>()
+                for limit in limits {
+                    Task {
+                        replies.append(
+                            try await right.request(MachMessage(id: 5), sendLimit: limit, replyLimit: limit).id)
+                    }
+                }
+                let messages = kept.messages.waitUntilCount(limits.count)
+                try worker.perform { for message in messages { try message.reply(MachMessage(id: 6)) } }
+                #expect(replies.waitUntilCount(limits.count) == limits.map { _ in 6 })
+            }
+        }
+    }
+
     @Test("the death of the requester's connection is a cancellation")
     func requesterDied() async throws {
         try await onBench(over: .socket) { bench in
@@ -159,15 +224,10 @@ final class Kept: Sendable {
                 kept.messages.append(message)
             }) { behind, _, _ in
                 let worker = Worker()
-                let front = MachPort { _, message in
-                    guard let right = message.takeReplyRight() else { return }
-                    var onward = MachMessage(id: message.id, components: message.components)
-                    onward.setReplyRight(right)
-                    try? behind.send(onward)
-                }
+                let front = MachPort { _, message in handOn(message, to: behind) }
                 try front.schedule(on: worker.loop)
                 let right = front.makeSendRight()
-                #expect(try right.ask(MachMessage(id: 4)).id == 8)
+                #expect(try right.ask(MachMessage(id: 4)).id == 10)
                 let replies = Recorder<[UInt8]>()
                 Task { replies.append(try await right.request([1, 2] as [UInt8], as: [UInt8].self, id: 5)) }
                 #expect(replies.waitUntilCount(1) == [[1, 2]])
@@ -191,12 +251,7 @@ final class Kept: Sendable {
                 message.setCancellationHandler { told.increment() }
                 kept.messages.append(message)
             }) { behind, _, _ in
-                try bench.serving({ _, message in
-                    guard let right = message.takeReplyRight() else { return }
-                    var onward = MachMessage(id: message.id + 1)
-                    onward.setReplyRight(right)
-                    try? behind.send(onward)
-                }) { front, _, _ in
+                try bench.serving({ _, message in handOn(message, to: behind) }) { front, _, _ in
                     let outcome = Recorder<PortError?>()
                     let task = Task { outcome.append(await failure(of: front, MachMessage(id: 1))) }
                     kept.messages.waitUntilCount(1)
@@ -207,6 +262,14 @@ final class Kept: Sendable {
                 }
             }
         }
+    }
+}
+
+extension MachMessage {
+    /// A message whose reply goes to a port's queue.
+    fileprivate init(id: Int32, replyTo port: MachPort) {
+        self.init(id: id)
+        setReplyRight(port.makeSendOnceRight())
     }
 }
 

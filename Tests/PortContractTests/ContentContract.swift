@@ -32,40 +32,6 @@ import Testing
         }
     }
 
-    @Test(
-        "none, one, 64 and 253 descriptors in one message arrive, each once", arguments: TestTransport.allCases,
-        [0, 1, 64, 253])
-    func descriptors(over transport: TestTransport, count: Int) async throws {
-        try await onBench(over: transport) { bench in
-            let port = try bench.port()
-            let file = SharedDescriptor(try sysOpen("/dev/null", .reading))
-            let parts = [MachMessage.Component](repeating: .descriptor(file), count: count)
-            let right = try bench.right(to: port)
-            try right.send(MachMessage(components: parts))
-            let message = try port.next()
-            #expect(message.descriptors.count == count)
-            let numbers = Set(message.descriptors.map(\.rawValue))
-            #expect(numbers.count == (transport == .memory ? min(count, 1) : count))
-        }
-    }
-
-    @Test("more descriptors than fit are refused; the error tells how many, and the message is intact")
-    func tooManyDescriptors() async throws {
-        try await onBench(over: .socket) { bench in
-            let port = try bench.port()
-            let file = SharedDescriptor(try sysOpen("/dev/null", .reading))
-            var message = MachMessage(components: .init(repeating: .descriptor(file), count: 254))
-            let right = try bench.right(to: port)
-            let error = portError { () throws(PortError) in try right.send(message) }
-            #expect(error?.code == .tooManyDescriptors && error?.delivery == .notSent)
-            #expect("\(try #require(error))".contains("It has 254; the limit is 253."))
-            #expect(message.descriptors.count == 254)
-            message.components.removeLast()
-            try right.send(message)
-            #expect(try port.next().descriptors.count == 253)
-        }
-    }
-
     @Test("a component list above its limit is refused; the error tells size and limit, the message is intact")
     func tooManyComponents() async throws {
         try await onBench(over: .socket) { bench in

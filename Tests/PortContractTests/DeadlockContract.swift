@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Glibc
 @testable import MessagePort
 import PortSystem
+import Synchronization
 import TestSupport
 import Testing
 
@@ -142,6 +144,102 @@ import Testing
                 #expect(answers.elements == [7])
             }
             mine.invalidate()
+        }
+    }
+
+    @Test("a message that has outlived its handler is no part of a cycle: another thread may answer it")
+    func keptMessage() async throws {
+        try await onBench(over: .memory) { bench in
+            // The server keeps a request for a helper. Then another request has it ask the client's port, while the client
+            // waits for the helper's answer.
+            let (kept, asked) = (Recorder<MachMessage>(), Gate("the server asks back"))
+            let mine = MachPort { _, message in try? message.reply(MachMessage(id: 7)) }
+            try mine.schedule()
+            let back = mine.makeSendRight()
+            let answers = Recorder<Int32>()
+            try bench.serving({ _, message in
+                if message.id == 1 { return kept.append(message) }
+                asked.open()
+                answers.append((try? back.ask(MachMessage()))?.id ?? -1)
+            }) { right, _, _ in
+                let helper = runOnThread {
+                    kept.waitUntilCount(1)
+                    try right.send(MachMessage(id: 2))
+                    asked.wait()
+                    while answers.count == 0, mine.queueCount == 0 { sched_yield() }
+                    try kept.takeAll()[0].reply(MachMessage(id: 3))
+                }
+                #expect(try right.ask(MachMessage(id: 1)).id == 3)
+                try helper.join()
+                while answers.count == 0 { ThreadRunLoop.current.run(for: .milliseconds(1)) }
+                #expect(answers.elements == [7])
+            }
+            mine.invalidate()
+        }
+    }
+
+    @Test("a handler that has moved its port to another loop and asks it is told: that loop waits for the handler")
+    func movedPort() async throws {
+        try await onBench(over: .memory) { bench in
+            let other = Worker()
+            let outcomes = Recorder<PortError?>()
+            let port = MachPort { port, message in
+                if message.id == 2 { return (try? message.reply(MachMessage(id: 4))) ?? () }
+                try? port.move(to: other.loop)
+                outcomes.append(
+                    portError { () throws(PortError) in _ = try port.makeSendRight().ask(MachMessage(id: 2)) })
+            }
+            let first = Worker()
+            try port.schedule(on: first.loop)
+            try port.makeSendRight().send(MachMessage(id: 1))
+            let error = outcomes.waitUntilCount(1)[0]
+            #expect(error?.code == .wouldDeadlock && error?.delivery == .notSent)
+            // The handler is over, and the new loop serves the port.
+            #expect(try port.makeSendRight().ask(MachMessage(id: 2)).id == 4)
+            port.invalidate()
+            try first.end()
+            try other.end()
+        }
+    }
+
+    @Test("of two threads that ask each other at the same time, one is refused and the other answered")
+    func atTheSameTime() async throws {
+        try await onBench(over: .memory) { bench in
+            let (rights, outcomes) = (Recorder<SendRight>(), Recorder<PortError.Code?>())
+            let meeting = Meeting()
+            let ports = (0..<2).map { index in
+                MachPort { _, message in
+                    if message.id == 0 { return (try? message.reply(MachMessage())) ?? () }
+                    let right = rights.elements[1 - index]
+                    meeting.meet(Int(message.id) * 2)
+                    let error = portError { () throws(PortError) in _ = try right.ask(MachMessage(id: 0)) }
+                    outcomes.append(error?.code)
+                }
+            }
+            for port in ports { rights.append(port.makeSendRight()) }
+            let workers = ports.map { _ in Worker() }
+            for (port, worker) in zip(ports, workers) { try port.schedule(on: worker.loop) }
+            for round in 1...100 {
+                for right in rights.elements { try right.send(MachMessage(id: Int32(round))) }
+                let seen = outcomes.waitUntilCount(2 * round).suffix(2)
+                #expect(seen.count { $0 == .wouldDeadlock } == 1 && seen.contains(nil))
+            }
+            for port in ports { port.invalidate() }
+            for worker in workers { try worker.end() }
+        }
+    }
+
+    /// Where two threads meet, so that they go on as nearly at once as can be.
+    private final class Meeting: Sendable {
+        private let count = Atomic<Int>(0)
+
+        func meet(_ total: Int) {
+            count.add(1, ordering: .acquiringAndReleasing)
+            var looks = 0
+            while count.load(ordering: .acquiring) < total {
+                looks += 1
+                if looks % 10_000 == 0 { sched_yield() }
+            }
         }
     }
 

@@ -26,6 +26,37 @@ import Testing
         }
     }
 
+    @Test("what lies unread bounces also when its port ends while a handler asks whether its request is cancelled")
+    func endsWhileItsConnectionIsRead() async throws {
+        try await onBench(over: .socket) { bench in
+            let ending = Box<MachPort>()
+            let port = MachPort(
+                queueLimit: MachPort.defaultQueueLimit, handler: nil,
+                intercept: { message in
+                    // On another thread: this one has the connection's packets.
+                    if message.id == 1 { try? runOnThread { ending.value.withLock { $0.take() }?.invalidate() }.join() }
+                    return false
+                })
+            ending.value.withLock { $0 = port }
+            _ = try port.core.address(in: bench.directory)
+            let right = try bench.right(to: port)
+            let mine = try (0..<3).map { _ in try bench.port() }
+            try right.send(carrying(mine[0].makeSendOnceRight()))
+            let owed = try port.next()
+            for id in Int32(1)...2 {
+                var message = carrying(mine[Int(id)].makeSendOnceRight())
+                message.id = id
+                try right.send(message)
+            }
+            #expect(!owed.isCancelled)
+            #expect(!port.isValid)
+            for requester in mine[1...] { #expect(try requester.next().id == MachMessage.sendOnceNotification) }
+            try owed.reply(MachMessage(id: 7))
+            #expect(try mine[0].next().id == 7)
+            withExtendedLifetime(right) {}
+        }
+    }
+
     @Test("a watcher is told once, on its loop", arguments: TestTransport.allCases)
     func watcher(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

@@ -2,7 +2,9 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 @testable import MessagePort
+import PortSystem
 import RunLoopCore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -38,6 +40,35 @@ import Testing
             }
             try worker.end()
             port.invalidate()  // the census finds a connection that is still open
+        }
+    }
+
+    private final class Held: Sendable {}
+
+    private final class Weak: Sendable {
+        struct Reference: @unchecked Sendable {
+            // @unchecked: read and written under the lock only.
+            weak var object: Held?
+        }
+        let reference = Mutex(Reference())
+    }
+
+    @Test("what a watcher's handler holds goes with the watcher's loop", arguments: TestTransport.allCases)
+    func released(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let (worker, weak) = (Worker(), Weak())
+            do {
+                let held = Held()
+                weak.reference.withLock { $0.object = held }
+                try right.notifyWhenDead(on: worker.loop) { _ = held }
+            }
+            try worker.perform {}
+            #expect(weak.reference.withLock { $0.object } != nil)
+            try worker.end()
+            #expect(weak.reference.withLock { $0.object } == nil)
+            #expect(!right.isDead)
         }
     }
 
@@ -77,6 +108,68 @@ import Testing
         }
     }
 
+    @Test("a request that ends on a watcher's loop while the watcher comes leaves it there", arguments: [false, true])
+    func requestEndsMeanwhile(portEndsToo: Bool) async throws {
+        try await onBench(over: .socket) { bench in
+            let (server, idle) = (Worker(), RunLoopSource {})
+            ThreadRunLoop.current.add(idle)
+            for _ in 0..<30 { try raceOfRequestsAndWatcher(bench, server, portEndsToo: portEndsToo) }
+            idle.invalidate()
+            try server.end()
+        }
+    }
+
+    @Test("a watcher that finds a request's source in its mode, the moment before the request takes it out, keeps it")
+    func sourceTakenOut() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let remote = try #require(right.destination as? RemotePort)
+            let (connection, loop, told) = (remote.connection, ThreadRunLoop.current, Counter("death notices"))
+            let watcher = DeathWatcher(loop: loop, mode: .default) { told.increment() }
+            // A source like the connection's own. What the watcher has done by the time it goes: it is noted.
+            let routine = LateWatcher(watcher: watcher, connection: connection)
+            let source = RunLoopSource(keepsModeAlive: false, routine: routine)
+            try source.watch(connection.descriptor.rawValue)
+            connection.state.withLock { $0.source = source }
+            try remote.beginReplies(on: loop, in: .default)
+            remote.endReplies(on: loop, in: .default, to: Tally())
+            let hasCome = routine.hasCome.load(ordering: .relaxed)
+            #expect(hasCome)
+            port.invalidate()
+            let (idle, deadline) = (RunLoopSource {}, Watchdog.deadline)
+            loop.add(idle)
+            while told.value == 0, .now < deadline { loop.run(for: .milliseconds(1)) }
+            #expect(told.value == 1)
+            idle.invalidate()
+        }
+    }
+
+    /// Requests end in the watcher's mode, one after the other, until the watcher has come.
+    private func raceOfRequestsAndWatcher(_ bench: Bench, _ server: Worker, portEndsToo: Bool) throws {
+        let port = try bench.port { _, message in try? message.reply(message) }
+        try port.schedule(on: server.loop)
+        let right = try bench.right(to: port)
+        let (loop, start, told) = (ThreadRunLoop.current, Gate("the start"), Counter("death notices"))
+        let watcher = runOnThread {
+            start.wait()
+            try right.notifyWhenDead(on: loop) { told.increment() }
+            if portEndsToo { port.invalidate() }
+        }
+        start.open()
+        repeat {
+            let error = portError { () throws(PortError) in _ = try right.ask(MachMessage(), mode: .default) }
+            #expect(error == nil || portEndsToo && (error?.code == .peerDied || error?.code == .deadName))
+        } while !watcher.hasEnded
+        try watcher.join()
+        if !portEndsToo { #expect(told.value == 0) }
+        port.invalidate()
+        let deadline = Watchdog.deadline
+        while told.value == 0, .now < deadline { loop.run(for: .milliseconds(1)) }
+        loop.run(for: .zero)
+        #expect(told.value == 1)
+    }
+
     @Test("a watcher does not keep its loop running", arguments: TestTransport.allCases)
     func idleLoop(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -109,5 +202,26 @@ import Testing
             port.invalidate()
             try worker.end()
         }
+    }
+}
+
+/// Receives for a connection. When its source first leaves a mode, a watcher comes.
+private final class LateWatcher: SourceRoutine {
+    let watcher: DeathWatcher
+    let connection: SocketConnection
+    let hasCome = Atomic(false)
+
+    init(watcher: DeathWatcher, connection: SocketConnection) {
+        (self.watcher, self.connection) = (watcher, connection)
+    }
+
+    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
+        guard !hasCome.exchange(true, ordering: .relaxed) else { return }
+        connection.state.withLock { $0.deathWatchers.append(watcher) }
+    }
+
+    func perform() -> Bool {
+        connection.receive(into: nil)
+        return false
     }
 }

@@ -30,6 +30,11 @@ import Testing
         }
     }
 
+    @Test("a handler cannot throw: its type says so")
+    func handlerType() {
+        #expect(MachPort.Handler.self == (@Sendable (MachPort, MachMessage) -> Void).self)
+    }
+
     @Test("the text of an error reply is cut between characters", arguments: TestTransport.allCases)
     func longText(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

@@ -69,14 +69,28 @@ import Testing
                 let message = MachMessage(components: Array(repeating: .descriptor(pipe.writing), count: 254))
                 let error = portError { () throws(PortError) in try right.send(message) }
                 #expect(error?.code == .tooManyDescriptors)
-                #expect(error?.subject == .size(254, limit: 253))
+                #expect(error?.delivery == .notSent)
+                #expect("\(try #require(error))".contains("It has 254; the limit is 253."))
                 #expect(MessageLimits.descriptors == 253)
                 #expect(message.descriptors.count == 254)
                 try sysWriteAll(message.descriptors[253].rawValue, [1])
                 #expect(try sysRead(pipe.reading.rawValue, capacity: 9) == [1])
-                try right.send(MachMessage(id: 3))
-                #expect(try port.next().id == 3)
+                var fewer = message
+                fewer.components.removeLast()
+                try right.send(fewer)
+                #expect(try port.next().descriptors.count == 253)
             }
+        }
+    }
+
+    @Test("within a process descriptors have no limit in number")
+    func manyWithinProcess() async throws {
+        try await onBench(over: .memory) { bench in
+            let port = try bench.port()
+            let pipe = try TestPipe()
+            try bench.right(to: port)
+                .send(MachMessage(components: Array(repeating: .descriptor(pipe.writing), count: 1000)))
+            #expect(try port.next().descriptors.count == 1000)
         }
     }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import CoreFoundation
-import Dispatch
 @testable import MessagePort
 import PortSystem
 import Synchronization
@@ -72,67 +70,6 @@ import Testing
         }
     }
 
-    @Test("an epoll loop gets every message", arguments: TestTransport.allCases)
-    func epoll(over transport: TestTransport) async throws {
-        try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 3)
-            let right = try bench.right(to: port)
-            let doorbell = try port.doorbell()
-            let set = try EpollSet()
-            try set.add(doorbell.descriptor, .readable, key: 7)
-            let sender = runOnThread { for id in Int32(0)..<200 { try right.send(MachMessage(id: id)) } }
-            var ids: [Int32] = []
-            while ids.count < 200 {
-                let reports = set.wait(until: Watchdog.deadline)
-                #expect(reports.map(\.key) == [7])
-                if reports.isEmpty { break }
-                // One a turn: the set is level-triggered.
-                if let message = try port.tryReceive() { ids.append(message.id) }
-            }
-            #expect(ids == Array(0..<200))
-            try sender.join()
-        }
-    }
-
-    @Test("a dispatch source gets every message", arguments: TestTransport.allCases)
-    func dispatch(over transport: TestTransport) async throws {
-        try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 3)
-            let right = try bench.right(to: port)
-            let doorbell = try port.doorbell()
-            let (ids, gone) = (Recorder<Int32>(), Gate("the end of the dispatch source"))
-            let queue = DispatchQueue(label: "doorbell")
-            let source = DispatchSource.makeReadSource(fileDescriptor: doorbell.descriptor, queue: queue)
-            source.setEventHandler { while let message = try? port.tryReceive() { ids.append(message.id) } }
-            source.setCancelHandler { gone.open() }
-            source.activate()
-            for id in Int32(0)..<200 { try right.send(MachMessage(id: id)) }
-            #expect(ids.waitUntilCount(200) == Array(0..<200))
-            source.cancel()
-            gone.wait()
-        }
-    }
-
-    @Test("CoreFoundation's run loop gets every message", arguments: TestTransport.allCases)
-    func coreFoundation(over transport: TestTransport) async throws {
-        try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 3)
-            let right = try bench.right(to: port)
-            let info = ForeignInfo(port, try port.doorbell().descriptor)
-            let source = try #require(info.makeSource())
-            CFRunLoopAddSource(CFRunLoopGetCurrent(), source, kCFRunLoopDefaultMode)
-            let sender = runOnThread { for id in Int32(0)..<200 { try right.send(MachMessage(id: id)) } }
-            while info.ids.count < 200 {
-                let result = CFRunLoopRunInMode(kCFRunLoopDefaultMode, 60, true)
-                #expect(result == .handledSource)
-                if result != .handledSource { break }
-            }
-            #expect(info.ids.elements == Array(0..<200))
-            try sender.join()
-            CFRunLoopSourceInvalidate(source)
-        }
-    }
-
     @Test("with many senders and receivers nobody sleeps while a message waits", arguments: TestTransport.allCases)
     func stress(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -159,51 +96,6 @@ import Testing
             for thread in threads { try thread.join() }
             for thread in takers { try thread.join() }
             #expect(taken.load(ordering: .acquiring) == senders * count)
-        }
-    }
-}
-
-extension Trait where Self == Census {
-    /// The census, for tests of other loops: CoreFoundation's main loop, which it makes with the first one, stays.
-    fileprivate static var foreignLoops: Self {
-        .census(
-            settles: true,
-            warmingUp: {
-                SpareDescriptor.shared.keep()
-                _ = CFRunLoopGetMain()
-            })
-    }
-}
-
-/// What CoreFoundation's source gets: the port, and where to put the messages.
-private final class ForeignInfo: Sendable {
-    let port: MachPort
-    let descriptor: CInt
-    let ids = Recorder<Int32>()
-
-    init(_ port: MachPort, _ descriptor: CInt) {
-        self.port = port
-        self.descriptor = descriptor
-    }
-
-    static func at(_ pointer: UnsafeMutableRawPointer?) -> ForeignInfo? {
-        pointer.map { Unmanaged<ForeignInfo>.fromOpaque($0).takeUnretainedValue() }
-    }
-
-    /// A source for the doorbell. CoreFoundation is told of changes only, so it takes messages until there is none.
-    func makeSource() -> CFRunLoopSource? {
-        var context = CFRunLoopSourceContext1()
-        context.version = 1
-        context.info = Unmanaged.passUnretained(self).toOpaque()
-        context.getPort = { ForeignInfo.at($0)?.descriptor ?? -1 }
-        context.perform = { pointer in
-            guard let info = ForeignInfo.at(pointer) else { return }
-            while let message = try? info.port.tryReceive() { info.ids.append(message.id) }
-        }
-        return withUnsafeMutablePointer(to: &context) { context in
-            context.withMemoryRebound(to: CFRunLoopSourceContext.self, capacity: 1) {
-                CFRunLoopSourceCreate(nil, 0, $0)
-            }
         }
     }
 }

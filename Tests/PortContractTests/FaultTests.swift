@@ -115,22 +115,6 @@ import Testing
         }
     }
 
-    @Test("a client that cannot be accepted for want of a descriptor is refused at once, and the next one is served")
-    func acceptAtLimit() async throws {
-        try await onBench(over: .socket) { bench in
-            let port = try bench.port()
-            let refused = try bench.right(to: port)
-            let (message, hits) = try SystemCallFaults.with([Rule(.accept, .fail(EMFILE))]) { try port.tryReceive() }
-            #expect(message?.id == nil)
-            #expect(hits == 1)
-            let error = portError { () throws(PortError) in _ = try refused.ask(MachMessage()) }
-            #expect(error?.code == .peerRefused)
-            let right = try bench.right(to: port)
-            try right.send(MachMessage(id: 3))
-            #expect(try port.next().id == 3)
-        }
-    }
-
     @Test("a process that has no descriptor left is told so when it connects, and nothing leaks")
     func connectAtLimit() async throws {
         try await onBench(over: .socket) { bench in
@@ -253,7 +237,7 @@ private func atDescriptorLimit(_ body: () throws -> Void) throws {
 
 extension PortSockets {
     /// Whether something waits in the sockets.
-    fileprivate var isReadable: Bool {
+    var isReadable: Bool {
         (try? sysPoll(rawValue, .readable, until: .distantPast).isEmpty) == false
     }
 }

@@ -4,6 +4,7 @@
 import Glibc
 @testable import MessagePort
 import PortSystem
+@testable import RunLoopCore
 import Synchronization
 import TestSupport
 import Testing
@@ -20,6 +21,98 @@ import Testing
             }
         }
     }
+
+    /// The thread sanitizer's runtime ends a child that starts a thread, unless `TSAN_OPTIONS` has `die_after_fork=0`.
+    private static let mayStartThreads = dlsym(nil, "__tsan_init") == nil
+
+    @Test(
+        "a child that receives for tasks starts a thread of its own, and the parent's goes on",
+        .enabled(if: mayStartThreads, "the thread sanitizer lets a forked child start no thread"))
+    func sharedReceiver() async {
+        await #expect(processExitsWith: .success) {
+            try await onNewThread {
+                let inherited = try SharedReceiver.loop()
+                #expect(hears(inherited))
+                let child = try forking {
+                    guard let own = try? SharedReceiver.loop() else { return ["no thread"] }
+                    if own == inherited { return ["the loop is the parent's"] }
+                    if (try? SharedReceiver.loop()) != own { return ["the loop is another each time"] }
+                    return hears(own) ? [] : ["the thread does not run its loop"]
+                }
+                #expect(exitStatus(of: child) == 0)
+                #expect(try SharedReceiver.loop() == inherited)
+                #expect(hears(inherited))
+            }
+        }
+    }
+
+    @Test("a child's copies of its parent's workers leave the workers alone", arguments: [false, true])
+    func workers(lockIsHeld: Bool) async {
+        await #expect(processExitsWith: .success) { [lockIsHeld = lockIsHeld as Bool] in
+            try await onNewThread { try ForkedWorkers().run(lockIsHeld: lockIsHeld) }
+        }
+    }
+}
+
+/// Whether a block that is posted to the loop runs.
+private func hears(_ loop: ThreadRunLoop) -> Bool {
+    let ran = Gate("a block on the shared receiver")
+    loop.perform { ran.open() }
+    return ran.wait()
+}
+
+/// Workers of both kinds, and what a forked child finds when it uses them.
+private struct ForkedWorkers: Sendable {
+    func run(lockIsHeld: Bool) throws {
+        var workers = [
+            try PortWorker.launchProcess(WorkerProgram("/bin/sleep", ["86400"])),
+            try PortWorker.launchThread { _ in },
+        ]
+        // What the thread begins with keeps it until it is over.
+        try workers[1].thread?.performAndWait(within: patience) {}
+        let (locked, mayUnlock) = (Gate("the lock"), Gate("the fork"))
+        // Of the loop, not of the thread's object: whoever holds the lock would keep that.
+        let loop = try #require(workers[1].thread?.loop)
+        let holder = runOnThread {
+            guard lockIsHeld else { return locked.open() }
+            loop.state.withLock { _ in
+                locked.open()
+                mayUnlock.wait()
+            }
+        }
+        locked.wait()
+        let child = try forking {
+            let failures = workers.flatMap(failures)
+            workers = []
+            return failures
+        }
+        mayUnlock.open()
+        try holder.join()
+        #expect(exitStatus(of: child) == 0)
+        for worker in workers { #expect(worker.exit == nil) }
+        #expect(try workers[0].shutDown(within: patience) == .signalled(SIGTERM))
+        #expect(try workers[1].shutDown(within: patience) == .threadEnded)
+    }
+
+    /// The calls that did not say that the worker is the parent's.
+    private func failures(_ worker: PortWorker) -> [String] {
+        var failures: [String] = []
+        func expect(_ name: String, _ body: () throws(PortError) -> Void) {
+            let code = portError(body)?.code
+            if code != .forkedProcess { failures.append("\(worker) \(name): \(code.map { "\($0)" } ?? "no error")") }
+        }
+        expect("check-in") { () throws(PortError) in _ = try worker.checkIn(within: .zero) }
+        expect("shut down") { () throws(PortError) in _ = try worker.shutDown(within: .zero) }
+        expect("end notice") { () throws(PortError) in try worker.notifyWhenExited { _ in } }
+        expect("end") { () throws(PortError) in
+            try immediately { () async throws(PortError) in
+                do { _ = try await worker.exited() } catch let error as PortError { throw error } catch {}
+            }
+        }
+        if worker.exit != nil || worker.waitForExit(within: .zero) != nil { failures.append("\(worker) has ended") }
+        if worker.sendRight != nil || worker.checkInMessage != nil { failures.append("\(worker) has checked in") }
+        return failures
+    }
 }
 
 /// A port, rights to it, and what a forked child finds when it uses them.
@@ -31,28 +124,29 @@ private struct ForkedUse: Sendable {
         let port = try #require(held?.port)
         try port.makeSendRight().send(MachMessage(id: 1))
         let (locked, mayUnlock) = (Gate("the lock"), Gate("the fork"))
+        let loops = Box<ThreadRunLoop>()
         let holder = runOnThread {
+            let loop = ThreadRunLoop.current
+            loops.value.withLock { $0 = loop }
             guard lockIsHeld else { return locked.open() }
-            port.core.state.withLock { _ in
-                locked.open()
-                mayUnlock.wait()
+            loop.state.withLock { _ in
+                port.core.state.withLock { _ in
+                    locked.open()
+                    mayUnlock.wait()
+                }
             }
         }
         locked.wait()
-        let child = try forkProcess()
-        if child == 0 {
-            alarm(60)  // a child that hangs dies
-            let failures = held?.failures() ?? ["nothing held"]
+        let loop = try #require(loops.value.withLock { $0 })
+        let asker = try #require(held?.asker)  // the child, which has no such thread, does not let go of it
+        let child = try forking {
+            let failures = held?.failures(on: loop) ?? ["nothing held"]
             held = nil
-            for failure in failures { print("in the child: \(failure)") }
-            fflush(nil)
-            _exit(failures.isEmpty ? 0 : 1)
+            return failures
         }
         mayUnlock.open()
         try holder.join()
-        var status: Int32 = -1
-        while waitpid(child, &status, 0) == -1 && errno == EINTR {}
-        #expect(status == 0)
+        #expect(exitStatus(of: child) == 0)
         // The parent's port, its connection and its socket file are as before.
         let right = try #require(held?.remote)
         try right.send(MachMessage(id: 2))
@@ -60,13 +154,30 @@ private struct ForkedUse: Sendable {
         #expect(try port.next().id == 2)
         try bench.right(to: port).send(MachMessage(id: 3))
         #expect(try port.next().id == 3)
+        // Whoever waits for a reply in memory has heard nothing from the child.
+        #expect(held?.question.isCancelled == false)
+        try held?.question.reply(MachMessage(id: 21))
+        #expect(try asker.join() == 21)
     }
+}
 
-    private func forkProcess() throws -> pid_t {
-        // Swift hides fork(2), for good reasons.
-        let symbol = try #require(dlsym(nil, "fork"))
-        return unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
-    }
+/// Forks. The child does what is said, which tells what went wrong, and ends; the parent gets its number.
+private func forking(_ inChild: () -> [String]) throws -> pid_t {
+    // Swift hides fork(2), for good reasons.
+    let symbol = try #require(dlsym(nil, "fork"))
+    let child = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
+    guard child == 0 else { return child }
+    alarm(60)  // a child that hangs dies
+    let failures = inChild()
+    for failure in failures { print("in the child: \(failure)") }
+    fflush(nil)
+    _exit(failures.isEmpty ? 0 : 1)
+}
+
+private func exitStatus(of child: pid_t) -> Int32 {
+    var status: Int32 = -1
+    while waitpid(child, &status, 0) == -1 && errno == EINTR {}
+    return status
 }
 
 private final class Held: Sendable {
@@ -74,6 +185,9 @@ private final class Held: Sendable {
     let local: SendRight
     let remote: SendRight
     let request: MachMessage
+    /// A request of a thread of this process, in memory.
+    let question: MachMessage
+    let asker: TestThread<Int32>
     private let answers: MachPort
 
     init(_ bench: Bench) throws {
@@ -87,10 +201,13 @@ private final class Held: Sendable {
         message.setReplyRight(answers.makeSendOnceRight())
         try remote.send(message)
         request = try port.next()
+        let local = local
+        asker = runOnThread { try local.ask(MachMessage(id: 20)).id }
+        question = try port.next()
     }
 
     /// The calls that did not say that the port is the parent's.
-    func failures() -> [String] {
+    func failures(on loop: ThreadRunLoop) -> [String] {
         var failures: [String] = []
         func expect(_ name: String, _ body: () throws(PortError) -> Void) {
             let code = portError(body)?.code
@@ -101,7 +218,7 @@ private final class Held: Sendable {
             expect("\(name) trySend") { () throws(PortError) in _ = try right.trySend(MachMessage()) }
             expect("\(name) request") { () throws(PortError) in _ = try right.request(MachMessage()) }
             expect("\(name) death") { () throws(PortError) in try right.notifyWhenDead {} }
-            expect("\(name) room") { () throws(PortError) in try right.notifyWhenSendPossible { _ in } }
+            expect("\(name) room") { () throws(PortError) in try right.notifyWhenSendPossible(on: loop) { _ in } }
             expect("\(name) request of a task") { () throws(PortError) in
                 try immediately { () async throws(PortError) in _ = try await right.request(MachMessage()) }
             }
@@ -111,7 +228,7 @@ private final class Held: Sendable {
         expect("receive") { () throws(PortError) in _ = try port.receive(within: .zero) }
         expect("schedule") { () throws(PortError) in try port.schedule() }
         expect("move") { () throws(PortError) in try port.move(to: .current) }
-        expect("no senders") { () throws(PortError) in try port.notifyWhenNoSenders {} }
+        expect("no senders") { () throws(PortError) in try port.notifyWhenNoSenders(on: loop) {} }
         expect("address") { () throws(PortError) in _ = try port.core.address() }
         expect("doorbell") { () throws(PortError) in _ = try port.doorbell() }
         expect("messages") { () throws(PortError) in
@@ -122,6 +239,10 @@ private final class Held: Sendable {
         }
         if !request.isCancelled { failures.append("somebody waits for the reply") }
         request.setCancellationHandler {}
+        if !question.isCancelled { failures.append("somebody waits for the reply in memory") }
+        question.setCancellationHandler {}
+        expect("reply in memory") { () throws(PortError) in try question.reply(MachMessage()) }
+        port.setInvalidationHandler(on: loop) {}
         expect("reply") { () throws(PortError) in try request.reply(MachMessage()) }
         if port.delegate != nil { failures.append("the delegate can be seen") }
         port.setDelegate(nil)
@@ -137,7 +258,7 @@ private final class Held: Sendable {
 }
 
 /// Has a task do what ends without suspending it: a forked child has no threads for it.
-private func immediately(_ body: @escaping @Sendable () async throws(PortError) -> Void) throws(PortError) {
+func immediately(_ body: @escaping @Sendable () async throws(PortError) -> Void) throws(PortError) {
     let outcome = Outcome()
     Task.immediate {
         do throws(PortError) {

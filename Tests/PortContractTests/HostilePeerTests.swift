@@ -14,7 +14,7 @@ import Testing
             hiddenDescriptors
         case lieAboutLength, hugeTotal, tooManyComponents, continuationOfNothing, messageInMessage, emptyContinuation
         case brokenRecords, abortOfNothing, replyPortNoAddress
-        case failureInMessage, longFailure, abandonedWithPayload
+        case failureInMessage, longFailure, abandonedWithPayload, portEndFromClient
 
         var testDescription: String { rawValue }
 
@@ -60,6 +60,7 @@ import Testing
                 let size = PortError.remoteTextLimit + 1
                 try peer.send(PacketHeader(kind: .replyFailed, answers: 1), pattern(size))
             case .abandonedWithPayload: try peer.send(PacketHeader(kind: .abandoned, asks: 1), [1])
+            case .portEndFromClient: try peer.send(PacketHeader(kind: .portEnded))
             case .abortOfNothing: try peer.send(PacketHeader(kind: .abort))
             case .replyPortNoAddress:
                 whole.totalLength = 9

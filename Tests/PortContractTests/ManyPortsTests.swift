@@ -39,8 +39,8 @@ import Testing
                     (made - before - array) / Self.count, (scheduled - before - array) / Self.count
                 )
                 print("bytes for each idle port: \(idleSize), on a loop: \(size)")
-                #expect(idleSize <= 600)
-                #expect(size <= 1200)
+                #expect(idleSize <= 320)
+                #expect(size <= 600)
             }
             for port in ports { try port.makeSendRight().send(MachMessage()) }
             while seen.value < Self.count, loop.run(for: .milliseconds(1)) == .timedOut {}

@@ -119,19 +119,33 @@ import Testing
         }
     }
 
-    @Test("a message too large for another process is refused with its size and the limit, and nothing is sent")
+    @Test("a body above its limit is refused; the error tells size and limit, the message is intact")
     func tooLarge() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
-            let many = MachMessage(
-                components: Array(repeating: .bytes([]), count: MessageLimits.components + 1))
-            let error = portError { () throws(PortError) in try right.send(many) }
-            #expect(error?.code == .messageTooLarge)
-            #expect(error?.subject == .size(MessageLimits.components + 1, limit: MessageLimits.components))
-            #expect(many.components.count == MessageLimits.components + 1)
+            // The parts share their storage.
+            let part = pattern(1 << 20)
+            let large = MachMessage(id: 9, components: Array(repeating: .bytes(part), count: 256))
+            let error = portError { () throws(PortError) in try right.send(large) }
+            #expect(error?.code == .messageTooLarge && error?.delivery == .notSent)
+            // Each component takes eight bytes more.
+            let (size, limit) = (256 << 20 + 256 * 8, 256 << 20)
+            #expect("\(try #require(error))".contains("It has \(size); the limit is \(limit)."))
+            #expect(large.id == 9 && large.components.count == 256)
+            #expect(large.byteParts.allSatisfy { $0 == part })
             try right.send(MachMessage(id: 7))
             #expect(try port.next().id == 7)
+        }
+    }
+
+    @Test("a body above the limit of another process's goes within a process")
+    func largeWithinProcess() async throws {
+        try await onBench(over: .memory) { bench in
+            let port = try bench.port()
+            let part = pattern(1 << 20)
+            try bench.right(to: port).send(MachMessage(components: Array(repeating: .bytes(part), count: 300)))
+            #expect(try port.next().byteParts.reduce(0) { $0 + $1.count } == 300 << 20)
         }
     }
 }

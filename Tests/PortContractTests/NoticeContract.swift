@@ -11,9 +11,7 @@ import Testing
     @Test("who found the queue full is told once when there is room", arguments: TestTransport.allCases)
     func sendPossible(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 2)
-            let right = try bench.right(to: port)
-            let count = try right.fill(bytes: 3000)
+            let (port, right, count) = try bench.full(queueLimit: 2)
             let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
             for _ in 0..<3 { try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) } }
             try worker.perform {}
@@ -45,9 +43,7 @@ import Testing
     @Test("who waits for room at a port that ends is told that it is gone", arguments: TestTransport.allCases)
     func portEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
-            let right = try bench.right(to: port)
-            _ = try right.fill(bytes: 3000)
+            let (port, right, _) = try bench.full()
             let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
             try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
             port.invalidate()
@@ -62,9 +58,7 @@ import Testing
     @Test("a higher limit tells who waits for room")
     func limit() async throws {
         try await onBench(over: .memory) { bench in
-            let port = try bench.port(queueLimit: 1)
-            let right = try bench.right(to: port)
-            _ = try right.fill()
+            let (port, right, _) = try bench.full()
             let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
             try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
             port.setQueueLimit(2)
@@ -76,9 +70,7 @@ import Testing
     @Test("a notice whose loop's thread ends is released and never told", arguments: TestTransport.allCases)
     func threadEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
-            let right = try bench.right(to: port)
-            let count = try right.fill(bytes: 3000)
+            let (port, right, count) = try bench.full()
             weak var released: Counter?
             do {
                 let told = Counter()

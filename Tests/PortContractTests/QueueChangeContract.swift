@@ -32,9 +32,7 @@ import Testing
     @Test("a higher limit lets waiting senders in, in their order, before it returns")
     func higher() async throws {
         try await onBench(over: .memory) { bench in
-            let port = try bench.port(queueLimit: 1)
-            let right = try bench.right(to: port)
-            _ = try right.fill()
+            let (port, right, _) = try bench.full()
             let senders = (Int32(1)...5).map { id in
                 defer { port.core.waitForSenders(Int(id)) }
                 return runOnThread { try right.send(MachMessage(id: id)) }
@@ -95,6 +93,26 @@ import Testing
             #expect(port.queueCount == 1)
             #expect(port.droppedMessageCount == 8)
             #expect(try port.next().id == 9)
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+
+    @Test(
+        "what comes through a send-once right drops nothing, and no policy drops it", arguments: TestTransport.allCases,
+        [QueuePolicy.dropOldest, .keepLatest])
+    func replies(over transport: TestTransport, policy: QueuePolicy) async throws {
+        try await onBench(over: transport) { bench in
+            let (port, other) = (try bench.port(queueLimit: 1, policy: policy), try bench.port())
+            try bench.right(to: other).send(carrying(port.makeSendOnceRight()))
+            try other.next().reply(MachMessage(id: 100))
+            port.core.receiveFromSockets()
+            let right = port.makeSendRight()
+            for id in Int32(1)...2 { try right.send(MachMessage(id: id), within: .zero) }
+            port.makeSendOnceRight().drop()
+            #expect(port.droppedMessageCount == 1)
+            #expect(try port.next().id == 100)
+            #expect(try port.next().id == 2)
+            #expect(try port.next().id == MachMessage.sendOnceNotification)
             #expect(try port.tryReceive()?.id == nil)
         }
     }
@@ -206,9 +224,7 @@ import Testing
     @Test("a wait for room ends at its deadline, not before", arguments: TestTransport.allCases)
     func deadline(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
-            let right = try bench.right(to: port)
-            _ = try right.fill(bytes: 3000)
+            let (_, right, _) = try bench.full()
             for limit in [Duration.milliseconds(1), .milliseconds(20)] {
                 let due = MonotonicInstant.after(limit)
                 let error = portError { () throws(PortError) in

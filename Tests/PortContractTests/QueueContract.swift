@@ -36,12 +36,11 @@ import Testing
     @Test("the queue limit bounds what a port takes from its sockets")
     func bounded() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try bench.port(queueLimit: 4)
-            let right = try bench.right(to: port)
-            _ = try right.fill()
+            let (port, right, _) = try bench.full(queueLimit: 4)
             _ = try port.next()
             for _ in 0..<10 { port.core.receiveFromSockets() }
             #expect(port.queueCount <= 4)
+            withExtendedLifetime(right) {}
         }
     }
 
@@ -60,9 +59,7 @@ import Testing
     @Test("a blocked sender wakes when room comes", arguments: TestTransport.allCases)
     func roomComes(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
-            let right = try bench.right(to: port)
-            let count = try right.fill(bytes: 3000)
+            let (port, right, count) = try bench.full()
             let sender = runOnThread { try right.send(MachMessage(id: -7)) }
             #expect(!sender.hasEnded)
             for id in 0..<count { #expect(try port.next().id == id) }
@@ -74,9 +71,7 @@ import Testing
     @Test("blocked senders wake with deadName when the port ends", arguments: TestTransport.allCases)
     func portEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
-            let right = try bench.right(to: port)
-            _ = try right.fill(bytes: 3000)
+            let (port, right, _) = try bench.full()
             let senders = (0..<3).map { _ in
                 runOnThread { portError { () throws(PortError) in try right.send(MachMessage()) }?.code }
             }
@@ -89,9 +84,7 @@ import Testing
     @Test("blocked senders are served in the order in which they came, also when a newcomer is quicker")
     func inOrder() async throws {
         try await onBench(over: .memory) { bench in
-            let port = try bench.port(queueLimit: 1)
-            let right = try bench.right(to: port)
-            _ = try right.fill()
+            let (port, right, _) = try bench.full()
             let senders = (Int32(1)...5).map { id in
                 defer { port.core.waitForSenders(Int(id)) }
                 return runOnThread { try right.send(MachMessage(id: id)) }
@@ -108,9 +101,7 @@ import Testing
     @Test("a sender that gives up leaves the line, and the next one is served", arguments: [1, 2])
     func givesUp(limit: Int) async throws {
         try await onBench(over: .memory) { bench in
-            let port = try bench.port(queueLimit: limit)
-            let right = try bench.right(to: port)
-            let count = try right.fill()
+            let (port, right, count) = try bench.full(queueLimit: limit)
             let impatient = runOnThread {
                 portError { () throws(PortError) in try right.send(MachMessage(id: 50), within: .milliseconds(1)) }?
                     .code

@@ -49,6 +49,48 @@ import Testing
         }
     }
 
+    @Test("of a message that was sent twice the last receiver's silence counts", arguments: TestTransport.allCases)
+    func sentTwice(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (mine, port, other) = (try bench.port(), try bench.port(), try bench.port())
+            for (first, second) in [(port, port), (port, other)] {
+                for replies in [true, false] {
+                    do {
+                        let message = carrying(mine.makeSendOnceRight())
+                        try bench.right(to: first).send(message)
+                        try bench.right(to: second).send(message)
+                    }
+                    do { _ = try first.next() }
+                    #expect(try mine.tryReceive()?.id == nil)
+                    do {
+                        let message = try second.next()
+                        if replies { try message.reply(MachMessage(id: 42)) }
+                    }
+                    #expect(try mine.next().id == (replies ? 42 : MachMessage.sendOnceNotification))
+                    #expect(try mine.tryReceive()?.id == nil)
+                }
+            }
+        }
+    }
+
+    @Test("of a message that was sent twice over one right each receiver may reply", arguments: TestTransport.allCases)
+    func sentTwiceOverOneRight(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (mine, port) = (try bench.port(), try bench.port())
+            let right = try bench.right(to: port)
+            do {
+                let message = carrying(mine.makeSendOnceRight())
+                try right.send(message)
+                try right.send(message)
+            }
+            do { _ = try port.next() }
+            #expect(try mine.tryReceive()?.id == nil)
+            try port.next().reply(MachMessage(id: 42))
+            #expect(try mine.next().id == 42)
+            #expect(try mine.tryReceive()?.id == nil)
+        }
+    }
+
     @Test("a send-once right whose message could not be sent is still the caller's", arguments: TestTransport.allCases)
     func failedSend(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -82,12 +124,7 @@ import Testing
     func handedOn(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving({ _, message in try? message.reply(MachMessage(id: message.id * 10)) }) { behind, _, _ in
-                try bench.serving({ _, message in
-                    guard let right = message.takeReplyRight() else { return }
-                    var onward = MachMessage(id: message.id + 1)
-                    onward.setReplyRight(right)
-                    try? behind.send(onward)
-                }) { front, _, _ in
+                try bench.serving({ _, message in handOn(message, to: behind) }) { front, _, _ in
                     for id in Int32(1)...20 {
                         let reply = try front.ask(MachMessage(id: id))
                         #expect(reply.id == (id + 1) * 10)
@@ -104,12 +141,7 @@ import Testing
             try bench.serving({ _, message in
                 try? message.reply(MachMessage(id: message.id, bytes: large), within: patience)
             }) { behind, _, _ in
-                try bench.serving({ _, message in
-                    guard let right = message.takeReplyRight() else { return }
-                    var onward = MachMessage(id: message.id + 1)
-                    onward.setReplyRight(right)
-                    try? behind.send(onward)
-                }) { front, _, _ in
+                try bench.serving({ _, message in handOn(message, to: behind) }) { front, _, _ in
                     let reply = try front.ask(MachMessage(id: 1))
                     #expect(reply.id == 2)
                     #expect(reply.bytes == large)
@@ -127,10 +159,7 @@ import Testing
             try bench.serving({ _, message in try? message.reply(MachMessage(id: 3)) }) { behind, _, _ in
                 try bench.serving({ _, message in
                     kept.append(message)
-                    guard let right = message.takeReplyRight() else { return }
-                    var onward = MachMessage(id: 2)
-                    onward.setReplyRight(right)
-                    try? behind.send(onward)
+                    handOn(message, to: behind)
                 }) { front, port, _ in
                     #expect(try front.ask(MachMessage(id: 1)).id == 3)
                     let (worker, told) = (Worker("watcher"), Counter("a death notice"))
@@ -148,12 +177,7 @@ import Testing
     func handedOnAndDropped(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving({ _, _ in }) { behind, _, _ in
-                try bench.serving({ _, message in
-                    guard let right = message.takeReplyRight() else { return }
-                    var onward = MachMessage(id: message.id + 1)
-                    onward.setReplyRight(right)
-                    try? behind.send(onward)
-                }) { front, _, _ in
+                try bench.serving({ _, message in handOn(message, to: behind) }) { front, _, _ in
                     #expect(
                         portError { () throws(PortError) in _ = try front.ask(MachMessage()) }?.code == .replyDropped)
                 }
@@ -240,4 +264,12 @@ func carrying(_ right: consuming SendOnceRight) -> MachMessage {
     var message = MachMessage()
     message.setReplyRight(right)
     return message
+}
+
+/// Sends a request on, with its reply right and the next id.
+func handOn(_ message: MachMessage, to right: SendRight) {
+    guard let replyRight = message.takeReplyRight() else { return }
+    var onward = MachMessage(id: message.id + 1, components: message.components)
+    onward.setReplyRight(replyRight)
+    try? right.send(onward)
 }

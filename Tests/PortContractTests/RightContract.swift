@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import MessagePort
+@testable import MessagePort
 import TestSupport
 import Testing
 
@@ -35,6 +35,30 @@ import Testing
             try message.rights[0].send(MachMessage(id: 3))
             #expect(try port.next().id == 3)
         }
+    }
+
+    @Test("rights to one port that died on the way are equal", arguments: TestTransport.allCases)
+    func deadOnTheWay(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let address = PortAddress(path: "/nobody/is/there")
+            defer { #expect(!RightsTable.shared.knows(address)) }
+            try deadOnTheWay(bench, to: address)
+        }
+    }
+
+    private func deadOnTheWay(_ bench: Bench, to address: PortAddress) throws {
+        let (port, dead) = (try bench.port(), try bench.port())
+        let right = try bench.right(to: port)
+        let mine = dead.makeSendRight()
+        let nobody = SendRight(DeadDestination(address))
+        try right.send(MachMessage(components: [.right(mine), .right(nobody), .right(mine), .right(nobody)]))
+        try right.send(MachMessage(components: [.right(nobody)]))
+        dead.invalidate()
+        let (first, second) = (try port.next(), try port.next())
+        #expect(first.rights.map(\.isDead) == [true, true, true, true])
+        #expect(first.rights[0] == mine && first.rights[2] == mine)
+        #expect(first.rights[1] == first.rights[3] && first.rights[1] == second.rights[0])
+        #expect(RightsTable.shared.knows(address) == (bench.transport == .socket))
     }
 
     @Test("a right to a dead port arrives as a dead name", arguments: TestTransport.allCases)

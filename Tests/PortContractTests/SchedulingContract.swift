@@ -39,6 +39,62 @@ import Testing
         }
     }
 
+    @Test("a port that one loop lets go of while another takes it is on the other")
+    func handedOver() async throws {
+        try await onBench(over: .memory) { _ in
+            let (first, second) = (ThreadRunLoop.current, Worker())
+            let port = MachPort()
+            let turns = Turns()
+            let count = 500
+            // Keeps the loop that lets go from coming to its end before the other has the port, but not for long.
+            let brake = runOnThread {
+                for turn in 1...count {
+                    turns.begun.wait(for: turn)
+                    port.core.state.withLock { _ in
+                        turns.braked.set(turn)
+                        for _ in 0..<200 where turns.ended.value < turn { sched_yield() }
+                    }
+                }
+            }
+            let taker = runOnThread {
+                for turn in 1...count {
+                    turns.braked.wait(for: turn)
+                    turns.taking.set(turn)
+                    try port.schedule(on: second.loop)
+                    turns.ended.set(turn)
+                }
+            }
+            var lost = 0
+            for turn in 1...count {
+                try port.schedule(on: first)
+                turns.begun.set(turn)
+                turns.taking.wait(for: turn)
+                port.unschedule(from: first)
+                turns.ended.wait(for: turn)
+                if port.state.withLock({ $0.source })?.loops.contains(second.loop) != true { lost += 1 }
+                port.unschedule(from: second.loop)
+            }
+            #expect(lost == 0)
+            try brake.join()
+            try taker.join()
+            port.invalidate()
+            try second.end()
+        }
+    }
+
+    /// How far the threads of a test are.
+    private final class Turns: Sendable {
+        let (begun, braked, taking, ended) = (Mark(), Mark(), Mark(), Mark())
+
+        final class Mark: Sendable {
+            private let turn = Atomic(0)
+
+            var value: Int { turn.load(ordering: .acquiring) }
+            func set(_ turn: Int) { self.turn.store(turn, ordering: .releasing) }
+            func wait(for turn: Int) { while value < turn { sched_yield() } }
+        }
+    }
+
     @Test("an unscheduled port keeps its messages for later", arguments: TestTransport.allCases)
     func unscheduled(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

@@ -38,6 +38,14 @@ struct Bench: Sendable {
         }
     }
 
+    /// A port whose queue, and whatever lies on the way to it, are full; a right to it; and how many messages that took,
+    /// with the ids 0, 1, 2 and so on.
+    func full(queueLimit: Int = 1) throws -> (port: MachPort, right: SendRight, count: Int32) {
+        let port = try port(queueLimit: queueLimit)
+        let right = try right(to: port)
+        return (port, right, try right.fill(bytes: 3000))
+    }
+
     /// Calls `body` with a right to a port that is served on a thread of its own.
     func serving(
         queueLimit: Int = MachPort.defaultQueueLimit, _ handler: @escaping MachPort.Handler,

@@ -16,9 +16,11 @@ struct Exercise {
     init(_ call: SystemCall, in scratch: ScratchDirectory) throws {
         body =
             switch call {
-            case .accept, .bind, .connect, .getsockopt, .listen, .recvmsg, .sendmsg, .shutdown, .socket, .socketpair:
+            case .accept, .bind, .connect, .getsockname, .getsockopt, .listen, .recvmsg, .sendmsg, .shutdown, .socket,
+                .socketpair:
                 try Exercise.socketCall(call, scratch)
             case .fcntl, .fstat, .mkdir, .open, .readdir, .rename, .unlink: try Exercise.fileCall(call, scratch)
+            case .inotify_add_watch, .inotify_init, .inotify_rm_watch: try Exercise.watchCall(call, scratch)
             case .clone: { try Exercise.done(sysStartThread {}.join()) }
             case .sigtimedwait: Exercise.takeSignal
             case .dup, .epoll_create, .epoll_ctl, .epoll_wait, .eventfd, .pipe, .poll, .read, .write:
@@ -54,6 +56,7 @@ struct Exercise {
                 try withExtendedLifetime(listener) { try sysConnect(client.rawValue, path: path) ? .done : .notNow }
             }
         case .getsockopt: return { try sysPeerCredentials(pair.0.rawValue).process == getpid() ? .done : .notNow }
+        case .getsockname: return { try sysSocketPath(listener.rawValue) == path ? .done : .notNow }
         case .listen: return { try done(sysListen(listener.rawValue, backlog: 1)) }
         case .recvmsg:
             _ = try send(pair.0, [1])
@@ -81,6 +84,18 @@ struct Exercise {
         case .readdir: return { try sysList(scratch.path) == ["file"] ? .done : .notNow }
         case .rename: return { try done(sysRename("file", to: "other", in: directory.rawValue)) }
         default: return { try done(sysUnlink("file", in: directory.rawValue)) }
+        }
+    }
+
+    private static func watchCall(_ call: SystemCall, _ scratch: ScratchDirectory) throws -> () throws -> Outcome {
+        {
+            let kernel = try DirectoryWatch()
+            let watch = try kernel.add(scratch.path, .created)
+            if call == .inotify_rm_watch { kernel.remove(watch) }
+            try scratch.write("", to: "new")
+            let seen = try kernel.reports().filter { $0.events == .created }
+            unlink(scratch.path("new"))
+            return seen.isEmpty == (call == .inotify_rm_watch) ? .done : .notNow
         }
     }
 

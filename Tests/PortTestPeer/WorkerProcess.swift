@@ -6,7 +6,8 @@
 //   exit STATUS   exits at once                             serve      answers as Server.swift says; leaves with 99
 //   crash         kills itself with SIGUSR1                 facts      checks in with what it was started with
 //   silent        never checks in; leaves with its parent   stubborn   ignores SIGTERM and 99
-//                                                           brief      exits with status 7 after it checked in
+//   lastwords N   sends N messages when it is asked to      brief      exits with status 7 after it checked in
+//                 leave, and then leaves                    chatty N   the same, and sends N messages before
 
 import Glibc
 import NamedPortServer
@@ -26,20 +27,29 @@ func work(_ kind: String, _ argument: String) throws(PortError) {
     let server = Server()
     let port = MachPort { port, message in
         if message.id == 99 {
+            if kind == "lastwords" { talk(to: parent, count: argument) }
             return kind == "stubborn" ? () : loop.stop()
         }
         guard let reply = server.answer(port, message), message.expectsReply else { return }
         try? message.reply(MachMessage(id: message.id, bytes: reply), within: .seconds(60))
     }
     if kind == "stubborn" { signal(SIGTERM, SIG_IGN) }
+    if kind == "chatty" { talk(to: parent, count: argument) }
     if kind != "silent" {
         try port.schedule()
         try parent.checkIn(port, components: [.bytes(Array(facts.text.utf8))], within: .seconds(60))
     }
-    if kind == "brief" { exit(7) }
+    if kind == "brief" || kind == "chatty" { exit(7) }
     loop.run()
     port.invalidate()
     server.end()
+}
+
+/// Sends so many messages, each of which waits for room.
+private func talk(to parent: SendRight, count: String) {
+    for _ in 0..<(Int(count) ?? 0) {
+        try? parent.send(MachMessage(id: 6, bytes: [UInt8](repeating: 7, count: 1000)), within: .seconds(60))
+    }
 }
 
 /// What a process was started with.
@@ -49,6 +59,7 @@ struct Facts {
 
     init() {
         var lines = ["descriptors " + Self.descriptors().map(String.init).joined(separator: " ")]
+        lines.append("closing " + Self.descriptors(closing: true).map(String.init).joined(separator: " "))
         if let directory = getcwd(nil, 0) {
             lines.append("directory " + String(cString: directory))
             free(directory)
@@ -61,9 +72,12 @@ struct Facts {
         text = lines.joined(separator: "\n")
     }
 
-    /// The numbers of the open descriptors.
-    private static func descriptors() -> [CInt] {
-        (0..<1024).filter { fcntl($0, F_GETFD) != -1 }
+    /// The numbers of the open descriptors; or of those alone that a program which this process starts does not get.
+    private static func descriptors(closing: Bool = false) -> [CInt] {
+        (0..<1024).filter { number in
+            let flags = fcntl(number, F_GETFD)
+            return flags != -1 && (!closing || flags & FD_CLOEXEC != 0)
+        }
     }
 
     private static func status() -> [String] {

@@ -9,6 +9,8 @@
 //   send DIRECTORY NAME COUNT             sends COUNT numbered notes, one way, and exits
 //   crowd DIRECTORY NAME COUNT            COUNT connections at once, one request over each; "replies COUNT"
 //   check-in DIRECTORY NAME right|name    tells the port NAME its own port, and serves that until its input ends
+//   activated DIRECTORY NAME              checks in for a declared name; "checked in", then serves until its input ends
+//   activated-again DIRECTORY NAME        checks in twice, then lets a child check in, then starts "activated" in its place
 //   knock PATH                            connects to a socket's path as a stranger would; "heard" what comes back
 //   worker KIND [ARGUMENT]                a worker process of a test, as WorkerProcess.swift says
 //   as USER COMMAND …                     the command as another user; for root only
@@ -35,6 +37,8 @@ do throws(PortError) {
     case ("send", 3): try send(rest[0], rest[1], count: Int(rest[2]) ?? 0)
     case ("crowd", 3): try crowd(rest[0], rest[1], count: Int(rest[2]) ?? 0)
     case ("check-in", 3): try checkIn(rest[0], rest[1], by: rest[2])
+    case ("activated", 2): try activated(rest[0], rest[1])
+    case ("activated-again", 2): try activatedAgain(rest[0], rest[1])
     case ("knock", 1): knock(rest[0])
     case ("worker", 1): try work(rest[0], "")
     case ("worker", 2): try work(rest[0], rest[1])

@@ -81,6 +81,37 @@ import Testing
         }
     }
 
+    @Test("a source that is added again while it is being taken out watches its descriptor in every mode")
+    func addedWhileRemoved() async throws {
+        try await onLoop { loop in
+            let pipe = try TestPipe()
+            let (added, performed) = (Counter("additions"), Counter("performs"))
+            loop.addCommonMode("other")
+            let back = Recorder<RunLoopSource>()
+            let source = RunLoopSource(
+                order: 0, readiness: { false },
+                // It has left both modes, and was told of the first one alone.
+                cancel: { loop, _ in
+                    guard let source = back.elements.first, added.increment() == 1 else { return }
+                    loop.add(source, to: .common)
+                },
+                perform: { performed.increment() })
+            try source.watch(pipe.reading.rawValue)
+            loop.add(source, to: .common)
+            back.append(source)
+            loop.remove(source, from: .common)
+            #expect(loop.contains(source, in: .common))
+            try pipe.put()
+            for mode in [RunLoopMode.default, "other"] {
+                let before = performed.value
+                #expect(loop.runGuarded(mode: mode, returnAfterSourceHandled: true) == .handledSource)
+                #expect(performed.value == before + 1)
+            }
+            _ = back.takeAll()
+            source.invalidate()
+        }
+    }
+
     @Test("a report is checked again when another handler ran since: a drained descriptor is not performed")
     func drained() async throws {
         try await onLoop { loop in

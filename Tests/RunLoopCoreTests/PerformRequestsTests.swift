@@ -42,7 +42,7 @@ import Testing
             loop.perform(for: target) {}
             #expect(loop.runGuarded() == .finished)
             let isClean = loop.state.withLock { state in
-                state.requests.isEmpty && state.blocks.isEmpty && state.modes.allSatisfy { $0.members.isEmpty }
+                state.requests.isEmpty && state.blocks.isEmpty && state.everyItem.isEmpty
             }
             #expect(isClean)
         }

@@ -34,16 +34,17 @@ package final class ChildProcess: Sendable {
     ///   - arguments: its arguments, without the program's name.
     ///   - environment: variables to set beside those of this process; nil takes one out.
     ///   - workingDirectory: where it runs; this process's own when nil.
+    ///   - descriptors: become 3 and so on in the child, besides standard input, output and error.
     /// - Throws: ``SystemError`` when the program cannot be started.
     package init(
         _ program: String, _ arguments: [String] = [], environment: [String: String?] = [:],
-        in workingDirectory: String? = nil
+        in workingDirectory: String? = nil, handing descriptors: [CInt] = []
     ) throws {
         name = program.split(separator: "/").last.map(String.init) ?? program
         let pipes = [try Pipe(), try Pipe(), try Pipe()]
         processID = try spawn(
             program, arguments, environment, in: workingDirectory,
-            [pipes[0].reading.rawValue, pipes[1].writing.rawValue, pipes[2].writing.rawValue])
+            [pipes[0].reading.rawValue, pipes[1].writing.rawValue, pipes[2].writing.rawValue] + descriptors)
         output = readerThread(name, pipes[1].reading, into: lines)
         errors = readerThread(name, pipes[2].reading)
         waiter = Mutex(nil)

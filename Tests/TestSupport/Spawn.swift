@@ -4,7 +4,7 @@
 import Foundation
 import PortSystem
 
-/// Starts a program with three descriptors as its standard input, output and error.
+/// Starts a program with descriptors as its standard input, output, error and so on.
 func spawn(
     _ program: String, _ arguments: [String], _ environment: [String: String?], in workingDirectory: String?,
     _ standard: [CInt]
@@ -14,8 +14,14 @@ func spawn(
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
+    // Out of the way of the child's numbers, so that none is replaced before it was copied.
+    var copies: [CInt] = []
+    defer { for copy in copies { close(copy) } }
     for (number, descriptor) in standard.enumerated() {
-        posix_spawn_file_actions_adddup2(&actions, descriptor, CInt(number))
+        let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, CInt(standard.count))
+        guard copy >= 0 else { throw SystemError(errno) }
+        copies.append(copy)
+        posix_spawn_file_actions_adddup2(&actions, copy, CInt(number))
     }
     // A pool's threads, from which tests run, block signals; a child would inherit that.
     var attributes = posix_spawnattr_t()

@@ -28,6 +28,14 @@ int shim_eventfd(void);
 int shim_pipe(int descriptors[2]);
 int shim_ppoll(int descriptor, short events, short *returned, int64_t nanoseconds);
 
+/* inotify: the descriptor is non-blocking. */
+int shim_inotify_create(void);
+int shim_inotify_add(int inotify, const char *path, uint32_t events);
+int shim_inotify_remove(int inotify, int watch);
+extern const uint32_t SHIM_IN_CREATE, SHIM_IN_DELETE, SHIM_IN_MODIFY, SHIM_IN_CLOSE_WRITE, SHIM_IN_MOVED_TO,
+    SHIM_IN_MOVED_FROM, SHIM_IN_MOVE_SELF, SHIM_IN_DELETE_SELF, SHIM_IN_ATTRIB, SHIM_IN_Q_OVERFLOW, SHIM_IN_UNMOUNT,
+    SHIM_IN_ONLYDIR;
+
 int shim_openat(int directory, const char *path, int flags, unsigned mode);
 int shim_dup_cloexec(int descriptor);
 /* Open-file-description locks (fcntl(2)): dropped by the kernel when the last descriptor of the open file is closed. */
@@ -43,6 +51,9 @@ long shim_receive(int socket, void *buffer, size_t capacity, int *descriptors, i
                      int *descriptorCount, int *flags);
 extern const int SHIM_MSG_TRUNC, SHIM_MSG_CTRUNC, SHIM_SCM_MAX_FD;
 
+/* The path of a socket's own address into `path`, its bytes counted; zero for a socket without a path. */
+int shim_socket_path(int socket, char *path, int capacity, int *length);
+int shim_set_nonblocking(int descriptor);
 int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *group);
 int shim_accept(int socket);
 int shim_thread_id(void);

@@ -6,7 +6,7 @@ package import PortSystem
 /// What an attempt to connect to a socket's path gave.
 package enum ConnectOutcome: Sendable {
     /// Connected, non-blocking, to a process of this user.
-    case connected(SharedDescriptor)
+    case connected(SharedDescriptor, peer: PeerIdentity)
     /// Somebody listens, but as many connections as it lets wait are waiting.
     case busy
     /// Nobody listens there.

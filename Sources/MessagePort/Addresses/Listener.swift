@@ -3,26 +3,39 @@
 
 package import PortSystem
 
-/// A listening socket with a path. When it goes away, so does its path, then the socket.
+/// A listening socket with a path. When it goes away, so does its path, then the socket; the path of an inherited one is its
+/// supervisor's and stays.
 package struct Listener: ~Copyable, Sendable {
     /// The listening socket, non-blocking.
     package let descriptor: FileDescriptor
-    /// Its name in the directory of sockets.
+    /// Its name in the directory of sockets; empty for an inherited one.
     package let name: String
-    private let endpoints: ProcessEndpoints
+    /// The absolute path that others connect to.
+    package let path: String
+    private let endpoints: ProcessEndpoints?
 
     init(_ descriptor: consuming FileDescriptor, name: String, of endpoints: ProcessEndpoints) {
         self.descriptor = descriptor
         self.name = name
         self.endpoints = endpoints
+        path = endpoints.path(of: name)
+    }
+
+    /// Takes over a listening socket that this process inherited.
+    ///
+    /// - Parameters:
+    ///   - descriptor: the socket, non-blocking.
+    ///   - path: the absolute path to which it is bound.
+    package init(inherited descriptor: consuming FileDescriptor, path: String) {
+        self.descriptor = descriptor
+        self.path = path
+        name = ""
+        endpoints = nil
     }
 
     deinit {
-        endpoints.removeSocket(name)
+        endpoints?.removeSocket(name)
     }
-
-    /// The absolute path that others connect to.
-    package var path: String { endpoints.path(of: name) }
 
     /// Takes the path away and closes the socket: connections that wait are reset.
     package consuming func close() {}

@@ -18,10 +18,10 @@ package final class PortDirectory: Sendable {
     /// The absolute path.
     package var path: String { top.path }
 
-    private init(_ top: TrustedDirectory) throws(PortError) {
+    private init(_ top: TrustedDirectory, makes: Bool = true) throws(PortError) {
         self.top = top
-        names = try top.subdirectory("names")
-        sockets = try top.subdirectory("sockets")
+        names = try top.subdirectory("names", makes: makes)
+        sockets = try top.subdirectory("sockets", makes: makes)
     }
 
     /// Opens the directory at a path, and makes it and its two parts when they are not there. Its parent is not made.
@@ -32,6 +32,27 @@ package final class PortDirectory: Sendable {
     ///   or is open to others; `descriptorLimit`; `systemCallFailed` for the rest.
     package static func open(path: String) throws(PortError) -> PortDirectory {
         try PortDirectory(TrustedDirectory.open(path: path))
+    }
+
+    /// Opens the directory at a path as it is, without making anything.
+    ///
+    /// - Parameter path: an absolute path.
+    /// - Returns: the open, verified directory; nil when it, or a part of it, is not there.
+    /// - Throws: as ``open(path:)`` does.
+    package static func openExisting(path: String) throws(PortError) -> PortDirectory? {
+        do throws(PortError) {
+            return try PortDirectory(TrustedDirectory.open(path: path, makes: false), makes: false)
+        } catch {
+            if error.systemError?.code == ENOENT { return nil }
+            throw error
+        }
+    }
+
+    /// Where this process's user has the directory, as the environment says now.
+    package static var userPath: String {
+        userPath(
+            runtimeDirectory: sysEnvironment("XDG_RUNTIME_DIR"), temporaryDirectory: sysEnvironment("TMPDIR"),
+            user: sysUserID())
     }
 
     /// Whether the path and its parts still lead to these open directories, and they are still closed to others.
@@ -47,9 +68,7 @@ extension PortDirectory {
     /// - Returns: the same object each time, as long as the environment and the file system stay as they are.
     /// - Throws: as ``open(path:)`` does.
     package static func user() throws(PortError) -> PortDirectory {
-        let path = userPath(
-            runtimeDirectory: sysEnvironment("XDG_RUNTIME_DIR"), temporaryDirectory: sysEnvironment("TMPDIR"),
-            user: sysUserID())
+        let path = userPath
         let known = users.withLock { $0[path] }
         if let known, known.isCurrent { return known }
         let fresh = try open(path: path)

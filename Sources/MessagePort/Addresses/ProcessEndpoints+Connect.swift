@@ -16,7 +16,8 @@ extension ProcessEndpoints {
         do throws(SystemError) {
             let socket = try sysPacketSocket()
             guard try connect(socket, path, parts.directory, parts.name) else { return .busy }
-            if try sysPeerCredentials(socket.raw).user == sysUserID() { return .connected(SharedDescriptor(socket)) }
+            let peer = try PeerIdentity(ofPeerOf: socket.raw)
+            if peer.userID == sysUserID() { return .connected(SharedDescriptor(socket), peer: peer) }
         } catch {
             switch error.code {
             case ECONNREFUSED, ENOENT, ENOTDIR: return .dead

@@ -27,11 +27,13 @@ package final class TrustedDirectory: Sendable {
 
     /// Opens a directory, and makes it with mode 0700 when it is not there. Its parent is not made.
     ///
-    /// - Parameter path: an absolute path; slashes at its end do not count.
+    /// - Parameters:
+    ///   - path: an absolute path; slashes at its end do not count.
+    ///   - makes: whether it is made; otherwise one that is not there is `systemCallFailed` with ENOENT.
     /// - Returns: the open, verified directory.
     /// - Throws: `directoryUntrusted` when it is a symbolic link, is no directory, belongs to another user or is open to
     ///   others, or when the path is not absolute or holds a NUL; `descriptorLimit`; `systemCallFailed` for the rest.
-    package static func open(path: String) throws(PortError) -> TrustedDirectory {
+    package static func open(path: String, makes: Bool = true) throws(PortError) -> TrustedDirectory {
         guard path.utf8.first == UInt8(ascii: "/") else {
             throw PortError(.directoryUntrusted, subject: .path(path, .notAbsolute))
         }
@@ -40,16 +42,18 @@ package final class TrustedDirectory: Sendable {
         // A slash at the end would make the kernel follow a symbolic link.
         let end = path.utf8.lastIndex { $0 != UInt8(ascii: "/") } ?? path.utf8.startIndex
         let plain = String(path[...end])
-        return try open(plain, in: AT_FDCWD, path: plain)
+        return try open(plain, in: AT_FDCWD, path: plain, makes: makes)
     }
 
     /// Opens a directory in this one, and makes it when it is not there.
     ///
-    /// - Parameter name: a file name.
+    /// - Parameters:
+    ///   - name: a file name.
+    ///   - makes: whether it is made.
     /// - Returns: the open, verified directory.
-    /// - Throws: as ``open(path:)`` does.
-    package func subdirectory(_ name: String) throws(PortError) -> TrustedDirectory {
-        try Self.open(name, in: raw, path: path + "/" + name)
+    /// - Throws: as ``open(path:makes:)`` does.
+    package func subdirectory(_ name: String, makes: Bool = true) throws(PortError) -> TrustedDirectory {
+        try Self.open(name, in: raw, path: path + "/" + name, makes: makes)
     }
 
     /// Whether the path still leads to this directory, and it is still closed to others.
@@ -58,10 +62,12 @@ package final class TrustedDirectory: Sendable {
         return now.isSameFile(as: status) && now.directoryRefusal == nil
     }
 
-    private static func open(_ name: String, in parent: CInt, path: String) throws(PortError) -> TrustedDirectory {
+    private static func open(_ name: String, in parent: CInt, path: String, makes: Bool) throws(PortError)
+        -> TrustedDirectory
+    {
         let status: FileStatus?
         do throws(SystemError) {
-            let descriptor = try openOrMake(name, in: parent, path: path)
+            let descriptor = try openOrMake(name, in: parent, path: makes ? path : nil)
             let opened = try sysStatus(descriptor.raw)
             if opened.directoryRefusal == nil { return TrustedDirectory(path: path, descriptor, opened) }
             status = opened
@@ -73,12 +79,12 @@ package final class TrustedDirectory: Sendable {
         throw PortError(.directoryUntrusted, subject: .path(path, status?.directoryRefusal))
     }
 
-    private static func openOrMake(_ name: String, in parent: CInt, path: String) throws(SystemError) -> FileDescriptor
+    private static func openOrMake(_ name: String, in parent: CInt, path: String?) throws(SystemError) -> FileDescriptor
     {
         do throws(SystemError) {
             return try sysOpen(name, in: parent, .directory)
         } catch {
-            guard error.code == ENOENT else { throw error }
+            guard error.code == ENOENT, let path else { throw error }
             // Another process may make it at this moment; then its directory is as good, and is verified like ours.
             _ = try sysMakeDirectory(path)
             return try sysOpen(name, in: parent, .directory)

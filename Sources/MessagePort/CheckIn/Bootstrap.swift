@@ -5,6 +5,7 @@
 // a variable of its environment tells the descriptor and, so that no other descriptor is mistaken for it, the socket's inode.
 // See Docs/CheckIn.md and Docs/WireFormat.md.
 
+import Glibc
 import PortSystem
 import Synchronization
 
@@ -37,36 +38,38 @@ enum Bootstrap {
     }
 
     /// Takes over the descriptor that the variable tells, if it is the one that was meant.
-    static func take(_ value: String) throws(PortError) -> SendRight {
+    ///
+    /// - Returns: the right; nil when it is not: the variable came from a worker that started this process, and the
+    ///   descriptor did not.
+    static func take(_ value: String) throws(PortError) -> SendRight? {
         let numbers = value.split(separator: ":", omittingEmptySubsequences: false)
         guard numbers.count == 2, let descriptor = CInt(numbers[0]), descriptor > 2, let inode = UInt64(numbers[1])
         else {
             throw PortError(.bootstrapInvalid, subject: .reason(.notBootstrapVariable))
         }
-        if let reason = try refusal(of: descriptor, inode: inode) {
-            throw PortError(.bootstrapInvalid, subject: .reason(reason))
-        }
+        guard try isMeant(descriptor, inode: inode) else { return nil }
         let connection = try SocketConnection(SharedDescriptor(owning: descriptor), port: nil)
         return SendRight(RemotePort(.nowhere, over: connection))
     }
 
-    /// Why a descriptor is not the one that was meant; nil when it is, and then it is close-on-exec from now on.
-    private static func refusal(of descriptor: CInt, inode: UInt64) throws(PortError) -> PortError.StaticReason? {
+    /// Whether a descriptor is the one that was meant; then it is close-on-exec, as it is from the start where
+    /// `bootstrap.c` has seen the variable.
+    private static func isMeant(_ descriptor: CInt, inode: UInt64) throws(PortError) -> Bool {
+        let user: uid_t
         do throws(SystemError) {
-            guard try sysStatus(descriptor).inode == inode, try sysIsPacketSocket(descriptor) else {
-                return .notBootstrapSocket
-            }
-            guard try sysPeerCredentials(descriptor).user == sysUserID() else { return .anotherUsersBootstrap }
-            try sysCloseOnExec(descriptor)
-            return nil
+            guard try sysStatus(descriptor).inode == inode, try sysIsPacketSocket(descriptor) else { return false }
+            user = try sysPeerCredentials(descriptor).user
+            if user == sysUserID() { try sysCloseOnExec(descriptor) }
         } catch {
+            if error.code == EBADF || error.code == ENOTSOCK { return false }
             throw PortError(.bootstrapInvalid, system: error)
         }
+        if user == sysUserID() { return true }
+        throw PortError(.bootstrapInvalid, subject: .reason(.anotherUsersBootstrap))
     }
 }
 
 extension PortError.StaticReason {
     fileprivate static let notBootstrapVariable = Self("The variable is not <descriptor>:<inode>.")
-    fileprivate static let notBootstrapSocket = Self("The descriptor is not that socket.")
     fileprivate static let anotherUsersBootstrap = Self("The other end belongs to another user.")
 }

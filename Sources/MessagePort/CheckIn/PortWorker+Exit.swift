@@ -17,6 +17,7 @@ extension PortWorker {
     }
 
     func waitForExit(until deadline: MonotonicInstant) -> WorkerExit? {
+        if record.isInherited { return nil }
         if let thread {
             let limit: Duration? = deadline == .distantFuture ? nil : MonotonicInstant.now.duration(to: deadline)
             return thread.join(within: limit) ? record.exit : nil
@@ -33,9 +34,10 @@ extension PortWorker {
     ///
     /// - Returns: how the worker ended.
     /// - Throws: `CancellationError` when the task was cancelled: the worker goes on; ``PortError`` when the worker cannot be
-    ///   watched.
+    ///   watched; ``PortError/Code/forkedProcess``.
     nonisolated(nonsending) public func exited() async throws -> WorkerExit {
-        try await waitOffThePool { [self] wait in
+        try record.checkProcess()
+        return try await waitOffThePool { [self] wait in
             try wait.wait(for: [self], until: .distantFuture, while: { record.exit == nil })
             guard let exit = record.exit else { throw CancellationError() }
             _ = thread?.join()
@@ -52,11 +54,24 @@ extension PortWorker {
     ///   - loop: the loop on which to be told.
     ///   - mode: the mode in which to be told.
     ///   - handler: called once on the loop's thread; soon when the worker has ended already.
-    /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``: nothing is watched then.
+    /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``, ``PortError/Code/forkedProcess``:
+    ///   nothing is watched then.
     public func notifyWhenExited(
-        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common,
-        _ handler: @escaping @Sendable (WorkerExit) -> Void
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable (WorkerExit) -> Void
     ) throws(PortError) {
         try record.watch(ExitWatcher(loop: loop, mode: mode, handler: handler))
+    }
+
+    /// Asks to be told on the current thread's run loop when the worker has ended. See ``notifyWhenExited(on:in:_:)``.
+    ///
+    /// - Parameters:
+    ///   - mode: the mode in which to be told.
+    ///   - handler: called once on this thread; soon when the worker has ended already.
+    /// - Throws: as ``notifyWhenExited(on:in:_:)``.
+    @available(*, noasync, message: "A task has no thread of its own: use `notifyWhenExited(on:)`.")
+    public func notifyWhenExited(
+        in mode: RunLoopMode = .common, _ handler: @escaping @Sendable (WorkerExit) -> Void
+    ) throws(PortError) {
+        try notifyWhenExited(on: .current, in: mode, handler)
     }
 }

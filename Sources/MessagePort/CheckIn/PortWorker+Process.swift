@@ -17,7 +17,7 @@ extension PortWorker {
     ///
     /// - Parameters:
     ///   - program: the program, and what it starts with.
-    ///   - queueLimit: how many messages of the worker may wait at ``port``.
+    ///   - queueLimit: how many messages of the worker may wait at ``port``: those that it sends before it checks in, too.
     ///   - handler: called for each message of the worker but its check-in, where ``port`` is scheduled.
     /// - Returns: the worker. It is killed when the last reference to it goes.
     /// - Throws: ``PortError/Code/workerNotStarted``, with the kernel's reason: `ENOENT`, `EACCES` and others of `execve(2)`,
@@ -36,7 +36,8 @@ extension PortWorker {
                 let child = PeerIdentity(processID: process, userID: sysUserID(), groupID: sysGroupID())
                 try sockets.add(SocketConnection(end, port: port.core, peer: child))
             } catch {
-                sysKillAndReap(process)
+                // By its number only as long as there is nothing better.
+                if record.process == nil { sysKillAndReap(process) } else { record.killProcess() }
                 throw error
             }
             return PortWorker(.process(id: process), port: port, record: record)
@@ -53,6 +54,10 @@ extension PortWorker {
         do throws(SystemError) {
             let (ours, theirs) = try sysPacketSocketPair()
             var environment = program.environment
+            // What a supervisor handed to this process is not the worker's.
+            for variable in SupervisorVariables.all where environment.index(forKey: variable) == nil {
+                environment.updateValue(nil, forKey: variable)
+            }
             environment[Bootstrap.variable] = try Bootstrap.value(for: theirs)
             let inherited = [program.standardInput, program.standardOutput, program.standardError, theirs]
             let process = try sysSpawn(

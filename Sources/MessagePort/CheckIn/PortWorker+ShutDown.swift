@@ -7,17 +7,23 @@ import PortSystem
 extension PortWorker {
     /// Ends the worker in order, and waits until it is gone.
     ///
-    /// First it is asked with the message, if there is one and the worker has checked in. One that has not ended when the
-    /// limit has passed is told: a thread to stop after what it does now, a process with `SIGTERM`. A process that runs on
-    /// until the limit has passed once more is killed. Then ``port`` is invalidated: what the worker sent there and nobody
-    /// has received bounces. May be called again, also by several threads. Traps on the worker's own thread.
+    /// First it is asked with the message, if there is one and the worker has checked in; the message waits for room. One
+    /// that has not ended when the limit has passed is told: a thread to stop after what it does now, a process with
+    /// `SIGTERM`. A process that runs on until the limit has passed once more is killed. Then ``port`` is invalidated: what the
+    /// worker sent there and nobody has received bounces. May be called again, also by several threads. Traps on the worker's
+    /// own thread.
+    ///
+    /// After it was asked, the calling thread's run loop waits in a private mode, in which nothing else runs. What the worker
+    /// says before it leaves comes to the queue of ``port`` meanwhile, as far as there is room. To receive it, schedule the
+    /// port on another thread.
     ///
     /// - Parameters:
     ///   - message: what makes the worker leave, as it agreed with its launcher; nil to tell it at once.
     ///   - limit: how long each of the two or three steps may take.
     /// - Returns: how the worker ended.
     /// - Throws: ``PortError/Code/workerStillRunning`` when a thread does not return to its loop in time; it ends when it
-    ///   does. For a process, when the kernel does not end it in time.
+    ///   does. For a process, when the kernel does not end it in time. ``PortError/Code/forkedProcess``.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     @discardableResult
     public func shutDown(asking message: MachMessage? = nil, within limit: Duration = .seconds(5)) throws(PortError)
         -> WorkerExit
@@ -25,16 +31,42 @@ extension PortWorker {
         try Self.shutDown([self], asking: message, within: limit)[0]
     }
 
+    /// Ends the worker in order, and suspends the task until it is gone.
+    ///
+    /// A thread is started that does so meanwhile. Cancelling the task changes nothing: an end that has begun is waited for.
+    ///
+    /// - Parameters:
+    ///   - message: what makes the worker leave, as it agreed with its launcher; nil to tell it at once.
+    ///   - limit: how long each of the two or three steps may take.
+    /// - Returns: how the worker ended.
+    /// - Throws: ``PortError``, as the blocking form; `systemCallFailed` when the system gives no thread: nothing was done then.
+    @discardableResult
+    nonisolated(nonsending) public func shutDown(
+        asking message: MachMessage? = nil, within limit: Duration = .seconds(5)
+    )
+        async throws -> WorkerExit
+    {
+        try await Self.shutDownOffThePool([self], asking: message, within: limit)[0]
+    }
+
+    /// Ends several workers, all at once, on a thread of its own.
+    nonisolated(nonsending) static func shutDownOffThePool(
+        _ workers: [PortWorker], asking message: MachMessage?, within limit: Duration
+    ) async throws -> [WorkerExit] {
+        // As a result, so that an error is told as such when the task was cancelled too.
+        let result = try await waitOffThePool { _ in
+            Result { () throws(PortError) in try shutDown(workers, asking: message, within: limit) }
+        }
+        return try result.get()
+    }
+
     /// Ends several workers, all at once.
     static func shutDown(_ workers: [PortWorker], asking message: MachMessage?, within limit: Duration)
         throws(PortError) -> [WorkerExit]
     {
+        for worker in workers { try worker.record.checkProcess() }
         defer { for worker in workers { worker.port.invalidate() } }
-        if let message {
-            let deadline = MonotonicInstant.after(limit)
-            let asked = workers.filter { $0.ask(message, until: deadline) }
-            for worker in asked { _ = worker.waitForExit(until: deadline) }
-        }
+        if let message { ask(workers, message, until: .after(limit)) }
         for signal in [SIGTERM, SIGKILL] {
             let running = workers.filter { $0.exit == nil }
             let deadline = MonotonicInstant.after(limit)
@@ -50,12 +82,6 @@ extension PortWorker {
             exits.append(exit)
         }
         return exits
-    }
-
-    /// - Returns: whether the worker got the message.
-    private func ask(_ message: MachMessage, until deadline: MonotonicInstant) -> Bool {
-        guard exit == nil, let right = sendRight else { return false }
-        return (try? right.destination.send(message, until: deadline)) != nil
     }
 
     private func tellToEnd(_ signal: CInt) {

@@ -17,7 +17,7 @@ extension PortWorker {
     /// - Parameters:
     ///   - name: what the thread is called in `ps`, `top`, debuggers and errors.
     ///   - stackSize: the size of its stack in bytes; nil for the system's default.
-    ///   - queueLimit: how many messages of the worker may wait at ``port``.
+    ///   - queueLimit: how many messages of the worker may wait at ``port``: those that it sends before it checks in, too.
     ///   - handler: called for each message of the worker but its check-in, where ``port`` is scheduled.
     ///   - body: what the thread begins with; it gets the right to ``port``.
     /// - Returns: the worker. It ends with the last reference to it.

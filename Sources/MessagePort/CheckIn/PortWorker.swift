@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import Glibc
-import PortSystem
 import RunLoopCore
 
 /// A worker that this process has launched, a thread or a child process: its check-in, the right to its port, its end.
@@ -14,7 +12,11 @@ import RunLoopCore
 ///
 /// A worker belongs to the object: when the last reference to it goes, the port is invalidated, a thread is told to stop,
 /// and a process is killed and waited for, which takes as long as the kernel needs to end it. So no worker outlives its
-/// launcher unseen. End workers with ``shutDown(asking:within:)``.
+/// launcher unseen. A process that has become another user's cannot be killed, and is left alone. End workers with
+/// ``shutDown(asking:within:)``.
+///
+/// A forked child's copy of a worker stands for nothing: the child has launched nobody. Its calls throw
+/// ``PortError/Code/forkedProcess``, what can be asked is nil, and its release leaves the worker alone.
 ///
 /// - Important: Thread safety: any thread.
 public final class PortWorker: Sendable {
@@ -36,10 +38,11 @@ public final class PortWorker: Sendable {
 
     deinit {
         port.invalidate()
-        guard record.exit == nil, let process = record.process else { return }
-        try? sysSignal(process.rawValue, SIGKILL)
-        _ = try? sysPoll(process.rawValue, .readable, until: .distantFuture)
-        record.reap()
+        record.killProcess()
+        guard record.isInherited, let thread else { return }
+        // A forked child has no copy of the thread, whose locks may be held for ever there.
+        // SAFETY: the reference is given up for good: the thread is never told to end.
+        _ = unsafe Unmanaged.passRetained(thread)
     }
 
     /// The right to the port with which the worker checked in; nil before that. It stays when the worker ends, as a dead name.

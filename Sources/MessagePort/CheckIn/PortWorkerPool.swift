@@ -59,11 +59,30 @@ public final class PortWorkerPool: Sendable {
     ///   - limit: how long each of the two or three steps may take, for all of them together.
     /// - Returns: how they ended, in the order of ``workers``.
     /// - Throws: ``PortError/Code/workerStillRunning`` for the first that did not end.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     @discardableResult
     public func shutDown(asking message: MachMessage? = nil, within limit: Duration = .seconds(5)) throws(PortError)
         -> [WorkerExit]
     {
         try PortWorker.shutDown(workers, asking: message, within: limit)
+    }
+
+    /// Ends all workers at once, and suspends the task until they are gone.
+    ///
+    /// A thread is started that does so meanwhile. Cancelling the task changes nothing: an end that has begun is waited for.
+    ///
+    /// - Parameters:
+    ///   - message: what makes a worker leave; nil to tell them at once.
+    ///   - limit: how long each of the two or three steps may take, for all of them together.
+    /// - Returns: how they ended, in the order of ``workers``.
+    /// - Throws: ``PortError``, as the blocking form; `systemCallFailed` when the system gives no thread: nothing was done then.
+    @discardableResult
+    nonisolated(nonsending) public func shutDown(
+        asking message: MachMessage? = nil, within limit: Duration = .seconds(5)
+    )
+        async throws -> [WorkerExit]
+    {
+        try await PortWorker.shutDownOffThePool(workers, asking: message, within: limit)
     }
 
     private func checkIn(until deadline: MonotonicInstant, _ wait: WorkerWait) throws(PortError) -> [SendRight] {

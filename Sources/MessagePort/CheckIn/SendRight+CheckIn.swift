@@ -31,9 +31,10 @@ extension SendRight {
     /// The right is to that one port, over a connection that this process inherited, and the same each time. It has no
     /// address: another process to which it is sent gets a dead name. Programs that this process starts do not inherit it.
     ///
-    /// - Returns: the right; nil when nobody launched this process as a worker.
-    /// - Throws: ``PortError/Code/bootstrapInvalid`` when the environment names a descriptor that is not the one with which
-    ///   this process was launched: it is left alone. `systemCallFailed` when the kernel refuses.
+    /// - Returns: the right; nil when nobody launched this process as a worker. A process that a worker started is none: it
+    ///   has the variable of the environment, and not the descriptor.
+    /// - Throws: ``PortError/Code/bootstrapInvalid`` when the variable cannot be read, when the other end belongs to another
+    ///   user, or when the kernel refuses: the descriptor is left alone.
     public static func bootstrap() throws(PortError) -> SendRight? {
         try Bootstrap.right()
     }

@@ -7,6 +7,7 @@
 //   launched ──check-in──▶ checked in ──exit──▶ ended
 //       └─────────────────────exit────────────────▲
 
+import Glibc
 import PortSystem
 import RunLoopCore
 import Synchronization
@@ -16,6 +17,8 @@ struct ExitWatcher: Sendable {
     let loop: ThreadRunLoop
     let mode: RunLoopMode
     let handler: @Sendable (WorkerExit) -> Void
+    /// Is in the loop as long as it is to be told there; watches the process descriptor.
+    var source: RunLoopSource?
 }
 
 final class WorkerRecord: Sendable {
@@ -28,19 +31,28 @@ final class WorkerRecord: Sendable {
         /// The process descriptor; nil for a thread.
         var process: SharedDescriptor?
         var watchers: [ExitWatcher] = []
-        /// They watch the process descriptor on the watchers' loops.
+        /// They watch the process descriptor for those who wait for workers.
         var sources: [RunLoopSource] = []
         /// The loops of those who wait for the worker; one for each wait.
         var waitingLoops: [ThreadRunLoop] = []
     }
 
-    private let state = Mutex(State())
+    let state = Mutex(State())
+    private let forkCount = sysForkCount()  // immutable
+
+    /// Whether this is a forked child's copy of the record of its parent's worker. Nothing is known from it, and its lock may
+    /// be held by a thread that is not there.
+    var isInherited: Bool { sysForkCount() != forkCount }
+
+    func checkProcess() throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
+    }
 
     /// The right to the worker's port; nil before the check-in.
     var right: SendRight? { checkIn?.replyPort }
-    var checkIn: MachMessage? { state.withLock { $0.checkIn } }
-    var exit: WorkerExit? { state.withLock { $0.exit } }
-    var process: SharedDescriptor? { state.withLock { $0.process } }
+    var checkIn: MachMessage? { isInherited ? nil : state.withLock { $0.checkIn } }
+    var exit: WorkerExit? { isInherited ? nil : state.withLock { $0.exit } }
+    var process: SharedDescriptor? { isInherited ? nil : state.withLock { $0.process } }
 
     // MARK: What happens
 
@@ -80,6 +92,18 @@ final class WorkerRecord: Sendable {
         finish { state in state.failure.map { .threadFailed($0) } ?? .threadEnded }
     }
 
+    /// Kills the process, if it runs, and waits until the kernel has ended it. One that we may not kill is left alone.
+    func killProcess() {
+        guard exit == nil, let process else { return }
+        do throws(SystemError) {
+            try sysSignal(process.rawValue, SIGKILL)
+            _ = try sysPoll(process.rawValue, .readable, until: .distantFuture)
+        } catch {
+            return
+        }
+        reap()
+    }
+
     /// Looks whether the process has ended, and if so waits for it, which does not block.
     func reap() {
         finish { state in
@@ -95,6 +119,7 @@ final class WorkerRecord: Sendable {
 
     /// Notes the worker's end, once, and tells those who want to know.
     private func finish(_ exit: (State) -> WorkerExit?) {
+        if isInherited { return }
         let old = state.withLock { state -> State? in
             guard state.exit == nil, let exit = exit(state) else { return nil }
             state.exit = exit
@@ -105,56 +130,14 @@ final class WorkerRecord: Sendable {
         }
         guard let old, let exit = old.exit else { return }
         for source in old.sources { source.invalidate() }
-        for watcher in old.watchers { tell(watcher, exit) }
+        for watcher in old.watchers {
+            watcher.source?.invalidate()
+            tell(watcher, exit)
+        }
         for loop in old.waitingLoops { loop.wakeUp() }
     }
 
-    private func tell(_ watcher: ExitWatcher, _ exit: WorkerExit) {
+    func tell(_ watcher: ExitWatcher, _ exit: WorkerExit) {
         watcher.loop.perform(in: [watcher.mode], name: "worker end") { watcher.handler(exit) }
-    }
-
-    // MARK: Who wants to know
-
-    /// Tells the watcher once, on its loop, when the worker has ended.
-    func watch(_ watcher: ExitWatcher) throws(PortError) {
-        var source: RunLoopSource?
-        if let process, exit == nil {
-            let made = RunLoopSource(
-                name: "worker end", keepsModeAlive: false, readiness: { false },
-                performIfAny: { [self] in
-                    reap()
-                    return false
-                })
-            do throws(SystemError) {
-                try made.watch(process.rawValue)
-            } catch {
-                throw PortError(error)
-            }
-            try watcher.loop.addOrThrow(made, to: watcher.mode)
-            source = made
-        }
-        let exit = state.withLock { state in
-            if state.exit == nil {
-                state.watchers.append(watcher)
-                if let source { state.sources.append(source) }
-            }
-            return state.exit
-        }
-        guard let exit else { return }
-        source?.invalidate()
-        tell(watcher, exit)
-    }
-
-    /// The loop is woken from now on by a check-in and by the worker's end.
-    func beginWait(on loop: ThreadRunLoop) {
-        state.withLock { $0.waitingLoops.append(loop) }
-    }
-
-    /// Undoes one `beginWait`.
-    func endWait(on loop: ThreadRunLoop) {
-        state.withLock { state in
-            guard let index = state.waitingLoops.firstIndex(of: loop) else { return }
-            state.waitingLoops.remove(at: index)
-        }
     }
 }

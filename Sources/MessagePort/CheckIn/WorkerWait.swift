@@ -34,43 +34,103 @@ final class WorkerWait: Sendable {
     ///
     /// - Parameters:
     ///   - workers: who is waited for.
+    ///   - receivesAll: whether to receive what they send after that too, as far as there is room.
     ///   - deadline: when to give up.
     ///   - condition: whether to go on; asked on this thread, whenever something has happened.
     /// - Throws: when the loop cannot watch the workers' descriptors.
-    func wait(for workers: [PortWorker], until deadline: MonotonicInstant, while condition: () -> Bool)
-        throws(PortError)
-    {
+    func wait(
+        for workers: [PortWorker], receivingAll receivesAll: Bool = false, until deadline: MonotonicInstant,
+        while condition: () -> Bool
+    ) throws(PortError) {
         let loop = ThreadRunLoop.current
         state.withLock { $0.loop = loop }
         var sources: [RunLoopSource] = []
+        var watches: [MessageWatch] = []
         for worker in workers { worker.record.beginWait(on: loop) }
         defer {
             for worker in workers {
                 worker.record.endWait(on: loop)
-                for source in sources { worker.port.core.detach(source) }
+                worker.record.forget(sources)
             }
+            for index in watches.indices { watches[index].end() }
             for source in sources { source.invalidate() }
         }
         for worker in workers {
-            try worker.addSources(to: &sources)
+            if let watch = try MessageWatch(worker, goesOn: receivesAll) {
+                watches.append(watch)
+                sources.append(watch.source)
+            }
+            if let process = worker.record.process { sources.append(worker.endSource(process)) }
             // What came before we began to watch.
             worker.port.core.receiveFromSockets()
             worker.record.reap()
         }
         for source in sources { try loop.addOrThrow(source, to: .workerWait) }
-        _ = loop.run(mode: .workerWait, until: deadline, while: { !isCancelled && condition() })
+        _ = loop.run(
+            mode: .workerWait, until: deadline,
+            while: {
+                for index in watches.indices { watches[index].update(on: loop) }
+                return !isCancelled && condition()
+            })
+    }
+}
+
+/// Receives a worker's check-in from the sockets of its launcher's port, and if it goes on, what follows.
+///
+/// Other messages of the worker are for the port, and are not taken from its queue here. So once the worker has checked in and
+/// the watch does not go on, or the port's queue is full, the sockets may stay readable: then they are not watched.
+private struct MessageWatch {
+    let source: RunLoopSource
+    private let core: PortCore
+    private let record: WorkerRecord
+    private let goesOn: Bool
+    private var isOver = false
+    /// Waits for room in the port's queue.
+    private var notice: LoopNotice<SendPossibility>?
+
+    /// - Returns: nil when the worker has checked in and the watch does not go on, or its port is dead.
+    init?(_ worker: PortWorker, goesOn: Bool) throws(PortError) {
+        if worker.sendRight != nil, !goesOn { return nil }
+        let core = worker.port.core
+        (self.core, record, self.goesOn) = (core, worker.record, goesOn)
+        source = RunLoopSource(
+            name: "worker messages", readiness: { false }, perform: { core.receiveFromSockets() })
+        guard try core.attach(source) else { return nil }
+    }
+
+    /// Looks whether the sockets are to be watched. Called before the loop sleeps.
+    mutating func update(on loop: ThreadRunLoop) {
+        if isOver { return }
+        if record.right != nil, !goesOn { return end() }
+        if core.socketsAreHeldUp {
+            // Again each time: the end of a handler has all the port's sources watch the sockets.
+            try? source.watch(nil)
+            if let notice, !notice.isOver { return }
+            let room = LoopNotice<SendPossibility>(on: loop, in: .workerWait) { _ in }
+            notice = room
+            // It fails in a forked child alone, whose copy of the port never has room.
+            try? core.watchRoom(room)
+        } else if notice?.isOver == true, let sockets = core.sockets {
+            notice = nil
+            try? source.watch(sockets.rawValue)
+        }
+    }
+
+    mutating func end() {
+        isOver = true
+        notice?.cancel()
+        core.detach(source)
+        source.invalidate()
     }
 }
 
 extension PortWorker {
-    /// Makes the sources through which a waiting loop hears of this worker.
-    fileprivate func addSources(to sources: inout [RunLoopSource]) throws(PortError) {
-        let messages = RunLoopSource(
-            name: "worker check-in", readiness: { false }, perform: { [port] in port.core.receiveFromSockets() })
-        if try port.core.attach(messages) { sources.append(messages) }
-        guard let process = record.process else { return }
-        sources.append(
-            RunLoopSource(name: "worker end", descriptor: process.rawValue, perform: { [record] in record.reap() }))
+    /// The source through which a waiting loop hears of the end of the worker's process; it ends with that.
+    fileprivate func endSource(_ process: SharedDescriptor) -> RunLoopSource {
+        let source = RunLoopSource(
+            name: "worker end", descriptor: process.rawValue, perform: { [record] in record.reap() })
+        record.endWithWorker(source)
+        return source
     }
 }
 

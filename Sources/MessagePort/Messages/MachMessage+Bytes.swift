@@ -26,7 +26,7 @@ extension MachMessage {
     ///
     /// - Parameters:
     ///   - id: what the message is about.
-    ///   - capacity: room for how many bytes; fewer may be written, more trap.
+    ///   - capacity: room for how many bytes, 0 or more; fewer may be written, more trap.
     ///   - replyPort: where the receiver may reply.
     ///   - initializer: writes the bytes.
     /// - Throws: what the initializer threw.
@@ -34,6 +34,7 @@ extension MachMessage {
         id: Int32 = 0, byteCapacity capacity: Int, replyPort: SendRight? = nil,
         initializingWith initializer: (inout OutputSpan<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {
+        if capacity < 0 { fatalError("A capacity of \(capacity) bytes is not possible; choose 0 or more.") }
         self.init(
             id: id, bytes: try [UInt8](capacity: capacity, initializingWith: initializer), replyPort: replyPort)
     }

@@ -33,7 +33,7 @@ extension SendRight: CustomStringConvertible {
     ///
     /// For a port of another process this asks the kernel whether it is gone.
     public var description: String {
-        "right to \(destination.label)" + (isDead ? " (dead)" : "")
+        "right to \(destination.label)" + (destination.isDead ? " (dead)" : "")
     }
 }
 

@@ -50,7 +50,7 @@ extension MachMessage {
     ///   - handler: called once on the loop's thread, soon when that is so already; never after the reply. It should not
     ///     hold the message.
     public func setCancellationHandler(
-        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) {
         replyTarget?.watchAbandonment(DeathWatcher(loop: loop, mode: mode, handler: handler))
     }

@@ -29,6 +29,9 @@ public struct MachMessage: Sendable {
     /// What the message is about: a number that sender and receiver agree on. `msgid`, `msgh_id`.
     public var id: Int32
 
+    /// Whether it came to the queue that it is in through a send-once right: the queue's policy does not see it.
+    var cameByReplyRight = false
+
     /// The parts, in the order in which the sender put them.
     public var components: [Component]
 

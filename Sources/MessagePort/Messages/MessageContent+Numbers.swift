@@ -1,61 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-extension Int8: MessageContent {
-    /// Reads one byte.
+extension MessageContent where Self: FixedWidthInteger {
+    /// Reads the integer's bytes, the lowest first.
     public init(from reader: inout MessageReader) throws(PortError) { self = try reader.readInteger() }
-    /// Writes one byte.
+    /// Writes the integer's bytes, the lowest first.
     public func write(to writer: inout MessageWriter) { writer.write(littleEndian: self) }
 }
 
-extension Int16: MessageContent {
-    /// Reads 2 bytes, the lowest first.
-    public init(from reader: inout MessageReader) throws(PortError) { self = try reader.readInteger() }
-    /// Writes 2 bytes, the lowest first.
-    public func write(to writer: inout MessageWriter) { writer.write(littleEndian: self) }
-}
-
-extension Int32: MessageContent {
-    /// Reads 4 bytes, the lowest first.
-    public init(from reader: inout MessageReader) throws(PortError) { self = try reader.readInteger() }
-    /// Writes 4 bytes, the lowest first.
-    public func write(to writer: inout MessageWriter) { writer.write(littleEndian: self) }
-}
-
-extension Int64: MessageContent {
-    /// Reads 8 bytes, the lowest first.
-    public init(from reader: inout MessageReader) throws(PortError) { self = try reader.readInteger() }
-    /// Writes 8 bytes, the lowest first.
-    public func write(to writer: inout MessageWriter) { writer.write(littleEndian: self) }
-}
-
-extension UInt8: MessageContent {
-    /// Reads one byte.
-    public init(from reader: inout MessageReader) throws(PortError) { self = try reader.readInteger() }
-    /// Writes one byte.
-    public func write(to writer: inout MessageWriter) { writer.write(littleEndian: self) }
-}
-
-extension UInt16: MessageContent {
-    /// Reads 2 bytes, the lowest first.
-    public init(from reader: inout MessageReader) throws(PortError) { self = try reader.readInteger() }
-    /// Writes 2 bytes, the lowest first.
-    public func write(to writer: inout MessageWriter) { writer.write(littleEndian: self) }
-}
-
-extension UInt32: MessageContent {
-    /// Reads 4 bytes, the lowest first.
-    public init(from reader: inout MessageReader) throws(PortError) { self = try reader.readInteger() }
-    /// Writes 4 bytes, the lowest first.
-    public func write(to writer: inout MessageWriter) { writer.write(littleEndian: self) }
-}
-
-extension UInt64: MessageContent {
-    /// Reads 8 bytes, the lowest first.
-    public init(from reader: inout MessageReader) throws(PortError) { self = try reader.readInteger() }
-    /// Writes 8 bytes, the lowest first.
-    public func write(to writer: inout MessageWriter) { writer.write(littleEndian: self) }
-}
+extension Int8: MessageContent {}
+extension Int16: MessageContent {}
+extension Int32: MessageContent {}
+extension Int64: MessageContent {}
+extension UInt8: MessageContent {}
+extension UInt16: MessageContent {}
+extension UInt32: MessageContent {}
+extension UInt64: MessageContent {}
 
 extension Int: MessageContent {
     /// Reads 8 bytes, the lowest first.

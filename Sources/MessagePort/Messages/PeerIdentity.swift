@@ -20,6 +20,12 @@ public struct PeerIdentity: Hashable, Sendable {
         self.groupID = groupID
     }
 
+    /// The process at the other end of a socket.
+    init(ofPeerOf socket: CInt) throws(SystemError) {
+        let credentials = try sysPeerCredentials(socket)
+        self.init(processID: credentials.process, userID: credentials.user, groupID: credentials.group)
+    }
+
     /// This process.
     public static var current: PeerIdentity {
         PeerIdentity(processID: sysProcessID(), userID: sysUserID(), groupID: sysGroupID())

@@ -19,6 +19,17 @@ package final class LoopNotice<Content: Sendable>: Sendable {
         var sources: [RunLoopSource] = []
     }
 
+    /// Ends the notice with its loop.
+    private struct Anchor: SourceRoutine {
+        weak let notice: LoopNotice?
+
+        func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
+            if loop.hasEnded { notice?.cancel() }
+        }
+
+        func perform() -> Bool { false }
+    }
+
     private let state: Mutex<State>
     let loop: ThreadRunLoop  // immutable
     let mode: RunLoopMode  // immutable
@@ -28,9 +39,7 @@ package final class LoopNotice<Content: Sendable>: Sendable {
         self.loop = loop
         self.mode = mode
         state = Mutex(State(handler: handler))
-        let anchor = RunLoopSource(
-            name: "port notice", keepsModeAlive: false, readiness: { false },
-            cancel: { [weak self] loop, _ in if loop.hasEnded { self?.cancel() } }, performIfAny: { false })
+        let anchor = RunLoopSource(name: "port notice", keepsModeAlive: false, routine: Anchor(notice: self))
         state.withLock { $0.sources = [anchor] }
         loop.add(anchor, to: mode)
         if loop.hasEnded { cancel() }

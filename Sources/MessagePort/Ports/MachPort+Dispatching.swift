@@ -32,22 +32,16 @@ extension MachPort {
     ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. Then everything is as it was.
     public func setDispatcher(_ dispatcher: Dispatcher?) throws(PortError) {
         try core.checkProcess()
-        let (source, isDispatched) = state.withLock { ($0.source, $0.isDispatched) }
+        let (source, purpose) = state.withLock { ($0.source, $0.purpose) }
         guard let dispatcher else {
-            if isDispatched { unscheduleEverywhere() }
+            if purpose == .dispatcher { unscheduleEverywhere() }
             return
         }
-        if let source, !isDispatched, source.isValid { throw PortError(.servedElsewhere) }
+        if let source, purpose != .dispatcher, source.isValid { throw PortError(.servedElsewhere) }
         let loop = try SharedReceiver.loop()
         let turn = core.makeTurnNumber()
-        let dispatch = PortDispatch(dispatcher, turn)
-        let reference = PortReference(self)
-        let made = makeSource(
-            for: reference, readiness: { [core] in !dispatch.isBusy && core.hasMessage(inTurn: turn) },
-            performIfAny: {
-                if let port = reference.port { dispatch.begin(port) }
-                return true
-            })
+        let dispatch = PortDispatch(self, turn, dispatcher)
+        let made = RunLoopSource(name: "port dispatch", routine: dispatch)
         dispatch.setSource(made)
         guard try core.attach(made) else { throw PortError(.invalidPort) }
         do throws(PortError) {
@@ -57,73 +51,81 @@ extension MachPort {
             made.invalidate()
             throw error
         }
-        giveTurn(to: made, turn, isDispatched: true)
+        giveTurn(to: made, turn, .dispatcher)
         if !isValid { throw PortError(.invalidPort) }
     }
 }
 
-/// One function that enqueues, and the block that is under way there.
-private final class PortDispatch: Sendable {
-    private struct Reference: @unchecked Sendable {
-        // @unchecked: read and replaced under the lock only.
-        weak var source: RunLoopSource?
-    }
-
-    private struct State: Sendable {
+/// One function that enqueues, and the block that is under way there. It keeps the port, and what owns it, until its source
+/// ends.
+private final class PortDispatch: SourceRoutine {
+    private struct State {
         /// A block is enqueued, or called at this moment.
         var isBusy = false
         /// The source does not watch the port's sockets until the block is over: they stay readable meanwhile.
         var isPaused = false
-        var reference = Reference()
+        weak var source: RunLoopSource?
     }
 
-    private let enqueue: MachPort.Dispatcher  // immutable
+    private let port: MachPort  // immutable
+    private let owner: (any AnyObject & Sendable)?  // immutable
     private let turn: UInt64  // immutable
+    private let enqueue: MachPort.Dispatcher  // immutable
     private let state = Mutex(State())
 
-    init(_ enqueue: @escaping MachPort.Dispatcher, _ turn: UInt64) {
-        self.enqueue = enqueue
+    init(_ port: MachPort, _ turn: UInt64, _ enqueue: @escaping MachPort.Dispatcher) {
+        self.port = port
+        owner = port.core.owner
         self.turn = turn
+        self.enqueue = enqueue
     }
 
     /// The source that looks for messages; it holds this object.
     func setSource(_ source: RunLoopSource) {
-        state.withLock { $0.reference.source = source }
+        state.withLock { $0.source = source }
     }
 
-    /// Whether the shared thread has nothing to look for: the block looks for the next message itself.
-    var isBusy: Bool { state.withLock { $0.isBusy } }
+    /// While there is a block the shared thread has nothing to look for: the block looks for the next message itself.
+    func isReady() -> Bool { state.withLock { !$0.isBusy } && port.core.hasMessage(inTurn: turn) }
 
-    /// Called on the shared thread when there may be a message: has a block enqueued, unless there is one.
-    func begin(_ port: MachPort) {
+    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) { port.dropUnusedSource() }
+
+    /// Called on the shared thread when there may be a message.
+    func perform() -> Bool {
+        begin()
+        return true
+    }
+
+    /// Has a block enqueued, unless there is one.
+    private func begin() {
         let isBusy = state.withLock { state in
             if state.isBusy { state.isPaused = true }
             return state.isBusy
         }
-        if isBusy { return pause(port) }
+        if isBusy { return pause() }
         port.core.receiveFromSockets()
         guard port.core.hasMessage(inTurn: turn) else {
-            if let source = state.withLock({ $0.reference.source }) { port.core.pauseWhileHeldUp(source) }
+            if let source = state.withLock({ $0.source }) { port.core.pauseWhileHeldUp(source) }
             return
         }
         state.withLock { $0.isBusy = true }
-        enqueue { self.handle(port) }
+        enqueue { self.handle() }
     }
 
     /// Leaves the sockets alone until the block is over.
-    private func pause(_ port: MachPort) {
-        guard let source = state.withLock({ $0.reference.source }) else { return }
+    private func pause() {
+        guard let source = state.withLock({ $0.source }) else { return }
         try? source.watch(nil)
         if state.withLock({ !$0.isPaused }), let sockets = port.core.sockets { try? source.watch(sockets.rawValue) }
     }
 
     /// The block.
-    private func handle(_ port: MachPort) {
+    private func handle() {
         _ = port.handleOne(turn)
-        if port.core.hasMessage(inTurn: turn) { return enqueue { self.handle(port) } }
+        if port.core.hasMessage(inTurn: turn) { return enqueue { self.handle() } }
         let (source, wasPaused) = state.withLock { state in
             defer { (state.isBusy, state.isPaused) = (false, false) }
-            return (state.reference.source, state.isPaused)
+            return (state.source, state.isPaused)
         }
         if wasPaused, let sockets = port.core.sockets { try? source?.watch(sockets.rawValue) }
         source?.ring()

@@ -19,7 +19,7 @@ extension MachPort {
     public func move(to loop: ThreadRunLoop, in mode: RunLoopMode = .default) throws(PortError) {
         try core.checkProcess()
         let turn = core.makeTurnNumber()
-        let source = makeSource(turn)
+        let (source, purpose) = makeSource(turn)
         guard try core.attach(source) else { throw PortError(.invalidPort) }
         do throws(PortError) {
             try loop.addOrThrow(source, to: mode)
@@ -28,7 +28,7 @@ extension MachPort {
             source.invalidate()
             throw error
         }
-        giveTurn(to: source, turn)
+        giveTurn(to: source, turn, purpose)
         if !isValid { throw PortError(.invalidPort) }
     }
 
@@ -41,13 +41,10 @@ extension MachPort {
     }
 
     /// Puts a source in the place of the one that the port has, unless a later move has done so.
-    func giveTurn(to source: RunLoopSource?, _ turn: UInt64, isDispatched: Bool = false) {
+    func giveTurn(to source: RunLoopSource?, _ turn: UInt64, _ purpose: SourcePurpose = .loops) {
         let (old, isLast) = state.withLock { state -> (RunLoopSource?, Bool) in
             guard turn > state.turn else { return (source, false) }
-            defer {
-                (state.source, state.turn) = (source, turn)
-                (state.isSourceKept, state.isDispatched) = (false, isDispatched)
-            }
+            defer { (state.source, state.turn, state.purpose) = (source, turn, purpose) }
             return (state.source, true)
         }
         if isLast { core.giveTurn(to: turn) }
@@ -55,6 +52,6 @@ extension MachPort {
             core.detach(old)
             old.invalidate()
         }
-        dropUnusedSource { _ in }  // the loop's thread, or the port, has ended
+        dropUnusedSource()  // the loop's thread, or the port, has ended
     }
 }

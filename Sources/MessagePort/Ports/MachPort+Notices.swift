@@ -19,17 +19,23 @@ extension MachPort {
     ///   - loop: the loop on which to be told.
     ///   - mode: the mode in which to be told.
     ///   - handler: called once on the loop's thread.
-    /// - Throws: ``PortError/Code/invalidPort``.
+    /// - Returns: the request, to withdraw it.
+    /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``.
+    @discardableResult
     public func notifyWhenNoSenders(
-        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
-    ) throws(PortError) {
-        let notice = LoopNotice<Void>(on: loop, in: mode) { _ in handler() }
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) throws(PortError) -> NoticeRequest {
+        try core.checkProcess()  // before the loop's lock is taken
+        let request = NoticeRequest()
+        let notice = LoopNotice<Void>(on: loop, in: mode) { _ in if request.begin() { handler() } }
         do throws(PortError) {
             try core.watchSenders(notice)
         } catch {
             notice.cancel()
             throw error
         }
+        request.setWithdrawal { [weak notice] in notice?.cancel() }
+        return request
     }
 
     /// Sets what is called once on a run loop when the port becomes invalid.
@@ -44,6 +50,7 @@ extension MachPort {
     public func setInvalidationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) {
+        if core.isInherited { return }
         let notice = LoopNotice<Void>(on: loop, in: mode) { _ in handler() }
         setInvalidationHandler { notice.tell() }
     }

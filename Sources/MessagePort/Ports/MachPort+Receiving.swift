@@ -32,6 +32,7 @@ extension MachPort {
     /// - Returns: the message; nil when none came in time.
     /// - Throws: ``PortError/Code/invalidPort`` when the port is or becomes invalid; ``PortError/Code/forkedProcess``;
     ///   ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port's sockets cannot be watched.
+    @available(*, noasync, message: "It blocks the thread. Use `messages` to suspend the task instead.")
     public func receive(within limit: Duration) throws(PortError) -> MachMessage? {
         if let message = try tryReceive() { return message }
         if limit <= .zero { return nil }

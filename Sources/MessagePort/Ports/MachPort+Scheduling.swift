@@ -11,55 +11,58 @@ extension MachPort {
     /// The loop keeps the port alive until the port is invalidated, unscheduled from every loop, or the loop's thread ends.
     ///
     /// - Parameters:
-    ///   - loop: the loop; the current thread's unless said otherwise.
+    ///   - loop: the loop.
     ///   - mode: a mode of it, or ``RunLoopMode/common``.
     /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/servedElsewhere`` after ``setDispatcher(_:)``;
     ///   ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port is reachable from other
     ///   processes and its sockets cannot be watched. The port is then not scheduled.
-    public func schedule(on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) throws(PortError) {
+    public func schedule(on loop: ThreadRunLoop, in mode: RunLoopMode = .default) throws(PortError) {
         var source: RunLoopSource
         repeat {
             source = try attachedSource()
             do throws(PortError) {
                 try loop.addOrThrow(source, to: mode)
             } catch {
-                dropUnusedSource { _ in }
+                dropUnusedSource()
                 throw error
             }
             // A source that left its last loop at this very moment was invalidated: take a new one.
         } while !source.isValid && isValid
-        guard isValid else { throw PortError(.invalidPort) }
-        dropUnusedSource { _ in }  // the loop's thread has ended
+        dropUnusedSource()  // the loop's thread, or the port, has ended
+        if !isValid { throw PortError(.invalidPort) }
     }
 
-    /// The port's source, made when there is none.
-    func attachedSource(order: Int = 0) throws(PortError) -> RunLoopSource {
+    /// The port's source, made when there is none, or when somebody has invalidated it.
+    ///
+    /// - Parameters:
+    ///   - order: its place among others, when it is made.
+    ///   - staysForOthers: whether others may keep it, when it is made.
+    func attachedSource(order: Int = 0, staysForOthers: Bool = false) throws(PortError) -> RunLoopSource {
         try core.checkProcess()
-        let (source, turn, isDispatched) = state.withLock { ($0.source, $0.turn, $0.isDispatched) }
-        if isDispatched { throw PortError(.servedElsewhere) }
-        if let source, source.isValid { return source }
-        if let source { dropInvalidSource(source) }
-        let made = makeSource(turn, order: order)
-        guard try core.attach(made) else { throw PortError(.invalidPort) }
-        let winner = state.withLock { state -> RunLoopSource? in
+        let (old, turn, oldPurpose) = state.withLock { ($0.source, $0.turn, $0.purpose) }
+        if let old, old.isValid {
+            if oldPurpose == .dispatcher { throw PortError(.servedElsewhere) }
+            return old
+        }
+        let (made, purpose) = makeSource(turn, order: order, staysForOthers: staysForOthers)
+        guard try core.attach(made) else {
+            dropUnusedSource()  // the port may have ended while its source was being made
+            throw PortError(.invalidPort)
+        }
+        let (isTaken, former) = state.withLock { state in
+            let former = state.source
             // After a move nobody would call the handler for this source.
-            if state.source == nil, state.turn == turn { state.source = made }
-            return state.isDispatched ? nil : state.source
+            let isTaken = former === old && state.turn == turn
+            if isTaken { (state.source, state.purpose) = (made, purpose) }
+            return (isTaken, former)
         }
-        if winner !== made {
-            core.detach(made)
-            made.invalidate()
+        if isTaken {
+            if let former { core.detach(former) }
+            return made
         }
-        guard let winner else { return try attachedSource(order: order) }
-        return winner
-    }
-
-    /// Somebody who has the source has invalidated it: the port can have another.
-    private func dropInvalidSource(_ source: RunLoopSource) {
-        core.detach(source)
-        state.withLock { state in
-            if state.source === source { (state.source, state.isSourceKept) = (nil, false) }
-        }
+        core.detach(made)
+        made.invalidate()
+        return try attachedSource(order: order, staysForOthers: staysForOthers)
     }
 
     /// Takes the port out of a mode of a run loop. Messages stay in the queue.
@@ -67,64 +70,62 @@ extension MachPort {
     /// - Parameters:
     ///   - loop: the loop.
     ///   - mode: the mode that it was scheduled in.
-    public func unschedule(from loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default) {
+    public func unschedule(from loop: ThreadRunLoop, in mode: RunLoopMode = .default) {
         if core.isInherited { return }
         guard let source = state.withLock({ $0.source }) else { return }
         loop.remove(source, from: mode)
     }
 
     /// A source that keeps the port alive as long as a loop has it.
-    func makeSource(_ turn: UInt64, order: Int = 0) -> RunLoopSource {
-        let reference = PortReference(self)
-        return makeSource(
-            for: reference, order: order, readiness: { [core] in core.hasMessage(inTurn: turn) },
-            performIfAny: { reference.port?.handleOne(turn) ?? false })
-    }
-
-    /// As above, for a source that has messages handled in a way of its own.
+    ///
+    /// - Parameters:
+    ///   - turn: its number in `HandlerTurns`.
+    ///   - order: its place among others.
+    ///   - staysForOthers: whether others may keep it.
     func makeSource(
-        for reference: PortReference, order: Int = 0, readiness: @escaping RunLoopSource.Readiness,
-        performIfAny: @escaping RunLoopSource.PerformIfAny
-    ) -> RunLoopSource {
-        RunLoopSource(
-            name: "port messages", order: order, readiness: readiness,
-            schedule: { loop, mode in
-                reference.port?.dropUnusedSource { $0.change(Place(loop: ObjectIdentifier(loop), mode: mode), by: 1) }
-            },
-            cancel: { loop, mode in
-                reference.port?.dropUnusedSource { $0.change(Place(loop: ObjectIdentifier(loop), mode: mode), by: -1) }
-            },
-            performIfAny: performIfAny)
+        _ turn: UInt64, order: Int = 0, staysForOthers: Bool = false
+    ) -> (source: RunLoopSource, purpose: SourcePurpose) {
+        guard staysForOthers || core.owner != nil else {
+            return (RunLoopSource(name: "port messages", order: order, routine: Routine(port: self, turn: turn)), .loops)
+        }
+        let routine = LooseSourceRoutine(self, turn)
+        let source = RunLoopSource(name: "port messages", order: order, routine: routine)
+        routine.setSource(source)
+        return (source, .looseLoops)
     }
 
-    /// Notes that the source entered or left a mode; when it is in none, the port is no longer kept alive by it.
-    func dropUnusedSource(after change: (inout State) -> Void) {
-        let keeper = core.owner ?? self
-        let (source, oldKeeper) = state.withLock { state -> (RunLoopSource?, (any AnyObject & Sendable)?) in
-            change(&state)
-            let oldKeeper = state.keeper
-            state.keeper = state.places.isEmpty ? nil : oldKeeper ?? keeper
-            guard state.places.isEmpty, !state.isSourceKept else { return (nil, oldKeeper) }
-            state.isDispatched = false
-            return (state.source.take(), oldKeeper)
+    /// What the port's source does. It keeps the port, and the port ends it when it is in no loop.
+    private struct Routine: SourceRoutine {
+        let port: MachPort
+        let turn: UInt64
+
+        func isReady() -> Bool { port.core.hasMessage(inTurn: turn) }
+        func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) { port.dropUnusedSource() }
+        func perform() -> Bool { port.handleOne(turn) }
+    }
+
+    /// When the source is in no loop, and nobody else may have it, it ends.
+    func dropUnusedSource() {
+        let source = state.withLock { state -> RunLoopSource? in
+            guard state.purpose != .others, let source = state.source, source.invalidateUnlessInLoop() else { return nil }
+            return state.source.take()
         }
-        defer { withExtendedLifetime(oldKeeper) {} }  // the port may end with it, and takes the lock then
-        guard let source else { return }
-        core.detach(source)
-        source.invalidate()
+        if let source { core.detach(source) }
     }
 
     /// Takes one message and hands it to the handler.
     ///
     /// - Returns: whether there was one; a new connection alone is none.
     func handleOne(_ turn: UInt64) -> Bool {
-        guard let message = core.take(inTurn: turn) else {
+        let loop = ThreadRunLoop.current
+        guard let message = core.take(inTurn: turn, on: loop) else {
             if let source = state.withLock({ $0.turn == turn ? $0.source : nil }) { core.pauseWhileHeldUp(source) }
             return false
         }
-        defer { core.endTurn(turn) }
-        if let handler = state.withLock({ $0.handler }) {
-            handler(self, message)
+        defer { core.endTurn(turn, on: loop) }
+        if let receiver = state.withLock({ $0.receiver }) {
+            receiver.handle(message, at: self)
+            message.replyTarget?.handlerDidEnd()
         } else if core.isDead {
             // It ended after the message was taken: nobody handles that, and whoever waits for the answer hears why.
             message.replyTarget?.fail(PortError(.peerDied))
@@ -135,7 +136,7 @@ extension MachPort {
 
 extension ThreadRunLoop {
     /// Adds a source whose descriptor the kernel may refuse to watch.
-    func addOrThrow(_ source: RunLoopSource, to mode: RunLoopMode) throws(PortError) {
+    package func addOrThrow(_ source: RunLoopSource, to mode: RunLoopMode) throws(PortError) {
         do throws(SystemError) {
             try tryAdd(source, to: mode)
         } catch {

@@ -9,7 +9,8 @@ extension MachPort {
     /// `CFMachPortCreateRunLoopSource`, `CFMessagePortCreateRunLoopSource`.
     ///
     /// A port has one: ``schedule(on:in:)`` adds it too. It becomes invalid with the port, and when the port moves. After
-    /// somebody has invalidated it, the port makes another. It keeps the port alive while it is in a loop, and only then.
+    /// somebody has invalidated it, the port makes another. It keeps the port alive while it is in a loop, and only then. One
+    /// that ``schedule(on:in:)`` or ``move(to:in:)`` has made for a port of its own ends when it leaves its last loop.
     ///
     /// - Parameter order: its place among sources that are ready at the same time, when this call makes it.
     /// - Returns: the source; the same each time.
@@ -17,13 +18,14 @@ extension MachPort {
     ///   ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``.
     public func runLoopSource(order: Int = 0) throws(PortError) -> RunLoopSource {
         while true {
-            let source = try attachedSource(order: order)
-            let isKept = state.withLock { state in
-                if state.source === source { state.isSourceKept = true }
-                return state.source === source
+            let source = try attachedSource(order: order, staysForOthers: true)
+            let isOurs = state.withLock { state in
+                guard state.source === source else { return false }
+                if state.purpose == .looseLoops { state.purpose = .others }
+                return true
             }
             // If not, it left its last loop at this very moment.
-            if isKept, source.isValid { return source }
+            if isOurs, source.isValid { return source }
             if !isValid { throw PortError(.invalidPort) }
         }
     }

@@ -13,6 +13,8 @@ import Synchronization
 /// - Important: Thread safety: any thread. The handler runs on the thread of the run loop.
 public final class MachPort: Sendable {
     /// What a port calls for each message: with the port itself, so that the closure need not capture it.
+    ///
+    /// It cannot throw: who asked gets an error with ``MachMessage/replyError(_:_:)``.
     public typealias Handler = @Sendable (MachPort, MachMessage) -> Void
 
     /// How many messages a port's queue holds unless said otherwise.
@@ -22,46 +24,19 @@ public final class MachPort: Sendable {
     public static let maximumQueueLimit = 65_534
 
     struct State {
-        var handler: Handler?
-        /// The delegate that the handler calls; nil when it calls none.
-        var delegate: WeakDelegate?
+        /// What gets the messages; nil drops them.
+        var receiver: Receiver?
+        /// What the source is for.
+        var purpose = SourcePurpose.loops
         var invalidationHandler: (@Sendable () -> Void)?
-        /// The port's source while it is in a loop.
+        /// The port's source while it is in a loop, or others may have it too.
         var source: RunLoopSource?
-        /// Somebody else has the source too: it stays when it has left its last loop.
-        var isSourceKept = false
-        /// The source enqueues blocks that call the handler, and does not call it on its loop.
-        var isDispatched = false
-        /// The port, or what stands for it (`PortCore.State.owner`), while its source is in a loop.
-        var keeper: (any AnyObject & Sendable)?
         /// The number in `HandlerTurns` of this source, or of the next.
         var turn: UInt64 = 0
-        /// The loops and modes in which it is. For a moment one may have been left more often than entered: an ending loop
-        /// says that the source has left before the adding thread says that it has entered.
-        var places: [PlaceCount] = []
-
-        mutating func change(_ place: Place, by count: Int) {
-            guard let index = places.firstIndex(where: { $0.place == place }) else {
-                return places.append(PlaceCount(place: place, count: count))
-            }
-            places[index].count += count
-            if places[index].count == 0 { places.remove(at: index) }
-        }
-    }
-
-    /// How often the port's source has entered a place, less how often it has left it. A list, for it is mostly one.
-    struct PlaceCount {
-        var place: Place
-        var count: Int
-    }
-
-    struct Place: Equatable {
-        var loop: ObjectIdentifier
-        var mode: RunLoopMode
     }
 
     package let core: PortCore  // immutable
-    let state: Mutex<State>
+    let state: Mutex<State>  // comes before the source's lock
 
     /// Makes a port that is reachable within this process; it uses no file descriptor.
     ///
@@ -80,7 +55,7 @@ public final class MachPort: Sendable {
     init(queueLimit: Int, queuePolicy: QueuePolicy = .refuse, handler: Handler?, intercept: PortCore.Interceptor?) {
         Self.checkQueueLimit(queueLimit)
         core = PortCore(queueLimit: queueLimit, policy: queuePolicy, intercept: intercept)
-        state = Mutex(State(handler: handler))
+        state = Mutex(State(receiver: Receiver(handler)))
     }
 
     deinit {
@@ -93,17 +68,20 @@ public final class MachPort: Sendable {
     ///
     /// - Parameter handler: the handler; nil drops messages.
     public func setHandler(_ handler: Handler?) {
+        setReceiver(Receiver(handler))
+    }
+
+    func setReceiver(_ receiver: Receiver?) {
         if core.isInherited { return }
         // The old one leaves the lock with the result: what it holds may use the port while it goes.
         _ = state.withLock { state in
-            let old = state.handler
-            state.handler = handler
-            state.delegate = nil
+            let old = state.receiver
+            state.receiver = receiver
             return old
         }
         if isValid { return }
         // A port that has ended calls nothing, and keeps nothing that may keep the port.
-        _ = state.withLock { $0.handler.take() }
+        _ = state.withLock { $0.receiver.take() }
     }
 
     /// A right to send to this port; all of them are equal. `MACH_MSG_TYPE_MAKE_SEND`.
@@ -145,11 +123,15 @@ public final class MachPort: Sendable {
     ///
     /// Messages in its queue bounce: who waits for a reply to one is told ``PortError/Code/peerDied``, and their
     /// descriptors close. Idempotent; may be called in the port's own handler.
+    ///
+    /// One call does all that, and has done it when it returns. Any other returns at once: the port is invalid then, but
+    /// the bouncing, and the invalidation handler, may still be under way on the thread of the first. It does not wait for
+    /// that, because the invalidation handler may itself wait for the other thread.
     public func invalidate() {
         guard core.die() else { return }
         let old = state.withLock { state in
-            let old = (state.handler, state.source)
-            state.handler = nil
+            let old = (state.receiver, state.source)
+            state.receiver = nil
             state.source = nil
             return old
         }

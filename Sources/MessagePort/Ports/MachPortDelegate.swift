@@ -16,13 +16,30 @@ public protocol MachPortDelegate: AnyObject, Sendable {
     func handleMachMessage(_ message: MachMessage, at port: MachPort)
 }
 
-/// A delegate that is not kept alive.
-struct WeakDelegate: @unchecked Sendable {
-    // @unchecked: a weak reference may be read by many threads at once; it is set by `init` alone.
-    weak var delegate: (any MachPortDelegate)?
-}
-
 extension MachPort {
+    /// What gets a port's messages.
+    enum Receiver: Sendable {
+        case handler(Handler)
+        case delegate(WeakDelegate)
+
+        init?(_ handler: Handler?) {
+            guard let handler else { return nil }
+            self = .handler(handler)
+        }
+
+        func handle(_ message: MachMessage, at port: MachPort) {
+            switch self {
+            case .handler(let handler): handler(port, message)
+            case .delegate(let reference): reference.delegate?.handleMachMessage(message, at: port)
+            }
+        }
+    }
+
+    /// A delegate that is not kept alive.
+    struct WeakDelegate: Sendable {
+        weak let delegate: (any MachPortDelegate)?
+    }
+
     /// Sets the object that handles messages from now on, in place of the handler. `-[NSPort setDelegate:]`.
     ///
     /// The port does not keep it alive. When it is gone, messages are dropped, as without a handler: who waits for a reply
@@ -30,15 +47,14 @@ extension MachPort {
     ///
     /// - Parameter delegate: the object; nil drops messages.
     public func setDelegate(_ delegate: (any MachPortDelegate)?) {
-        guard let delegate else { return setHandler(nil) }
-        if core.isInherited { return }
-        let reference = WeakDelegate(delegate: delegate)
-        setHandler { port, message in reference.delegate?.handleMachMessage(message, at: port) }
-        state.withLock { $0.delegate = reference }
+        setReceiver(delegate.map { .delegate(WeakDelegate(delegate: $0)) })
     }
 
-    /// The object that handles messages; nil when there is none, it is gone, or a handler was set after it.
+    /// The object that handles messages; nil when there is none, it is gone, a handler was set after it, or the port is
+    /// invalid.
     public var delegate: (any MachPortDelegate)? {
-        core.isInherited ? nil : state.withLock { $0.delegate }?.delegate
+        if core.isInherited { return nil }
+        guard case .delegate(let reference) = state.withLock({ $0.receiver }) else { return nil }
+        return reference.delegate
     }
 }

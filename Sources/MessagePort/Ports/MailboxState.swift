@@ -7,11 +7,12 @@ import PortSystem
 /// the order in which they came, and nobody who comes later is quicker.
 final class WaitingSender: Sendable {
     let message: MachMessage  // immutable
-    /// Set when the wait is over: `MailboxState.stopWaiting` then says how it ended.
-    let event = ThreadEvent()
+    /// Woken when the wait is over: `MailboxState.stopWaiting` then says how it ended.
+    let waiter: Waiter  // immutable
 
-    init(_ message: MachMessage) {
+    init(_ message: MachMessage, _ waiter: Waiter) {
         self.message = message
+        self.waiter = waiter
     }
 }
 
@@ -21,7 +22,7 @@ struct MailboxState {
     enum Admission {
         /// It is queued; `wasEmpty` says whether a receiver may be asleep.
         case accepted(wasEmpty: Bool)
-        /// The queue is full; the message will be queued in its turn, and its event set then.
+        /// The queue is full; the message will be queued in its turn, and the waiter woken then.
         case wait(WaitingSender)
         /// The queue is full, and the sender does not want to wait.
         case full
@@ -29,19 +30,26 @@ struct MailboxState {
         case dead
     }
 
+    /// What a port has whose queue was full.
+    private struct Crowd: Blankable {
+        var senders: [WaitingSender] = []
+        var roomNotices: [LoopNotice<SendPossibility>] = []
+        /// How many free places are kept for messages that wait in sockets.
+        var keptPlaces = 0
+        /// What the policy has dropped and nobody has bounced yet, and how many messages it has dropped in all.
+        var dropped: [MachMessage] = []
+        var droppedCount = 0
+    }
+
     private(set) var queue = MessageQueue()
     private(set) var limit: Int
-    let policy: QueuePolicy
-    private(set) var isDead = false
     /// The most messages that waited at once since this was last reset.
     private(set) var highWater = 0
-    /// How many messages the policy has dropped.
-    private(set) var droppedCount = 0
-    /// How many free places are kept for messages that wait in sockets.
-    private var keptPlaces = 0
-    private var waitingSenders: [WaitingSender] = []
-    private var roomNotices: [LoopNotice<SendPossibility>] = []
-    private var dropped: [MachMessage] = []
+    /// How many messages in the queue came through send-once rights.
+    private var replyCount = 0
+    @Rare private var crowd: Crowd
+    let policy: QueuePolicy
+    private(set) var isDead = false
 
     init(limit: Int, policy: QueuePolicy = .refuse) {
         self.limit = limit
@@ -49,7 +57,10 @@ struct MailboxState {
     }
 
     /// How many senders wait for room.
-    var waitingCount: Int { waitingSenders.count }
+    var waitingCount: Int { crowd.senders.count }
+
+    /// How many messages the policy has dropped.
+    var droppedCount: Int { crowd.droppedCount }
 
     /// How many messages that wait in sockets may be queued now; zero when the port is gone.
     var room: Int {
@@ -59,26 +70,32 @@ struct MailboxState {
 
     /// Whether a sender of this process that comes now finds room.
     var hasRoom: Bool {
-        policy != .refuse || waitingSenders.isEmpty && queue.count + keptPlaces < limit
+        policy != .refuse || crowd.senders.isEmpty && queue.count + crowd.keptPlaces < limit
     }
 
-    /// Queues a message. A reply (`exceedingLimit`) needs no room. What the policy drops for it is in `takeDropped`.
-    mutating func admit(_ message: MachMessage, exceedingLimit: Bool = false, mayWait: Bool = false) -> Admission {
+    /// Queues a message; `patience` says how its sender waits for room. What the policy drops for it is in `takeDropped`.
+    ///
+    /// What came through a send-once right (`MachMessage.cameByReplyRight`) is not for the policy: it drops nothing, and is
+    /// not dropped. With `exceedingLimit` the message needs no room: a reply, or one for which the sockets have found it.
+    mutating func admit(
+        _ message: MachMessage, exceedingLimit: Bool = false, waiting patience: Patience = .never
+    ) -> Admission {
         if isDead { return .dead }
         guard exceedingLimit || hasRoom else {
-            guard mayWait else { return .full }
-            let sender = WaitingSender(message)
-            waitingSenders.append(sender)
+            guard let waiter = patience.makeWaiter() else { return .full }
+            let sender = WaitingSender(message, waiter)
+            crowd.senders.append(sender)
             return .wait(sender)
         }
         let wasEmpty = queue.isEmpty
-        makeRoomByPolicy()
+        if !message.cameByReplyRight { makeRoomByPolicy() }
         append(message)
         return .accepted(wasEmpty: wasEmpty)
     }
 
     private mutating func append(_ message: MachMessage) {
         queue.append(message)
+        if message.cameByReplyRight { replyCount += 1 }
         highWater = max(highWater, queue.count)
     }
 
@@ -89,9 +106,9 @@ struct MailboxState {
             case .dropOldest: limit - 1
             case .keepLatest: 0
             }
-        while queue.count > most, let oldest = queue.popFirst() {
-            dropped.append(oldest)
-            droppedCount += 1
+        while queue.count - replyCount > most, let oldest = queue.removeFirst(where: { !$0.cameByReplyRight }) {
+            crowd.dropped.append(oldest)
+            crowd.droppedCount += 1
         }
     }
 
@@ -101,8 +118,12 @@ struct MailboxState {
     ///   `endKeepingPlace`.
     /// - Returns: the message, and the sender whose wait is over.
     mutating func take(keepingPlace: Bool = false) -> (message: MachMessage, sender: WaitingSender?)? {
-        guard let message = queue.popFirst() else { return nil }
-        if keepingPlace { keptPlaces += 1 }
+        guard var message = queue.popFirst() else { return nil }
+        if message.cameByReplyRight {
+            replyCount -= 1
+            message.cameByReplyRight = false  // the receiver may send it on
+        }
+        if keepingPlace { crowd.keptPlaces += 1 }
         return (message, letOneIn())
     }
 
@@ -110,14 +131,14 @@ struct MailboxState {
     ///
     /// - Returns: the senders whose wait is over, and whether the queue was empty before.
     mutating func endKeepingPlace() -> (senders: [WaitingSender], wasEmpty: Bool) {
-        keptPlaces -= 1
+        crowd.keptPlaces -= 1
         return letIn()
     }
 
-    /// Queues the message of the sender that has waited longest, if there is room.
+    /// Queues the message of the sender that has waited longest, if there is room. A dead port lets nobody in.
     private mutating func letOneIn() -> WaitingSender? {
-        guard !waitingSenders.isEmpty, queue.count + keptPlaces < limit else { return nil }
-        let sender = waitingSenders.removeFirst()
+        guard !isDead, !crowd.senders.isEmpty, queue.count + crowd.keptPlaces < limit else { return nil }
+        let sender = crowd.senders.removeFirst()
         append(sender.message)
         return sender
     }
@@ -147,17 +168,22 @@ struct MailboxState {
 
     /// The messages that the policy has dropped and nobody has bounced yet.
     mutating func takeDropped() -> [MachMessage] {
-        if dropped.isEmpty { return [] }
-        defer { dropped = [] }
-        return dropped
+        if crowd.dropped.isEmpty { return [] }
+        defer { crowd.dropped = [] }
+        return crowd.dropped
+    }
+
+    /// Whether a sender still waits, and not in vain.
+    func isWaiting(_ sender: WaitingSender) -> Bool {
+        !isDead && crowd.senders.contains { $0 === sender }
     }
 
     /// A sender does not wait any more.
     ///
     /// - Returns: whether it still did: then its message was not queued.
     mutating func stopWaiting(_ sender: WaitingSender) -> Bool {
-        guard let index = waitingSenders.firstIndex(where: { $0 === sender }) else { return false }
-        waitingSenders.remove(at: index)
+        guard let index = crowd.senders.firstIndex(where: { $0 === sender }) else { return false }
+        crowd.senders.remove(at: index)
         return true
     }
 
@@ -167,7 +193,8 @@ struct MailboxState {
     mutating func die() -> (bounced: [MachMessage], senders: [WaitingSender])? {
         if isDead { return nil }
         isDead = true
-        return (queue.removeAll(), waitingSenders)
+        replyCount = 0
+        return (queue.removeAll(), crowd.senders)
     }
 }
 
@@ -178,15 +205,15 @@ extension MailboxState {
     mutating func awaitRoom(_ notice: LoopNotice<SendPossibility>) -> SendPossibility? {
         if isDead { return .deadName }
         if hasRoom { return .possible }
-        roomNotices.removeAll { $0.isOver }  // those whose loops have ended meanwhile
-        roomNotices.append(notice)
+        crowd.roomNotices.removeAll { $0.isOver }  // those whose loops have ended meanwhile
+        crowd.roomNotices.append(notice)
         return nil
     }
 
     /// The notices that are due, because there is room or the port is gone.
     mutating func takeRoomNotices() -> [LoopNotice<SendPossibility>] {
-        guard !roomNotices.isEmpty, isDead || hasRoom else { return [] }
-        defer { roomNotices = [] }
-        return roomNotices
+        guard !crowd.roomNotices.isEmpty, isDead || hasRoom else { return [] }
+        defer { crowd.roomNotices = [] }
+        return crowd.roomNotices
     }
 }

@@ -4,23 +4,20 @@
 import Synchronization
 
 extension PortCore {
-    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
+    @discardableResult
+    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Withdrawal {
         try checkProcess()
+        let notice = LoopNotice<Void>(on: watcher.loop, in: watcher.mode) { _ in watcher.handler() }
         let isDead = state.withLock { state in
-            if !state.mailbox.isDead { state.deathWatchers.append(watcher) }
-            return state.mailbox.isDead
+            if state.mailbox.isDead { return true }
+            // Those whose loops have ended are forgotten before the list grows.
+            let isFull = state.extras.deathNotices.count == state.extras.deathNotices.capacity
+            if isFull { state.extras.deathNotices.removeAll { $0.isOver } }
+            state.extras.deathNotices.append(notice)
+            return false
         }
-        if isDead { watcher.tell() }
-    }
-
-    package func unwatchDeath(_ mark: DeathWatcher.Mark) {
-        if isInherited { return }
-        let old = state.withLock { state in
-            let old = state.deathWatchers
-            state.deathWatchers = old.filter { $0.mark !== mark }
-            return old
-        }
-        withExtendedLifetime(old) {}  // what a user's handler holds is released without the lock
+        if isDead { notice.tell() }
+        return { [weak notice] in notice?.cancel() }
     }
 
     package func watchRoom(_ notice: LoopNotice<SendPossibility>) throws(PortError) {
@@ -34,9 +31,9 @@ extension PortCore {
     package func whenDead(_ ending: @escaping @Sendable () -> Void) -> Int? {
         let number = state.withLock { state -> Int? in
             if state.mailbox.isDead { return nil }
-            state.lastEnding += 1
-            state.endings[state.lastEnding] = ending
-            return state.lastEnding
+            state.extras.lastEnding += 1
+            state.extras.endings[state.extras.lastEnding] = ending
+            return state.extras.lastEnding
         }
         if number == nil { ending() }
         return number
@@ -44,7 +41,7 @@ extension PortCore {
 
     /// What `whenDead` was given does not end with the port any more.
     package func cancelEnding(_ number: Int) {
-        let ending = state.withLock { $0.endings.removeValue(forKey: number) }
+        let ending = state.withLock { $0.extras.endings.removeValue(forKey: number) }
         withExtendedLifetime(ending) {}
     }
 
@@ -68,28 +65,25 @@ extension PortCore {
                 state: state, bounced: bounced, waitingSenders: waitingSenders,
                 roomNotices: state.mailbox.takeRoomNotices(), senderNotices: state.senders.takeAll())
             state.sources = []
-            state.sockets = nil
-            state.address = nil
-            state.deathWatchers = []
-            state.endings = [:]
-            state.waitingTasks = []
-            state.taskWatch = nil
+            // The address stays: rights that were on their way are equal then to those that are here.
+            state.$extras = nil
+            if let bell = remains.state.extras.bell { state.extras.bell = bell }
+            if let address = remains.state.extras.address { state.extras.address = address }
             return remains
         }
         guard let remains else { return false }
         let old = remains.state
-        if let address = old.address { RightsTable.shared.forget(address) }
         for source in old.sources {
             source.ring()  // a thread blocked in receive(within:) wakes and finds the port dead
             source.invalidate()
         }
-        old.sockets?.close()
-        for ending in old.endings.values { ending() }
-        old.taskWatch?.source.invalidate()
-        for task in old.waitingTasks { task.wake() }
-        for sender in remains.waitingSenders { sender.event.set() }
+        old.extras.sockets?.close()
+        for ending in old.extras.endings.values { ending() }
+        old.extras.taskWatch?.source.invalidate()
+        for task in old.extras.waitingTasks { task.wake() }
+        for sender in remains.waitingSenders { sender.waiter.wake() }
         for message in remains.bounced { message.replyTarget?.fail(PortError(.peerDied)) }
-        for watcher in old.deathWatchers { watcher.tell() }
+        for notice in old.extras.deathNotices { notice.tell() }
         for notice in remains.roomNotices { notice.tell(.deadName) }
         for notice in remains.senderNotices { notice.cancel() }
         return true

@@ -4,9 +4,8 @@
 import Synchronization
 
 /// An object that is not kept alive.
-struct WeakOwner: @unchecked Sendable {
-    // @unchecked: read and replaced under the port's lock only.
-    weak var object: (any AnyObject & Sendable)?
+struct WeakOwner: Sendable {
+    weak let object: (any AnyObject & Sendable)?
 }
 
 extension PortCore {
@@ -14,11 +13,11 @@ extension PortCore {
     package var owner: (any AnyObject & Sendable)? {
         if isInherited { return nil }
         // Leaves the lock with the result: its end may take the lock.
-        return state.withLock { $0.owner.object }
+        return state.withLock { $0.$extras?.owner?.object }
     }
 
     /// Says which object has the port: whatever keeps the port alive keeps that object instead. It holds the port.
     package func setOwner(_ owner: any AnyObject & Sendable) {
-        state.withLock { $0.owner = WeakOwner(object: owner) }
+        state.withLock { $0.extras.owner = WeakOwner(object: owner) }
     }
 }

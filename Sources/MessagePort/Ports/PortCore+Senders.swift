@@ -12,7 +12,12 @@ extension PortCore {
     /// The last send right of this process has gone, unless one was made meanwhile.
     func sendersDidGo(_ number: UInt64) {
         if isInherited { return }
-        tell { $0.senders.rightsDidGo(number, hasAddress: $0.address != nil) }
+        tell { $0.senders.rightsDidGo(number, hasAddress: $0.extras.address != nil) }
+    }
+
+    /// A client may be about to be accepted: until `clientDidGo` it counts as one that has connected.
+    func clientMayCome() {
+        state.withLock { $0.senders.clientMayCome() }
     }
 
     /// A client has connected.
@@ -20,9 +25,9 @@ extension PortCore {
         state.withLock { $0.senders.clientDidConnect() }
     }
 
-    /// A client's connection has ended.
+    /// A client's connection has ended, or none came.
     func clientDidGo() {
-        tell { $0.senders.clientDidGo(hasAddress: $0.address != nil) }
+        tell { $0.senders.clientDidGo(hasAddress: $0.extras.address != nil) }
     }
 
     /// Tells the notice once, when there are no senders any more; soon when they have gone already, never when the port ends
@@ -30,7 +35,7 @@ extension PortCore {
     func watchSenders(_ notice: LoopNotice<Void>) throws(PortError) {
         try checkProcess()
         if isDead { throw PortError(.invalidPort) }
-        tell { $0.senders.wait(notice, hasAddress: $0.address != nil) ? [notice] : [] }
+        tell { $0.senders.wait(notice, hasAddress: $0.extras.address != nil) ? [notice] : [] }
         // It may have ended since, with nobody there to cancel the notice.
         guard isDead else { return }
         for late in state.withLock({ $0.senders.takeAll() }) { late.cancel() }

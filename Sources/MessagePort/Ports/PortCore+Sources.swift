@@ -13,7 +13,7 @@ extension PortCore {
         try checkProcess()
         let (isDead, sockets) = state.withLock { state in
             if !state.mailbox.isDead { state.sources.append(source) }
-            return (state.mailbox.isDead, state.sockets)
+            return (state.mailbox.isDead, state.extras.sockets)
         }
         if isDead { return false }
         if let sockets {
@@ -36,7 +36,7 @@ extension PortCore {
     /// The port's sockets, made when they are first needed: every attached source then watches them.
     func openSockets() throws(PortError) -> PortSockets {
         try checkProcess()
-        if let sockets = state.withLock({ $0.sockets }) { return sockets }
+        if let sockets = state.withLock({ $0.extras.sockets }) { return sockets }
         let sockets = try Self.opening.withLock { (_) throws(PortError) in try makeSockets() }
         watchForWaitingTasks()
         return sockets
@@ -47,7 +47,7 @@ extension PortCore {
 
     /// Makes the sockets and has every attached source, and the doorbell, watch them before anybody else sees them.
     private func makeSockets() throws(PortError) -> PortSockets {
-        if let sockets = state.withLock({ $0.sockets }) { return sockets }
+        if let sockets = state.withLock({ $0.extras.sockets }) { return sockets }
         let made = try PortSockets()
         var watching: [RunLoopSource] = []
         do throws(PortError) {
@@ -83,8 +83,8 @@ extension PortCore {
             if state.mailbox.isDead { return nil }
             let others = state.sources.filter { source in !watching.contains { $0 === source } }
             guard others.isEmpty else { return others }
-            if let failure = state.bell?.watch(sockets) { throw failure }
-            state.sockets = sockets
+            if let failure = state.extras.bell?.watch(sockets) { throw failure }
+            state.extras.sockets = sockets
             return nil
         }
     }
@@ -92,7 +92,7 @@ extension PortCore {
     /// Gives the port an address, if it has none: a listening socket that nobody can guess.
     package func address() throws(PortError) -> PortAddress {
         try checkProcess()
-        if let address = state.withLock({ $0.address }) { return address }
+        if let address = state.withLock({ $0.liveAddress }) { return address }
         if isDead { throw PortError(.invalidPort) }
         return try address(in: .user())
     }
@@ -100,13 +100,32 @@ extension PortCore {
     /// Gives the port an address in a directory of the caller's choice; one that it has already stays.
     package func address(in directory: PortDirectory) throws(PortError) -> PortAddress {
         try checkProcess()
-        if let address = state.withLock({ $0.address }) { return address }
+        if let address = state.withLock({ $0.liveAddress }) { return address }
         let sockets = try openSockets()
         let address = try sockets.listen(in: directory)
+        try publish(address, of: sockets)
+        return address
+    }
+
+    /// Gives the port an address that it inherited, with the socket behind it.
+    ///
+    /// - Returns: nil when the port has an address already; the socket is closed then.
+    package func listen(on listener: consuming Listener) throws(PortError) -> PortAddress? {
+        try checkProcess()
+        if state.withLock({ $0.extras.address }) != nil { return nil }
+        SpareDescriptor.shared.keep()
+        let sockets = try openSockets()
+        let (address, isTaken) = try sockets.listen(on: listener)
+        guard isTaken else { return nil }
+        try publish(address, of: sockets)
+        return address
+    }
+
+    private func publish(_ address: PortAddress, of sockets: PortSockets) throws(PortError) {
         // Whoever sees the address finds the port under it.
         RightsTable.shared.publish(self, at: address)
         let isDead = state.withLock { state in
-            state.address = state.mailbox.isDead ? nil : address
+            if !state.mailbox.isDead { state.extras.address = address }
             return state.mailbox.isDead
         }
         if isDead {
@@ -114,11 +133,10 @@ extension PortCore {
             sockets.close()
             throw PortError(.invalidPort)
         }
-        return address
     }
 
     /// How many connections its sockets have now.
     package var connectionCount: Int {
-        state.withLock { $0.sockets }?.state.withLock { $0.members.count } ?? 0
+        state.withLock { $0.extras.sockets }?.state.withLock { $0.members.count } ?? 0
     }
 }

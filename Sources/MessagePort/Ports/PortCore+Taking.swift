@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import RunLoopCore
+
 /// A message that was taken from a port's queue, and what is to be done because of it.
 struct TakenMessage: Sendable {
     var message: MachMessage
@@ -15,26 +17,32 @@ struct TakenMessage: Sendable {
 }
 
 extension PortCore.State {
+    /// The address under which the port can be reached.
+    var liveAddress: PortAddress? { mailbox.isDead ? nil : extras.address }
+
     /// Takes the oldest message.
     ///
     /// - Parameters:
-    ///   - turn: the number of the source that takes it for a handler; nil for other receivers.
+    ///   - handler: the number of the source that takes it for a handler, and the loop; nil for other receivers.
     ///   - takes: so many messages may be taken before the sockets are looked at.
     /// - Returns: nil when there is none, or it is not the source's turn.
-    mutating func take(inTurn turn: UInt64?, looksAfter takes: Int) -> TakenMessage? {
-        if let turn, !turns.mayBegin(turn) { return nil }
+    mutating func take(for handler: (turn: UInt64, loop: ThreadRunLoop)?, looksAfter takes: Int) -> TakenMessage? {
+        if let handler, !turns.mayBegin(handler.turn) { return nil }
         let mustLook = mustLook(after: takes)
         guard let (message, sender) = mailbox.take(keepingPlace: mustLook) else { return nil }
-        if turn != nil { turns.begin() }
+        if let handler {
+            turns.begin()
+            handlers.append(handler)
+        }
         return TakenMessage(
             message: message, sender: sender, task: nextTask(), notices: mailbox.takeRoomNotices(), mustLook: mustLook)
     }
 
     /// Whether the sockets must be looked at: after so many messages, or by turns while their messages find no room.
     private mutating func mustLook(after takes: Int) -> Bool {
-        guard sockets != nil else { return false }
-        takesSinceLook += 1
-        if socketsWait { isSocketsTurn.toggle() }
-        return takesSinceLook >= takes || socketsWait && isSocketsTurn
+        guard extras.sockets != nil else { return false }
+        extras.takesSinceLook += 1
+        if extras.socketsWait { extras.isSocketsTurn.toggle() }
+        return extras.takesSinceLook >= takes || extras.socketsWait && extras.isSocketsTurn
     }
 }

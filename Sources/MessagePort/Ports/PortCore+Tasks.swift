@@ -12,7 +12,7 @@ import Synchronization
 extension PortCore.State {
     /// The task to wake, because a message waits.
     mutating func nextTask() -> WaitingTask? {
-        waitingTasks.isEmpty || mailbox.queue.isEmpty ? nil : waitingTasks.removeFirst()
+        extras.waitingTasks.isEmpty || mailbox.queue.isEmpty ? nil : extras.waitingTasks.removeFirst()
     }
 }
 
@@ -32,6 +32,7 @@ extension PortCore {
                 try watchSockets()
             } catch {
                 leave(task)
+                wakeNextTask()  // perhaps this one was woken for a message
                 throw error
             }
             await withTaskCancellationHandler {
@@ -41,9 +42,13 @@ extension PortCore {
             }
             leave(task)
         }
-        // Perhaps it was woken for a message.
-        state.withLock { $0.nextTask() }?.wake()
+        wakeNextTask()  // perhaps this one was woken for a message
         return nil
+    }
+
+    /// Wakes the next task if a message waits: called by one that will not look itself.
+    private func wakeNextTask() {
+        state.withLock { $0.nextTask() }?.wake()
     }
 
     /// - Returns: whether there is no message now, and the task waits; nil when the port is dead.
@@ -51,16 +56,16 @@ extension PortCore {
         state.withLock { state in
             if state.mailbox.isDead { return nil }
             guard state.mailbox.queue.isEmpty else { return false }
-            state.waitingTasks.append(task)
+            state.extras.waitingTasks.append(task)
             return true
         }
     }
 
     private func leave(_ task: WaitingTask) {
-        state.withLock { $0.waitingTasks.removeAll { $0 === task } }
+        state.withLock { $0.extras.waitingTasks.removeAll { $0 === task } }
     }
 
-    var hasWaitingTask: Bool { state.withLock { !$0.waitingTasks.isEmpty } }
+    var hasWaitingTask: Bool { state.withLock { !$0.extras.waitingTasks.isEmpty } }
 
     /// Has the shared thread receive from the port's sockets, if it has any.
     private func watchSockets() throws(PortError) {
@@ -73,22 +78,19 @@ extension PortCore {
         }
     }
 
-    private func taskWatch() throws(PortError) -> TaskSocketWatch {
-        if let watch = state.withLock({ $0.taskWatch }) { return watch }
+    /// What receives from the sockets for tasks, made when there is none.
+    func taskWatch() throws(PortError) -> TaskSocketWatch {
+        if let watch = state.withLock({ $0.extras.taskWatch }) { return watch }
         let loop = try SharedReceiver.loop()
         let made = TaskSocketWatch(self)
+        try loop.addOrThrow(made.source, to: .default)  // before others see it: for them it is in the loop
         let winner = state.withLock { state -> TaskSocketWatch? in
             if state.mailbox.isDead { return nil }
-            if state.taskWatch == nil { state.taskWatch = made }
-            return state.taskWatch
+            if state.extras.taskWatch == nil { state.extras.taskWatch = made }
+            return state.extras.taskWatch
         }
-        guard let winner, winner === made else {
-            made.source.invalidate()
-            return winner ?? made
-        }
-        try loop.addOrThrow(made.source, to: .default)
-        if isDead { made.source.invalidate() }
-        return made
+        if winner !== made { made.source.invalidate() }
+        return winner ?? made
     }
 
     /// The port has got sockets: tasks that wait already listen to them from now on.
@@ -99,8 +101,8 @@ extension PortCore {
         } catch {
             // They look again, and meet the error themselves.
             let tasks = state.withLock { state in
-                defer { state.waitingTasks = [] }
-                return state.waitingTasks
+                defer { state.extras.waitingTasks = [] }
+                return state.extras.waitingTasks
             }
             for task in tasks { task.wake() }
         }
@@ -112,28 +114,21 @@ extension PortCore {
 final class TaskSocketWatch: Sendable {
     let source: RunLoopSource  // guards itself
     /// Whether the source watches the sockets. Held while that changes, so that the changes keep their order.
-    private let isWatching: Mutex<Bool>
+    let isWatching: Mutex<Bool>
 
     init(_ core: PortCore) {
-        let box = Relay()
-        source = RunLoopSource(
-            name: "port tasks", keepsModeAlive: false, readiness: { false },
-            performIfAny: {
-                core.receiveFromSockets()
-                box.watch.withLock { $0.value }?.endUnlessNeeded(by: core)
-                return true
-            })
+        source = RunLoopSource(name: "port tasks", keepsModeAlive: false, routine: Routine(core: core))
         isWatching = Mutex(false)
-        box.watch.withLock { $0.value = self }
     }
 
-    /// Leads from the source to its watch, which holds the source.
-    private final class Relay: Sendable {
-        struct Reference: @unchecked Sendable {
-            // @unchecked: read and written under the lock only.
-            weak var value: TaskSocketWatch?
+    private struct Routine: SourceRoutine {
+        let core: PortCore
+
+        func perform() -> Bool {
+            core.receiveFromSockets()
+            core.state.withLock { $0.extras.taskWatch }?.endUnlessNeeded(by: core)
+            return true
         }
-        let watch = Mutex(Reference())
     }
 
     func begin(_ descriptor: CInt) throws(SystemError) {

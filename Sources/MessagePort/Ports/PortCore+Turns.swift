@@ -27,16 +27,20 @@ extension PortCore {
     /// Takes the oldest message for a handler, whose end `endTurn` is told.
     ///
     /// - Returns: nil when there is none, or it is not this source's turn.
-    func take(inTurn number: UInt64) -> MachMessage? {
-        if let message = takeQueued(inTurn: number) { return message }
-        return receiveFromSockets() ? takeQueued(inTurn: number) : nil
+    func take(inTurn number: UInt64, on loop: ThreadRunLoop) -> MachMessage? {
+        if readsAhead { receiveAllFromSockets() }
+        if let message = takeQueued(for: (number, loop)) { return message }
+        return receiveFromSockets() == 0 ? nil : takeQueued(for: (number, loop))
     }
 
     /// A handler is over. The sources that had to wait for it go on.
-    func endTurn(_ number: UInt64) {
+    func endTurn(_ number: UInt64, on loop: ThreadRunLoop) {
         let (sources, sockets) = state.withLock { state in
+            if let index = state.handlers.lastIndex(where: { $0.turn == number && $0.loop === loop }) {
+                state.handlers.remove(at: index)
+            }
             let mayBegin = state.turns.end(number)
-            return (mayBegin ? state.sources : [], state.sockets)
+            return (mayBegin ? state.sources : [], state.extras.sockets)
         }
         for source in sources {
             if let sockets { try? source.watch(sockets.rawValue) }
@@ -46,7 +50,7 @@ extension PortCore {
 
     /// Has a source that must wait for the end of a handler not look at the sockets until then: they may stay readable.
     func pauseWhileHeldUp(_ source: RunLoopSource) {
-        let sockets = state.withLock { $0.turns.isHeldUp ? $0.sockets : nil }
+        let sockets = state.withLock { $0.turns.isHeldUp ? $0.extras.sockets : nil }
         guard let sockets else { return }
         try? source.watch(nil)
         if state.withLock({ !$0.turns.isHeldUp }) { try? source.watch(sockets.rawValue) }

@@ -16,27 +16,36 @@ package final class PortCore: PortDestination {
     struct State {
         /// Each change keeps the doorbell in step: it is readable while messages wait, and for good once the port is dead.
         var mailbox: MailboxState {
-            didSet { bell?.match(mailbox) }
+            didSet { extras.bell?.match(mailbox) }
         }
+        /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
+        var sources: ShortList<RunLoopSource> = []
+        var turns = HandlerTurns()
+        /// The handlers under way: the numbers of their sources, and on which loops they run.
+        var handlers: [(turn: UInt64, loop: ThreadRunLoop)] = []
+        @Rare var extras: Extras
+        var senders = SenderTally()
+    }
+
+    /// What only some ports have.
+    struct Extras: Blankable {
         var bell: PortDoorbell?
         /// Tasks that wait for a message, the longest first; and what receives from the sockets for them.
         var waitingTasks: [WaitingTask] = []
         var taskWatch: TaskSocketWatch?
-        /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
-        var sources: [RunLoopSource] = []
         var sockets: PortSockets?
+        /// Stays when the port has ended: rights that were on their way are equal then to those that are here.
+        var address: PortAddress?
         /// How many messages were taken since the sockets were looked at.
         var takesSinceLook = 0
-        var address: PortAddress?
-        var deathWatchers: [DeathWatcher] = []
-        var senders = SenderTally()
-        var turns = HandlerTurns()
         /// Messages in the sockets have found no room since the sockets were looked at.
         var socketsWait = false
         /// Whether the place that becomes free next is for a message in the sockets.
         var isSocketsTurn = false
         /// The object that has the port: it is kept alive in place of the port, and found by the port's name.
-        var owner = WeakOwner()
+        var owner: WeakOwner?
+        /// Who wants to know of the port's end; each leaves its handler behind when its loop ends.
+        var deathNotices: [LoopNotice<Void>] = []
         /// What else ends with the port, for example its names.
         var endings: [Int: @Sendable () -> Void] = [:]
         var lastEnding = 0
@@ -49,15 +58,23 @@ package final class PortCore: PortDestination {
     let state: Mutex<State>
     /// Somebody has received other than by the port's sources: what serves the port cannot be told any more.
     let receivesElsewhere = Atomic<Bool>(false)
+    private let forkCount = sysForkCount()  // immutable
     /// Tells the ports of this process apart in descriptions and errors.
     let number = PortCore.lastNumber.add(1, ordering: .relaxed).newValue  // immutable
     private static let lastNumber = Atomic<UInt64>(0)
-    private let forkCount = sysForkCount()  // immutable
     private let intercept: Interceptor?  // immutable
+    /// Whether the queue's policy is to choose among all that has arrived, so that the sockets are read before the queue.
+    let readsAhead: Bool  // immutable
 
     init(queueLimit: Int, policy: QueuePolicy = .refuse, intercept: Interceptor? = nil) {
         self.intercept = intercept
+        readsAhead = policy != .refuse
         state = Mutex(State(mailbox: MailboxState(limit: queueLimit, policy: policy)))
+    }
+
+    deinit {
+        if isInherited { return }
+        if let address = state.withLock({ $0.extras.address }) { RightsTable.shared.prune(address) }
     }
 
     package var label: String { "port \(number)" }
@@ -76,35 +93,64 @@ package final class PortCore: PortDestination {
     /// Whether the thread that sends a message may also be the one that serves it.
     var mayServeSenders: Bool { intercept != nil }
 
-    var sockets: PortSockets? { state.withLock { $0.sockets } }
+    var sockets: PortSockets? { state.withLock { $0.extras.sockets } }
 
     // MARK: Sending
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
         try checkProcess()
-        switch admit(message, mayWait: deadline > .distantPast) {
+        switch admit(message, waiting: deadline > .distantPast ? .thread : .never) {
         case .accepted: return
         case .dead: throw PortError(.deadName)
         case .full: throw PortError(.sendTimedOut)
         case .wait(let sender):
-            let isOver = sender.event.wait(until: deadline)
-            let (stillWaited, isDead) = state.withLock { state in
-                (state.mailbox.stopWaiting(sender), state.mailbox.isDead)
-            }
-            // When the port ends, those who wait stay in its line: they were not served.
-            if stillWaited { throw PortError(isOver || isDead ? .deadName : .sendTimedOut) }
+            if case .thread(let event) = sender.waiter { event.wait(until: deadline) }
+            try stopWaiting(sender, PortError(.sendTimedOut))
         }
     }
 
+    nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
+        try checkProcess()
+        switch admit(message, waiting: wait.mayWait ? .task(wait) : .never) {
+        case .accepted: return
+        case .dead: throw PortError(.deadName)
+        case .full: throw PortError(.sendTimedOut)
+        case .wait(let sender):
+            var failure = PortError(.deadName)
+            while state.withLock({ $0.mailbox.isWaiting(sender) }) {
+                do throws(PortError) {
+                    try await wait.wait()
+                } catch {
+                    failure = error
+                    break
+                }
+            }
+            try stopWaiting(sender, failure)
+        }
+    }
+
+    /// A sender's wait for room is over.
+    ///
+    /// - Throws: when its message was not queued: `deadName` when the port has ended, otherwise the failure.
+    private func stopWaiting(_ sender: WaitingSender, _ failure: PortError) throws(PortError) {
+        let (stillWaited, isDead) = state.withLock { state in
+            (state.mailbox.stopWaiting(sender), state.mailbox.isDead)
+        }
+        // When the port ends, those who wait stay in its line: they were not served.
+        if stillWaited { throw isDead ? PortError(.deadName) : failure }
+    }
+
     /// Queues a message and rings the receivers when they may be asleep.
-    func admit(_ message: MachMessage, exceedingLimit: Bool = false, mayWait: Bool = false) -> MailboxState.Admission {
+    func admit(
+        _ message: MachMessage, exceedingLimit: Bool = false, waiting patience: Patience = .never
+    ) -> MailboxState.Admission {
         if isInherited { return .dead }
         if let intercept, !isDead, intercept(message) { return .accepted(wasEmpty: false) }
         let (admission, sources, task, dropped) = state.withLock { state in
-            let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, mayWait: mayWait)
+            let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, waiting: patience)
             let dropped = state.mailbox.takeDropped()
             guard case .accepted(let wasEmpty) = admission else {
-                return (admission, [RunLoopSource](), WaitingTask?.none, dropped)
+                return (admission, ShortList<RunLoopSource>(), WaitingTask?.none, dropped)
             }
             return (admission, wasEmpty ? state.sources : [], state.nextTask(), dropped)
         }
@@ -124,18 +170,33 @@ package final class PortCore: PortDestination {
     /// So many messages may be taken before the sockets are looked at again.
     private static let takesBetweenLooks = 32
 
+    /// So many times the sockets are looked at for one message: what is read there may be none.
+    private static let looksForOne = 4
+
     /// Takes the oldest message of the queue; looks at the sockets when the queue is empty, and now and then when it is not.
+    ///
+    /// When it gives none, the doorbell is not readable any more, or rings again for what is left.
     func take() -> MachMessage? {
-        takeQueued() ?? (receiveFromSockets() ? takeQueued() : nil)
+        if readsAhead { receiveAllFromSockets() }
+        if let message = takeQueued() { return message }
+        for _ in 0..<Self.looksForOne {
+            let count = receiveFromSockets()
+            if let message = takeQueued() { return message }
+            if count == 0 { return nil }
+        }
+        state.withLock { $0.extras.bell?.ringAgain() }
+        return nil
     }
 
-    func takeQueued(inTurn number: UInt64? = nil) -> MachMessage? {
-        guard let taken = state.withLock({ $0.take(inTurn: number, looksAfter: Self.takesBetweenLooks) }) else {
+    /// Takes the oldest message of the queue: for a handler, of which the source's number and the loop are noted, or for
+    /// another receiver.
+    func takeQueued(for handler: (turn: UInt64, loop: ThreadRunLoop)? = nil) -> MachMessage? {
+        guard let taken = state.withLock({ $0.take(for: handler, looksAfter: Self.takesBetweenLooks) }) else {
             return nil
         }
         taken.message.replyTarget?.noteRead()
         taken.task?.wake()
-        taken.sender?.event.set()
+        taken.sender?.waiter.wake()
         for notice in taken.notices { notice.tell(.possible) }
         if taken.mustLook {
             receiveFromSockets()
@@ -151,7 +212,7 @@ package final class PortCore: PortDestination {
             let sources = wasEmpty && !senders.isEmpty ? state.sources : []
             return (senders, sources, state.nextTask(), state.mailbox.takeRoomNotices())
         }
-        for sender in senders { sender.event.set() }
+        for sender in senders { sender.waiter.wake() }
         for source in sources { source.ring() }
         task?.wake()
         for notice in notices { notice.tell(.possible) }
@@ -159,17 +220,24 @@ package final class PortCore: PortDestination {
 
     /// Moves what waits in the sockets into the queue, as far as there is room.
     ///
-    /// - Returns: whether there are sockets.
+    /// - Returns: of how many sockets something was to be read.
     @discardableResult
-    func receiveFromSockets() -> Bool {
-        let sockets = state.withLock { state in
-            state.takesSinceLook = 0
-            state.socketsWait = false
-            return state.sockets
+    func receiveFromSockets() -> Int {
+        let sockets = state.withLock { state -> PortSockets? in
+            guard let sockets = state.extras.sockets else { return nil }
+            state.extras.takesSinceLook = 0
+            state.extras.socketsWait = false
+            return sockets
         }
-        guard let sockets else { return false }
-        sockets.receive(into: self)
-        return true
+        return sockets?.receive(into: self) ?? 0
+    }
+
+    /// So many times the sockets are looked at to read all that has arrived: senders may be as quick as we are.
+    private static let looksForAll = 4
+
+    /// Moves all that waits in the sockets into the queue, whose policy drops what it has no room for.
+    func receiveAllFromSockets() {
+        for _ in 0..<Self.looksForAll where receiveFromSockets() == 0 { return }
     }
 
     /// Whether a message may be read from the sockets now. If not, the next places that become free are shared between
@@ -177,10 +245,13 @@ package final class PortCore: PortDestination {
     func hasRoomForSockets() -> Bool {
         state.withLock { state in
             let hasRoom = state.mailbox.room > 0
-            if !hasRoom { state.socketsWait = true }
+            if !hasRoom { state.extras.socketsWait = true }
             return hasRoom
         }
     }
+
+    /// Whether messages in the sockets wait for room: there is no use in looking at the sockets until there is some.
+    var socketsAreHeldUp: Bool { state.withLock { $0.extras.socketsWait && $0.mailbox.room == 0 } }
 
     // MARK: Replies to requests made here come back in memory.
 

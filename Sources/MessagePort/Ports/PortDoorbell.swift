@@ -8,12 +8,18 @@ import Synchronization
 /// `poll(2)`, a `DispatchSource`, or CoreFoundation's run loop.
 ///
 /// ``MachPort/doorbell()`` makes it. Wait for its ``descriptor`` to be readable, then take messages with
-/// ``MachPort/tryReceive()``; never read the descriptor itself. It is right under every interleaving: a message in the queue
-/// is never there without it. Of a port that is reachable from other processes it is also readable for what arrives in the
-/// port's sockets and is no message, such as a new connection: `tryReceive` then handles that, and returns nil. Once the
-/// port is invalid it is readable for good, and `tryReceive` throws.
+/// ``MachPort/tryReceive()``; never read the descriptor itself.
 ///
-/// - Important: A loop that is told of changes only (`EPOLLET`, CoreFoundation) takes messages until there is none.
+/// What holds under every interleaving:
+/// - While a message waits, in the queue or in a socket, it is readable.
+/// - Of a port that is used within its process, it is readable exactly then.
+/// - Of a port that other processes reach, it is also readable for what has arrived and is no message: a new connection, the
+///   end of one, a piece of a large message, news of a requester. `tryReceive` then deals with that and returns nil; once
+///   nothing is left it is not readable any more. The kernel cannot tell the one from the other before it is read.
+/// - Once the port is invalid it is readable for good, and `tryReceive` throws.
+///
+/// - Important: A loop that is told of changes only (`EPOLLET`, CoreFoundation) takes messages until `tryReceive` gives nil.
+///   When that has left something unread, it rings again.
 ///
 /// - Important: Thread safety: any thread.
 public final class PortDoorbell: Sendable {
@@ -45,6 +51,14 @@ public final class PortDoorbell: Sendable {
         if shouldRing { bell.ring() } else { bell.silence() }
     }
 
+    /// Something is left in the sockets: whoever is told of changes only is told of one. Where nothing is left after all,
+    /// nobody sees it. The caller holds the port's lock.
+    func ringAgain() {
+        if isRung.load(ordering: .relaxed) { return }
+        bell.ring()
+        bell.silence()
+    }
+
     /// Is readable for what arrives in the port's sockets too. The caller holds the port's lock.
     ///
     /// - Returns: why that is not possible.
@@ -73,14 +87,14 @@ extension MachPort {
 extension PortCore {
     func doorbell() throws(PortError) -> PortDoorbell {
         try checkProcess()
-        if let bell = state.withLock({ $0.bell }) { return bell }
+        if let bell = state.withLock({ $0.extras.bell }) { return bell }
         let made = try PortDoorbell()
         let result = state.withLock { state -> Result<PortDoorbell, PortError> in
             if state.mailbox.isDead { return .failure(PortError(.invalidPort)) }
-            if let bell = state.bell { return .success(bell) }
-            if let sockets = state.sockets, let failure = made.watch(sockets) { return .failure(failure) }
+            if let bell = state.extras.bell { return .success(bell) }
+            if let sockets = state.extras.sockets, let failure = made.watch(sockets) { return .failure(failure) }
             made.match(state.mailbox)
-            state.bell = made
+            state.extras.bell = made
             return .success(made)
         }
         receivesElsewhere.store(true, ordering: .relaxed)

@@ -2,6 +2,13 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 /// What a port does with a message for which its queue has no room.
+///
+/// A message of another process is queued when the port's messages are received; until then it lies in the connection. So
+/// a sender of another process may find no room there, and waits or is told so, whatever the policy. The policy chooses
+/// among all that has arrived: before a message is taken, what lies in the connections is read.
+///
+/// What comes through a send-once right (``MachPort/makeSendOnceRight()``), a reply or the notice that none will come, is
+/// outside of it: it is always queued, drops nothing, and is never dropped, for each right brings exactly one message.
 public enum QueuePolicy: Hashable, Sendable {
     /// The sender waits until there is room, or is told that the queue is full. Nothing is lost.
     case refuse

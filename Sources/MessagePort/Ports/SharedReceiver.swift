@@ -18,6 +18,11 @@ package enum SharedReceiver {
 
     private static let receiver = Mutex<Receiver?>(nil)
 
+    /// Its loop, if it has started.
+    static var startedLoop: ThreadRunLoop? {
+        receiver.withLock { $0 }.flatMap { $0.isOurs ? $0.thread.loop : nil }
+    }
+
     /// Its loop.
     package static func loop() throws(PortError) -> ThreadRunLoop {
         if let receiver = receiver.withLock({ $0 }), receiver.isOurs { return receiver.thread.loop }

@@ -5,7 +5,7 @@ import Synchronization
 
 /// A task that waits for a message: woken once, so that it looks. It is given nothing, so nothing is lost when it was
 /// cancelled meanwhile.
-final class WaitingTask: Sendable {
+package final class WaitingTask: Sendable {
     private struct State: Sendable {
         var isWoken = false
         var continuation: CheckedContinuation<Void, Never>?
@@ -13,7 +13,10 @@ final class WaitingTask: Sendable {
 
     private let state = Mutex(State())
 
-    func wake() {
+    package init() {}
+
+    /// Wakes it, now or when it comes to wait.
+    package func wake() {
         let continuation = state.withLock { state in
             state.isWoken = true
             return state.continuation.take()
@@ -22,7 +25,7 @@ final class WaitingTask: Sendable {
     }
 
     /// Suspends the task until it is woken.
-    func wait() async {
+    package func wait() async {
         await withCheckedContinuation { continuation in
             let isWoken = state.withLock { state in
                 if !state.isWoken { state.continuation = continuation }

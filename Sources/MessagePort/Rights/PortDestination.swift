@@ -13,6 +13,9 @@ package protocol PortDestination: AnyObject, Sendable {
     /// is room. On failure nothing was delivered.
     func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError)
 
+    /// As above, in a task, which holds no thread while it waits for room.
+    nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError)
+
     /// - Throws: `forkedProcess` when the port, or the connection to it, is the parent's.
     func checkProcess() throws(PortError)
 
@@ -25,14 +28,17 @@ package protocol PortDestination: AnyObject, Sendable {
     /// Whether the port is known to be gone.
     var isDead: Bool { get }
 
+    /// As `isDead`, but looks harder: reads what has come over the connection. Not to be asked under a lock.
+    func isFoundDead() -> Bool
+
     /// The address under which any process of this user can reach the port; a port of this process is given one.
     func address() throws(PortError) -> PortAddress
 
     /// Tells the watcher once, when the port is gone.
-    func watchDeath(_ watcher: DeathWatcher) throws(PortError)
-
-    /// The watcher with the mark wants to be told no more.
-    func unwatchDeath(_ mark: DeathWatcher.Mark)
+    ///
+    /// - Returns: ends that. It keeps neither the port nor the watcher.
+    @discardableResult
+    func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Withdrawal
 
     /// Tells the notice once, when a message may be sent or never will be.
     func watchRoom(_ notice: LoopNotice<SendPossibility>) throws(PortError)
@@ -49,6 +55,7 @@ package protocol PortDestination: AnyObject, Sendable {
 
 extension PortDestination {
     package var repliesInMemory: Bool { true }
+    package func isFoundDead() -> Bool { isDead }
     /// A port of another process sees the connection instead; a dead one sees nothing.
     package func makePresence() -> SenderPresence? { nil }
 }
@@ -71,18 +78,13 @@ package struct DeathWatcher: Sendable {
     package let mode: RunLoopMode
     package let handler: @Sendable () -> Void
     /// Tells it from others.
-    package let mark: Mark
+    let mark = Mark()
 
-    package final class Mark: Sendable {
-        package init() {}
-    }
+    final class Mark: Sendable {}
 
-    package init(
-        loop: ThreadRunLoop, mode: RunLoopMode, mark: Mark = Mark(), handler: @escaping @Sendable () -> Void
-    ) {
+    package init(loop: ThreadRunLoop, mode: RunLoopMode, handler: @escaping @Sendable () -> Void) {
         self.loop = loop
         self.mode = mode
-        self.mark = mark
         self.handler = handler
     }
 
@@ -95,9 +97,14 @@ package struct DeathWatcher: Sendable {
 /// The destination of a right whose port was gone when the right arrived.
 package final class DeadDestination: PortDestination {
     private let path: PortAddress  // immutable
+    private let forkCount = sysForkCount()  // immutable
 
     package init(_ path: PortAddress) {
         self.path = path
+    }
+
+    deinit {
+        if forkCount == sysForkCount() { RightsTable.shared.prune(path) }
     }
 
     package var label: String { "port at \(path.path)" }
@@ -109,9 +116,16 @@ package final class DeadDestination: PortDestination {
         throw PortError(.deadName)
     }
 
+    nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
+        throw PortError(.deadName)
+    }
+
     package func address() -> PortAddress { path }
-    package func watchDeath(_ watcher: DeathWatcher) { watcher.tell() }
-    package func unwatchDeath(_ mark: DeathWatcher.Mark) {}
+    package func watchDeath(_ watcher: DeathWatcher) -> Withdrawal {
+        watcher.tell()
+        return {}
+    }
+
     package func watchRoom(_ notice: LoopNotice<SendPossibility>) { notice.tell(.deadName) }
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) {}
     package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {}

@@ -32,8 +32,10 @@ final class ReplySlot: ReplyReceiver {
     private let state = Mutex(State())
     private let loop: ThreadRunLoop?  // immutable; nil: a task waits
     private let direct: ObjectIdentifier?  // immutable; the connection that the requester itself listens to
+    private let directToken = Atomic<UInt64>(0)
     private let wasRead = Atomic<Bool>(false)
     private let wasTaken = Atomic<Bool>(false)
+    private let forkCount = sysForkCount()  // immutable
 
     /// A slot for a request to a destination.
     ///
@@ -45,25 +47,30 @@ final class ReplySlot: ReplyReceiver {
         direct = (destination as? RemotePort).map { ObjectIdentifier($0.connection) }
     }
 
+    /// Whether this is a forked child's copy: nobody waits here, and the lock, and the loop, may be another thread's for ever.
+    private var isInherited: Bool { sysForkCount() != forkCount }
+
     var isWaiting: Bool {
         state.withLock { if case .waiting = $0.stage { true } else { false } }
     }
 
-    /// Whether only the message's receiver can reply: the right has not left the message.
+    /// Whether only the message's receiver can reply: the right is in a message that waits, or is being handled.
     var isBound: Bool { !wasTaken.load(ordering: .acquiring) }
 
     // MARK: The callee's side
 
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
-        guard fill(.replied(message)) else { throw PortError(.deadName) }
+        if isInherited { throw PortError(.forkedProcess) }
+        guard end(.replied(message)) else { throw PortError(.deadName) }
     }
 
     func fail(_ error: PortError) {
-        _ = fill(.failed(error))
+        _ = end(.failed(error))
     }
 
     /// The request was handed on to another process by a port of this one: the shared thread listens for the answer.
     func expectReply(over connection: SocketConnection) throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
         if direct == ObjectIdentifier(connection) { return }
         let loop = try SharedReceiver.loop()
         guard let source = try connection.replySource() else { return }
@@ -78,18 +85,25 @@ final class ReplySlot: ReplyReceiver {
     func noteTaken() { wasTaken.store(true, ordering: .releasing) }
 
     var isAbandoned: Bool {
-        state.withLock { if case .abandoned = $0.stage { true } else { false } }
+        isInherited || state.withLock { if case .abandoned = $0.stage { true } else { false } }
     }
 
     func watchAbandonment(_ watcher: DeathWatcher) {
         watch { watcher.tell() }
     }
 
+    func token(over connection: SocketConnection) -> UInt64? {
+        let token = directToken.load(ordering: .acquiring)
+        return direct == ObjectIdentifier(connection) && token != 0 ? token : nil
+    }
+
     func passAbandonment(to connection: SocketConnection, token: UInt64) {
+        if direct == ObjectIdentifier(connection) { directToken.store(token, ordering: .releasing) }
         watch { [weak connection] in connection?.giveUp(token: token) }
     }
 
     private func watch(_ tell: @escaping @Sendable () -> Void) {
+        if isInherited { return }
         let isAbandoned = state.withLock { state in
             switch state.stage {
             case .waiting:
@@ -108,7 +122,7 @@ final class ReplySlot: ReplyReceiver {
     func giveUp(_ error: PortError) {
         var error = error
         if wasRead.load(ordering: .acquiring) { error = error.delivered(.read) }
-        if let watches = end(.abandoned(error)) { for tell in watches { tell() } }
+        _ = end(.abandoned(error))
     }
 
     /// Takes what came; what comes later is refused.
@@ -139,22 +153,21 @@ final class ReplySlot: ReplyReceiver {
         }
     }
 
-    private func fill(_ stage: Stage) -> Bool {
-        end(stage) != nil
-    }
-
-    /// Ends the wait, and wakes who waits.
+    /// Ends the wait, and wakes who waits. When nobody waits any more, those who want to know hear it first: when the call
+    /// of the requester returns, the news are on their way.
     ///
-    /// - Returns: who wanted to hear that nobody waits any more; nil when the wait had ended before.
-    private func end(_ stage: Stage) -> [@Sendable () -> Void]? {
+    /// - Returns: false when the wait had ended before.
+    private func end(_ stage: Stage) -> Bool {
+        if isInherited { return false }
         let old = state.withLock { state -> State? in
             guard case .waiting = state.stage else { return nil }
             defer { state = State(stage: stage) }
             return state
         }
-        guard let old else { return nil }
+        guard let old else { return false }
+        if case .abandoned = stage { for tell in old.watches { tell() } }
         old.continuation?.resume()
         loop?.wakeUp()
-        return old.watches
+        return true
     }
 }

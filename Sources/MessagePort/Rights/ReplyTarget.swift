@@ -25,7 +25,7 @@ package protocol ReplyReceiver: AnyObject, Sendable {
 
     /// The message with the reply right was taken from its port's queue.
     func noteRead()
-    /// The reply right left its message: from now on anybody may hold it.
+    /// The reply right left its message, or its message has outlived the handler: from now on anybody may hold it.
     func noteTaken()
     /// Whether nobody waits for the reply any more.
     var isAbandoned: Bool { get }
@@ -33,6 +33,9 @@ package protocol ReplyReceiver: AnyObject, Sendable {
     func watchAbandonment(_ watcher: DeathWatcher)
     /// Has the connection say, when nobody waits any more, that the message that asked with the token is abandoned.
     func passAbandonment(to connection: SocketConnection, token: UInt64)
+    /// The token of the request that its requester itself sent over the connection, and that was told with
+    /// `passAbandonment`; nil when there was none.
+    func token(over connection: SocketConnection) -> UInt64?
 }
 
 extension ReplyReceiver {
@@ -46,6 +49,7 @@ extension ReplyReceiver {
     package var isAbandoned: Bool { false }
     package func watchAbandonment(_ watcher: DeathWatcher) {}
     package func passAbandonment(to connection: SocketConnection, token: UInt64) {}
+    package func token(over connection: SocketConnection) -> UInt64? { nil }
 }
 
 package final class ReplyTarget: Sendable {
@@ -57,6 +61,8 @@ package final class ReplyTarget: Sendable {
     private let stage = Atomic<Stage>(.open)
     /// The message was taken from a queue: what happens to the right from now on happens to a message that was read.
     private let wasRead: Atomic<Bool>
+    /// How many sent messages ask for the reply: a message may be sent more than once.
+    private let askCount = Atomic<Int>(0)
 
     package init(_ receiver: any ReplyReceiver, wasRead: Bool = false) {
         self.receiver = receiver
@@ -84,6 +90,11 @@ package final class ReplyTarget: Sendable {
     func noteRead() {
         wasRead.store(true, ordering: .releasing)
         receiver.noteRead()
+    }
+
+    /// The message's handler is over. If the right is still in the message, somebody who keeps that may reply.
+    func handlerDidEnd() {
+        if isOpen { receiver.noteTaken() }
     }
 
     /// Whether the right was not used, and nobody waits for the reply any more.
@@ -123,6 +134,22 @@ package final class ReplyTarget: Sendable {
             receiver.fail(PortError(.replyDropped, delivery: .read))
             throw error
         }
+    }
+
+    /// The message with the right is about to be sent over a connection.
+    func willAsk() { askCount.add(1, ordering: .acquiringAndReleasing) }
+
+    /// Over that connection nothing is awaited any more.
+    ///
+    /// - Returns: whether nobody else is asked either.
+    @discardableResult
+    func didEndAsking() -> Bool {
+        askCount.subtract(1, ordering: .acquiringAndReleasing).newValue == 0
+    }
+
+    /// Over a connection no reply will come: when nobody else is asked, the receiver is told.
+    func failAsking(_ error: PortError) {
+        if didEndAsking() { fail(error) }
     }
 
     /// Tells the receiver that no reply will come, unless the right was used.

@@ -7,7 +7,8 @@ public import RunLoopCore
 /// The right to send exactly one message to a port: the reply that a requester waits for. `MACH_MSG_TYPE_MOVE_SEND_ONCE`.
 ///
 /// It cannot be copied, and sending consumes it, so a second reply does not compile. When it is dropped unused, the
-/// requester is told at once (``PortError/Code/replyDropped``).
+/// requester is told at once (``PortError/Code/replyDropped``). A message that carries the right may be sent more than once:
+/// the first reply counts, and the requester is told of none when the last of the receivers has let it go.
 ///
 /// - Important: Thread safety: any thread.
 public struct SendOnceRight: ~Copyable, Sendable {
@@ -66,7 +67,7 @@ public struct SendOnceRight: ~Copyable, Sendable {
     ///   - handler: called once on the loop's thread, soon when that is so already; never once the right was used or given
     ///     to another message.
     public func setCancellationHandler(
-        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) {
         target?.watchAbandonment(DeathWatcher(loop: loop, mode: mode, handler: handler))
     }

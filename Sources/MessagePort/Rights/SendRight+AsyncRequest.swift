@@ -9,10 +9,12 @@ extension SendRight {
     ///
     /// When the task is cancelled, the call ends at once and the receiver is told (``MachMessage/isCancelled``,
     /// ``MachMessage/setCancellationHandler(on:in:_:)``). A reply that comes later is dropped, never given to another
-    /// request. A task that is cancelled before the call sends nothing. While the message waits for room, or its pieces are
-    /// on their way, a cancellation takes effect after that, at the latest at the send limit.
+    /// request. A task that is cancelled before the call, or while the message waits for room, sends nothing: the pieces of
+    /// a large message that were under way are discarded. In memory it waits in the one line of all senders, first come,
+    /// first served.
     ///
-    /// Replies from other processes are received by one thread, which all asynchronous calls of the process share.
+    /// Replies from other processes, and the news that there is room in a connection, are received by one thread, which all
+    /// asynchronous calls of the process share. A task that waits for room in a connection takes one descriptor meanwhile.
     ///
     /// - Parameters:
     ///   - message: the request. It stays the caller's. Its reply right is made by this call.
@@ -31,7 +33,9 @@ extension SendRight {
         defer { if let loop { destination.endReplies(on: loop, in: .default, to: slot) } }
         var request = message
         request.replyTarget = ReplyTarget(slot)
-        try await send(request, until: .after(sendLimit))
+        let sending = SendWait(until: .after(sendLimit))
+        defer { sending.finish() }
+        try await destination.send(request, waiting: sending)
         request.replyTarget = nil  // only the receiver holds the right now: when it lets go, the slot hears of it
         await slot.wait(within: replyLimit)
         do throws(PortError) {
@@ -43,42 +47,6 @@ extension SendRight {
             throw error
         }
     }
-
-    /// Sends, and never keeps a thread of the caller's pool waiting: a thread of its own waits for room.
-    nonisolated(nonsending) private func send(_ message: MachMessage, until deadline: MonotonicInstant)
-        async throws(PortError)
-    {
-        let failure: PortError?
-        do throws(PortError) {
-            try destination.send(message, until: .distantPast)
-            return
-        } catch {
-            if error.code != .sendTimedOut || deadline <= .now { throw error }
-            failure = await blockingSend(message, until: deadline)
-        }
-        if let failure { throw failure }
-    }
-
-    nonisolated(nonsending) private func blockingSend(_ message: MachMessage, until deadline: MonotonicInstant)
-        async -> PortError?
-    {
-        await withCheckedContinuation { continuation in
-            let destination = destination
-            do throws(SystemError) {
-                _ = try sysStartThread(blocksSignals: true) {
-                    sysNameThread("port-send")
-                    do throws(PortError) {
-                        try destination.send(message, until: deadline)
-                        continuation.resume(returning: nil)
-                    } catch {
-                        continuation.resume(returning: error)
-                    }
-                }
-            } catch {
-                continuation.resume(returning: PortError(error))
-            }
-        }
-    }
 }
 
 extension ReplySlot {
@@ -86,9 +54,10 @@ extension ReplySlot {
     nonisolated(nonsending) fileprivate func wait(within limit: Duration) async {
         if !isWaiting { return }
         if limit <= .zero { return giveUp(PortError(.replyTimedOut)) }
-        // A date that never comes is none for a task's clock, which traps.
-        let alarm: Task<Void, Never>? =
-            MonotonicInstant.after(limit) == .distantFuture
+        // A limit that never comes needs no alarm; the sleep would trap for one that its clock cannot count.
+        let mayRing = MonotonicInstant.after(limit) < .distantFuture
+        let alarm =
+            !mayRing
             ? nil
             : Task {
                 do { try await Task.sleep(for: limit, clock: .suspending) } catch { return }

@@ -16,17 +16,23 @@ extension SendRight {
     ///   - loop: the loop on which to be told.
     ///   - mode: the mode in which to be told.
     ///   - handler: called once on the loop's thread.
+    /// - Returns: the request, to withdraw it.
     /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``: nothing is watched then.
+    @discardableResult
     public func notifyWhenSendPossible(
-        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common,
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common,
         _ handler: @escaping @Sendable (SendPossibility) -> Void
-    ) throws(PortError) {
-        let notice = LoopNotice(on: loop, in: mode, handler)
+    ) throws(PortError) -> NoticeRequest {
+        try destination.checkProcess()  // before the loop's lock is taken
+        let request = NoticeRequest()
+        let notice = LoopNotice<SendPossibility>(on: loop, in: mode) { if request.begin() { handler($0) } }
         do throws(PortError) {
             try destination.watchRoom(notice)
         } catch {
             notice.cancel()
             throw error
         }
+        request.setWithdrawal { [weak notice] in notice?.cancel() }
+        return request
     }
 }

@@ -18,9 +18,11 @@ extension SendRight {
     /// takes effect afterwards. A reply that comes too late is dropped, never given to another request.
     ///
     /// In the default mode a request that could never be answered is refused: when the thread that serves the port itself
-    /// waits so, perhaps by way of others, for a port that this thread serves. That is found out within a process, for ports
-    /// that are served by run loops alone, and not when a reply right was taken out of its message: whoever hands a request
-    /// to another thread to reply takes the right out first.
+    /// waits so, perhaps by way of others, for a port that this thread serves. That is found out in memory, for ports that
+    /// are served by run loops alone, and not when a reply right may be elsewhere: it was taken out of its message, or the
+    /// message was kept when its handler returned. A handler that gives a request to another thread to reply, and then asks
+    /// somebody itself, takes the right out first (``MachMessage/takeReplyRight()``): a copy of a message cannot be told from
+    /// the message. A circle through other processes is not found: such a request ends at its limit.
     ///
     /// - Parameters:
     ///   - message: the request. It stays the caller's. Its reply right is made by this call.
@@ -33,6 +35,7 @@ extension SendRight {
     ///   ``PortError/Code/peerDied`` when the port went away before it replied, ``PortError/Code/remoteError`` when it
     ///   replied with an error. ``PortError/delivery`` says whether the message was read. When the time is up, the receiver
     ///   is told (``MachMessage/isCancelled``).
+    @available(*, noasync, message: "It blocks the thread. Leave `mode` out, and write `await`, to suspend the task.")
     public func request(
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
         mode: RunLoopMode = .portReply

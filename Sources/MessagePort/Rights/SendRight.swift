@@ -6,8 +6,10 @@ public import RunLoopCore
 
 /// The right to send to a port, wherever the port is: in this thread, another thread, or another process.
 ///
-/// Rights are values. All rights to one port are equal, whichever way they came, and can be keys of a dictionary. A right
-/// does not keep its port alive; when the port is gone it is a dead name.
+/// Rights are values. All rights of a process to one port are equal, whichever way they came, also when the port died on
+/// the way; they can be keys of a dictionary. Two kinds are equal to their copies only: what ``bootstrap()`` gives, and what
+/// arrives of a right to a port of the sender that had ended. A right does not keep its port alive; when the port is gone it
+/// is a dead name.
 ///
 /// - Important: Thread safety: any thread.
 public struct SendRight: Hashable, Sendable {
@@ -31,7 +33,8 @@ public struct SendRight: Hashable, Sendable {
     }
 
     /// Whether the port is gone. For a port of another process this asks the kernel; it is cheap, but it is a system call.
-    public var isDead: Bool { destination.isDead }
+    /// What has arrived over the connection and nobody has read is read first: it may say so.
+    public var isDead: Bool { destination.isFoundDead() }
 
     /// Sends a message, waiting while the port's queue is full.
     ///
@@ -46,11 +49,17 @@ public struct SendRight: Hashable, Sendable {
     ///   other process does not talk to this one, ``PortError/Code/invalidPort`` when the message goes to another process
     ///   and hands on a reply right that no live port of this process could hear the reply to;
     ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. Nothing was delivered then.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func send(_ message: MachMessage, within limit: Duration) throws(PortError) {
         try destination.send(message, until: .after(limit))
     }
 
     /// Sends a message if there is room now.
+    ///
+    /// To another process, room means that the connection takes the whole message at once. The kernel gives it a buffer
+    /// of about 200 KiB (`net.core.wmem_default`), which takes four packets of 64 KiB. So a message of 256 KiB or more finds
+    /// no room even when nothing is in the way, unless its receiver makes some in the midst of it: send such a message with
+    /// a limit (``send(_:within:)``). ``notifyWhenSendPossible(on:in:_:)`` tells of room for the next packet, not for all.
     ///
     /// - Parameter message: the message. It stays the caller's.
     /// - Returns: false when the queue is full; nothing was sent then.
@@ -73,10 +82,15 @@ public struct SendRight: Hashable, Sendable {
     ///   - loop: the loop on which to be told.
     ///   - mode: the mode in which to be told.
     ///   - handler: called once on the loop's thread; soon when the port is gone already.
+    /// - Returns: the request, to withdraw it.
     /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``: nothing is watched then.
+    @discardableResult
     public func notifyWhenDead(
-        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
-    ) throws(PortError) {
-        try destination.watchDeath(DeathWatcher(loop: loop, mode: mode, handler: handler))
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) throws(PortError) -> NoticeRequest {
+        let request = NoticeRequest()
+        let watcher = DeathWatcher(loop: loop, mode: mode) { if request.begin() { handler() } }
+        request.setWithdrawal(try destination.watchDeath(watcher))
+        return request
     }
 }

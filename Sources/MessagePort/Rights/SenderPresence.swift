@@ -21,26 +21,21 @@ package final class SenderPresence: Sendable {
 
 /// Whether a port has senders, and who wants to know when it has none any more: decides, does nothing else.
 struct SenderTally: Sendable {
-    private struct Reference: @unchecked Sendable {
-        // @unchecked: read and replaced under the port's lock only.
-        weak var presence: SenderPresence?
-    }
-
-    private var reference: Reference?
+    private var presence = Weak<SenderPresence>(object: nil)
     private var lastNumber: UInt64 = 0
-    private var hasRights = false
     private var clientCount = 0
-    private var hasHadClients = false
     private var notices: [LoopNotice<Void>] = []
+    private var hasRights = false
+    private var hasHadClients = false
 
     /// The object that the rights of this process share.
     mutating func makePresence(_ core: PortCore) -> SenderPresence {
-        if let presence = reference?.presence { return presence }
+        if let known = presence.object { return known }
         lastNumber += 1
         hasRights = true
-        let presence = SenderPresence(core, lastNumber)
-        reference = Reference(presence: presence)
-        return presence
+        let made = SenderPresence(core, lastNumber)
+        presence = Weak(object: made)
+        return made
     }
 
     /// The last right of this process has gone, unless there is a newer one.
@@ -49,6 +44,10 @@ struct SenderTally: Sendable {
     mutating func rightsDidGo(_ number: UInt64, hasAddress: Bool) -> [LoopNotice<Void>] {
         if number == lastNumber { hasRights = false }
         return takeDue(hasAddress)
+    }
+
+    mutating func clientMayCome() {
+        clientCount += 1
     }
 
     mutating func clientDidConnect() {

@@ -94,9 +94,12 @@ extension EncodedMessage {
 extension EncodedMessage {
     /// Decodes the message.
     ///
-    /// - Parameter resolve: turns an address into a right; it never fails, a right to a dead port is a dead name.
+    /// - Parameter resolve: turns an address into a right; a right to a dead port is a dead name.
     /// - Returns: the message; nil when the payload is not of the format.
-    func decoded(resolve: (PortAddress) -> SendRight) -> MachMessage? {
+    /// - Throws: what `resolve` throws.
+    func decoded<Failure: Error>(
+        resolve: (PortAddress) throws(Failure) -> SendRight
+    ) throws(Failure) -> MachMessage? {
         var message = MachMessage(id: id)
         var unclaimed = descriptors[...]
         var position = 0
@@ -108,7 +111,7 @@ extension EncodedMessage {
             case .bytes: message.components.append(.bytes(Array(body)))
             case .right:
                 guard let address = Self.address(body) else { return nil }
-                message.components.append(.right(resolve(address)))
+                message.components.append(.right(try resolve(address)))
             case .descriptor:
                 guard body.isEmpty, let descriptor = unclaimed.popFirst() else { return nil }
                 message.components.append(.descriptor(descriptor))
@@ -116,7 +119,7 @@ extension EncodedMessage {
                 guard message.replyPort == nil, message.components.isEmpty, let address = Self.address(body) else {
                     return nil
                 }
-                message.replyPort = resolve(address)
+                message.replyPort = try resolve(address)
             }
         }
         guard unclaimed.isEmpty, message.components.count == componentCount else { return nil }
@@ -136,9 +139,11 @@ extension EncodedMessage {
         return (kind, body)
     }
 
-    /// An address is an absolute path without NUL bytes, shorter than `PATH_MAX`.
+    /// An address is an absolute path in UTF-8 without NUL bytes, shorter than `PATH_MAX`.
     private static func address(_ body: ArraySlice<UInt8>) -> PortAddress? {
-        guard body.first == UInt8(ascii: "/"), body.count < 4096, !body.contains(0) else { return nil }
-        return PortAddress(path: String(decoding: body, as: UTF8.self))
+        guard body.first == UInt8(ascii: "/"), body.count < 4096, !body.contains(0),
+            let path = String(validating: body, as: UTF8.self)
+        else { return nil }
+        return PortAddress(path: path)
     }
 }

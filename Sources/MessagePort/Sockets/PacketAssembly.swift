@@ -27,6 +27,8 @@ struct PacketAssembly: Sendable {
         case replyFailed(token: UInt64, code: Int32, text: String)
         /// Nobody waits any more for a reply to the message that asked with the token.
         case abandoned(token: UInt64)
+        /// The port at the other side is gone.
+        case portEnded
         /// The other side does not talk to us.
         case refused(code: Int32)
         /// The packet breaks the format.
@@ -46,6 +48,14 @@ struct PacketAssembly: Sendable {
 
     /// Whether a message was begun and not finished.
     var isBegun: Bool { begun != nil }
+
+    /// Whether the next packet may make a whole message for the port: the last piece of one that was begun, or the first
+    /// of another.
+    var mayNeedPlace: Bool {
+        guard let begun else { return true }
+        let missing = Int(begun.header.totalLength) - begun.message.payload.count
+        return begun.header.answers == 0 && missing <= PacketHeader.payloadLimit
+    }
 
     /// Takes one packet.
     ///
@@ -82,6 +92,9 @@ struct PacketAssembly: Sendable {
         case .abandoned:
             guard begun == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
             return .abandoned(token: header.asks)
+        case .portEnded:
+            guard begun == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
+            return .portEnded
         case .refused:
             guard payload.isEmpty, descriptors.isEmpty else { return .violation }
             return .refused(code: header.messageID)

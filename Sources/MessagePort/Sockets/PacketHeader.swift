@@ -25,6 +25,8 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case replyFailed = 6
     /// Nobody waits any more for a reply to the message that asked with the token.
     case abandoned = 7
+    /// The port is gone, but owes replies, which will still come.
+    case portEnded = 8
 }
 
 struct PacketHeader: Hashable, Sendable {

@@ -17,6 +17,9 @@ extension PortSockets {
 
     /// - Returns: whether there may be more.
     private func acceptOne(for core: PortCore) -> Bool {
+        // Between the backlog and the count a client would be seen in neither.
+        core.clientMayCome()
+        defer { core.clientDidGo() }
         do throws(SystemError) {
             guard let accepted = try accept() else { return false }
             let socket = SharedDescriptor(accepted)
@@ -26,8 +29,7 @@ extension PortSockets {
                 SocketConnection.sendRefusal(.peerRefused, to: socket)
                 return true
             }
-            core.clientDidConnect()
-            if (try? add(connection)) == nil { core.clientDidGo() }
+            try? add(connection)
             // Most clients send at once: their message comes with this turn.
             connection.receive(into: core)
             return true

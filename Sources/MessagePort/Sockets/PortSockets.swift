@@ -42,12 +42,18 @@ package final class PortSockets: Sendable {
     /// - Returns: its address; the same each time.
     func listen(in directory: PortDirectory) throws(PortError) -> PortAddress {
         SpareDescriptor.shared.keep()
-        let listener = try directory.endpoints().makeListener(backlog: Self.backlog)
+        return try listen(on: directory.endpoints().makeListener(backlog: Self.backlog)).address
+    }
+
+    /// Listens with a socket. One that the port has already stays, and the other is closed.
+    ///
+    /// - Returns: the address of the port, and whether the socket was taken.
+    func listen(on listener: consuming Listener) throws(PortError) -> (address: PortAddress, isTaken: Bool) {
         let address = PortAddress(path: listener.path)
         var offered: Listener? = consume listener
-        let result = state.withLock { (state) -> Result<PortAddress, PortError> in
+        let result = state.withLock { (state) -> Result<(PortAddress, Bool), PortError> in
             if state.isClosed { return .failure(PortError(.invalidPort)) }
-            if let existing = state.listener?.path { return .success(PortAddress(path: existing)) }
+            if let existing = state.listener?.path { return .success((PortAddress(path: existing), false)) }
             guard let listener = offered.take() else { return .failure(PortError(.invalidPort)) }
             do throws(SystemError) {
                 try epoll.add(listener.descriptor.raw, .readable, key: Self.listenerKey)
@@ -55,12 +61,13 @@ package final class PortSockets: Sendable {
                 return .failure(PortError(error))
             }
             state.listener = consume listener
-            return .success(address)
+            return .success((address, true))
         }
         return try result.get()
     }
 
-    /// Listens to a connection too.
+    /// Listens to a connection too. A client of the port whose sockets these are is counted as one of its senders, until
+    /// it is found closed.
     func add(_ connection: SocketConnection) throws(PortError) {
         let key = state.withLock { state -> UInt64? in
             if state.isClosed || state.keys[ObjectIdentifier(connection)] != nil { return nil }
@@ -70,10 +77,13 @@ package final class PortSockets: Sendable {
             return state.lastKey
         }
         guard let key else { return }
+        // Counted first: from the next line on its end may be found.
+        let core = connection.port?.object.flatMap { $0.sockets === self ? $0 : nil }
+        core?.clientDidConnect()
         do throws(SystemError) {
             try epoll.add(connection.descriptor.rawValue, [.readable, .peerClosed], key: key)
         } catch {
-            _ = remove(key)
+            if remove(key) { core?.clientDidGo() }
             throw PortError(error)
         }
     }
@@ -85,21 +95,24 @@ package final class PortSockets: Sendable {
     }
 
     /// Receives what has arrived on any of the sockets. Never waits.
-    func receive(into core: PortCore) {
+    ///
+    /// - Returns: how many were ready; zero when nothing is left to read.
+    @discardableResult
+    func receive(into core: PortCore) -> Int {
         // The kernel names them in the same order each time: where places are few, the first would get them all.
         let reports = epoll.wait(until: .distantPast)
         let lookCount = state.withLock { state in
             state.lookCount &+= 1
             return state.lookCount
         }
+        if reports.contains(where: { $0.key == Self.listenerKey }) { acceptAll(for: core) }
         for index in reports.indices {
             let report = reports[(index + lookCount % reports.count) % reports.count]
-            if report.key == Self.listenerKey {
-                acceptAll(for: core)
-            } else if let member = state.withLock({ $0.members[report.key] }) {
+            if let member = state.withLock({ $0.members[report.key] }) {
                 receive(report, from: member, into: core)
             }
         }
+        return reports.count
     }
 
     private func receive(_ report: EpollReport, from member: SocketConnection, into core: PortCore) {
@@ -108,8 +121,11 @@ package final class PortSockets: Sendable {
             member.sendOverdue()
         }
         // A right's end never gets messages for a port, and the end of another port's connection has its own.
-        member.receive(into: member.port?.core)
-        if member.isClosed, remove(report.key), member.port?.core === core { core.clientDidGo() }
+        member.receive(into: member.port?.object)
+        guard member.isClosed, remove(report.key), member.port?.object === core else { return }
+        // One that has connected meanwhile is a sender: the port still has one then.
+        acceptAll(for: core)
+        core.clientDidGo()
     }
 
     /// Listens to a connection no more.

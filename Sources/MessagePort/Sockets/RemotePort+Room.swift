@@ -5,17 +5,23 @@ import PortSystem
 import RunLoopCore
 
 extension RemotePort {
-    /// Looks whether there is room whenever the socket says so, or says that its peer is gone.
     package func watchRoom(_ notice: LoopNotice<SendPossibility>) throws(PortError) {
         try connection.checkProcess()
-        let watch = try RoomWatch(self)
+        try connection.watchRoom(notice, for: self)
+    }
+}
+
+extension SocketConnection {
+    /// Looks whether there is room whenever the socket says so, or says that its peer is gone.
+    ///
+    /// - Parameters:
+    ///   - notice: who is told, once.
+    ///   - port: the port whose right stays as long as the notice waits.
+    /// - Throws: `descriptorLimit` and `systemCallFailed` when the kernel cannot watch; the notice is still the caller's.
+    func watchRoom(_ notice: LoopNotice<SendPossibility>, for port: RemotePort? = nil) throws(PortError) {
+        let watch = try RoomWatch(self, for: port)
         let source = RunLoopSource(
-            name: "port room", keepsModeAlive: false, readiness: { false },
-            performIfAny: {
-                guard let possibility = watch.possibility else { return false }
-                notice.tell(possibility)
-                return true
-            })
+            name: "port room", keepsModeAlive: false, routine: RoomRoutine(watch: watch, notice: notice))
         do throws(SystemError) {
             try source.watch(watch.rawValue)
         } catch {
@@ -25,18 +31,43 @@ extension RemotePort {
         try notice.loop.addOrThrow(source, to: notice.mode)
         if notice.loop.hasEnded { notice.cancel() }
     }
+
+    /// Suspends the task until there may be room: the shared thread wakes it.
+    ///
+    /// - Throws: why the wait ended without; `descriptorLimit` and `systemCallFailed` when room cannot be watched for.
+    nonisolated(nonsending) func waitForRoom(_ wait: SendWait) async throws(PortError) {
+        if !wait.mayWait { throw PortError(.sendTimedOut) }
+        let notice = LoopNotice<SendPossibility>(on: try SharedReceiver.loop(), in: .default) { _ in wait.wake() }
+        defer { notice.cancel() }
+        try watchRoom(notice)
+        try await wait.wait()
+    }
+}
+
+/// Tells of room when there is some.
+private struct RoomRoutine: SourceRoutine {
+    let watch: RoomWatch
+    let notice: LoopNotice<SendPossibility>
+
+    func perform() -> Bool {
+        guard let possibility = watch.possibility else { return false }
+        notice.tell(possibility)
+        return true
+    }
 }
 
 /// A run loop waits for readable descriptors; a set that waits for room is readable when there is some.
 private final class RoomWatch: Sendable {
-    private let port: RemotePort  // immutable; the right stays as long as somebody waits for room
+    private let connection: SocketConnection  // immutable
+    private let port: RemotePort?  // immutable; the right stays as long as somebody waits for room
     private let trigger: EpollSet  // immutable
 
-    init(_ port: RemotePort) throws(PortError) {
+    init(_ connection: SocketConnection, for port: RemotePort?) throws(PortError) {
+        self.connection = connection
         self.port = port
         do throws(SystemError) {
             let trigger = try EpollSet()
-            try trigger.add(port.connection.descriptor.rawValue, [.writable, .peerClosed], key: 0)
+            try trigger.add(connection.descriptor.rawValue, [.writable, .peerClosed], key: 0)
             self.trigger = trigger
         } catch {
             throw PortError(error)
@@ -47,8 +78,8 @@ private final class RoomWatch: Sendable {
 
     /// What to tell now; nil when there is no room.
     var possibility: SendPossibility? {
-        if port.isDead { return .deadName }
-        let seen = try? sysPoll(port.connection.descriptor.rawValue, .writable, until: .distantPast)
+        if connection.isInherited || connection.isFoundDead() { return .deadName }
+        let seen = try? sysPoll(connection.descriptor.rawValue, .writable, until: .distantPast)
         return seen?.contains(.writable) == true ? .possible : nil
     }
 }

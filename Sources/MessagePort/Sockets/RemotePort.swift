@@ -34,6 +34,8 @@ package final class RemotePort: PortDestination {
     package var label: String { "port of process \(connection.peer.processID) at \(portAddress.path)" }
     package var isDead: Bool { connection.isInherited || connection.isDeadName }
 
+    package func isFoundDead() -> Bool { connection.isInherited || connection.isFoundDead() }
+
     package func checkProcess() throws(PortError) { try connection.checkProcess() }
 
     package func address() -> PortAddress { portAddress }
@@ -43,41 +45,57 @@ package final class RemotePort: PortDestination {
         try connection.send(message, until: deadline)
     }
 
-    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
+    nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
         try connection.checkProcess()
-        try connection.watchDeath(watcher)
+        try await connection.send(message, waiting: wait)
     }
 
-    package func unwatchDeath(_ mark: DeathWatcher.Mark) {
-        if connection.isInherited { return }
-        connection.forgetWatchers { $0.mark === mark }
+    @discardableResult
+    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Withdrawal {
+        try connection.checkProcess()
+        try connection.watchDeath(watcher)
+        return { [weak connection, mark = watcher.mark] in connection?.forgetWatcher(mark) }
     }
 
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) {
         try connection.checkProcess()
         guard let source = try connection.replySource() else { return }
-        try loop.addOrThrow(source, to: mode)
+        // Counted first: a request that ends meanwhile leaves the source in the loop, or puts it back.
         waiting.withLock { $0[Waiters(loop: ObjectIdentifier(loop), mode: mode), default: 0] += 1 }
+        do throws(PortError) {
+            try loop.addOrThrow(source, to: mode)
+        } catch {
+            leave(loop, mode)
+            throw error
+        }
     }
 
     package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {
         connection.forget(receiver)
-        let isLast = waiting.withLock { waiting in
+        leave(loop, mode)
+    }
+
+    /// One request fewer waits in the loop and mode: after the last the source leaves them, unless somebody else needs it.
+    private func leave(_ loop: ThreadRunLoop, _ mode: RunLoopMode) {
+        waiting.withLock { waiting in
             let key = Waiters(loop: ObjectIdentifier(loop), mode: mode)
-            guard let count = waiting[key], count > 1 else {
-                waiting[key] = nil
-                return true
-            }
-            waiting[key] = count - 1
-            return false
+            let count = waiting[key] ?? 0
+            waiting[key] = count > 1 ? count - 1 : nil
         }
         // In the private mode it may stay: nothing but requests runs there, and the next one saves the system calls.
-        // Who watches for the port's end needs it too.
-        guard isLast, mode != .portReply, !connection.hasWatcher(on: loop, in: mode),
+        guard mode != .portReply, !isNeeded(on: loop, in: mode),
             let source = connection.state.withLock({ $0.source })
         else { return }
         loop.remove(source, from: mode)
-        // Somebody may have begun to watch meanwhile, and have found the source in the loop.
-        if connection.hasWatcher(on: loop, in: mode) { try? loop.addOrThrow(source, to: mode) }
+        // Somebody may have come meanwhile, and have found the source in the loop.
+        if isNeeded(on: loop, in: mode) { try? loop.addOrThrow(source, to: mode) }
+    }
+
+    /// Whether somebody waits in the loop and mode for what comes over the connection.
+    private func isNeeded(on loop: ThreadRunLoop, in mode: RunLoopMode) -> Bool {
+        if waiting.withLock({ $0[Waiters(loop: ObjectIdentifier(loop), mode: mode)] != nil }) { return true }
+        // Requests that were handed on are not counted; the shared thread listens for their replies.
+        if mode == .default, loop == SharedReceiver.startedLoop, connection.awaitsReply { return true }
+        return connection.hasWatcher(on: loop, in: mode)
     }
 }

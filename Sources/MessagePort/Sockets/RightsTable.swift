@@ -10,9 +10,8 @@ package final class RightsTable: Sendable {
     /// The process's table.
     package static let shared = RightsTable()
 
-    private struct Entry: @unchecked Sendable {
-        // @unchecked: read and replaced under the table's lock only.
-        weak var destination: (any PortDestination)?
+    private struct Entry: Sendable {
+        weak let destination: (any PortDestination)?
     }
 
     // A destination found here may turn out to be held by nobody else. Its end takes this lock (`prune`), so it must come
@@ -64,14 +63,40 @@ package final class RightsTable: Sendable {
     }
 
     /// The right to the port at an address; a dead name when it cannot be reached.
-    func right(orDeadNameAt address: PortAddress) -> SendRight {
-        (try? right(to: address)) ?? SendRight(DeadDestination(address))
+    ///
+    /// - Throws: `descriptorLimit` when this process has no descriptor to find that out with.
+    func right(orDeadNameAt address: PortAddress) throws(PortError) -> SendRight {
+        do throws(PortError) {
+            if let right = try right(to: address) { return right }
+        } catch {
+            // The port may live and have room: that it cannot be reached is this process's own want.
+            if error.code == .descriptorLimit { throw error }
+        }
+        return SendRight(deadDestination(address))
     }
+
+    /// What stands for a port that cannot be reached: the same object as long as there is a right to it.
+    private func deadDestination(_ address: PortAddress) -> any PortDestination {
+        let made = DeadDestination(address)
+        if address == .nowhere { return made }  // the name of many ports
+        let (winner, other) = entries.withLock { entries -> (any PortDestination, (any PortDestination)?) in
+            let other = entries[address]?.destination
+            if let other { return (other, other) }
+            entries[address] = Entry(destination: made)
+            return (made, nil)
+        }
+        withExtendedLifetime(other) {}
+        return winner
+    }
+
+    /// Whether there is an entry for the address.
+    func knows(_ address: PortAddress) -> Bool { entries.withLock { $0[address] != nil } }
 
     /// A new connection to the port at an address, also when the port is this process's own.
     package static func connect(to address: PortAddress) throws(PortError) -> RemotePort? {
         switch try ProcessEndpoints.connect(toPath: address.path) {
-        case .connected(let socket): RemotePort(address, over: try SocketConnection(socket, port: nil))
+        case .connected(let socket, let peer):
+            RemotePort(address, over: try SocketConnection(socket, port: nil, peer: peer))
         case .busy: throw PortError(.sendTimedOut, subject: .path(address.path))
         case .dead: nil
         }

@@ -5,14 +5,31 @@ import PortSystem
 import Synchronization
 
 /// The turn to send on a connection: one sender at a time, so that the pieces of large messages never mix; first come,
-/// first served; waited for with a deadline, because the holder may itself be waiting for room.
+/// first served; waited for with a deadline, because the holder may itself be waiting for room. The holder may be a task.
 final class SendTurn: Sendable {
     private struct State {
         var isTaken = false
-        var waiting: [ThreadEvent] = []
+        /// Who has the turn waits for room.
+        var isHeldUp = false
+        var waiting: [Place] = []
+    }
+
+    /// A place in the line.
+    private final class Place: Sendable {
+        let waiter: Waiter  // immutable
+        /// Whether it also waits for one who waits for room.
+        let isPatient: Bool  // immutable
+
+        init(_ waiter: Waiter, isPatient: Bool = true) {
+            self.waiter = waiter
+            self.isPatient = isPatient
+        }
     }
 
     private let state = Mutex(State())
+
+    /// Whether somebody has the turn.
+    var isTaken: Bool { state.withLock { $0.isTaken } }
 
     /// How many senders wait for the turn.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
@@ -21,33 +38,108 @@ final class SendTurn: Sendable {
     ///
     /// - Returns: false when it did not come before the deadline.
     func take(until deadline: MonotonicInstant) -> Bool {
-        let event = state.withLock { state -> ThreadEvent? in
+        guard let place = takeOrQueue(.thread(ThreadEvent())), case .thread(let event) = place.waiter,
+            !event.wait(until: deadline)
+        else { return true }
+        return !leave(place)
+    }
+
+    /// Takes the turn if it is free.
+    ///
+    /// - Returns: whether it was.
+    func takeIfFree() -> Bool {
+        state.withLock { state in
+            defer { state.isTaken = true }
+            return !state.isTaken
+        }
+    }
+
+    /// Takes the turn for a sender that does not wait for room: it waits for those who are sending, which soon ends, but not
+    /// for one who waits for room.
+    ///
+    /// - Returns: false when there is no room.
+    func takeUnlessHeldUp() -> Bool {
+        let event = ThreadEvent()
+        let place = Place(.thread(event), isPatient: false)
+        let mustWait = state.withLock { state -> Bool? in
+            if state.isHeldUp { return nil }
+            defer { state.isTaken = true }
+            if state.isTaken { state.waiting.append(place) }
+            return state.isTaken
+        }
+        guard let mustWait else { return false }
+        if !mustWait { return true }
+        event.wait(until: .distantFuture)
+        return !leave(place)
+    }
+
+    /// Who has the turn is about to wait for room: those who do not want to wait for that are told.
+    func holdUp() {
+        let impatient = state.withLock { state in
+            state.isHeldUp = true
+            return state.waiting.filter { !$0.isPatient }
+        }
+        for place in impatient { place.waiter.wake() }
+    }
+
+    /// Who has the turn goes on.
+    func goOn() {
+        state.withLock { $0.isHeldUp = false }
+    }
+
+    /// As above, in a task, which holds no thread while it waits.
+    ///
+    /// - Throws: why the wait ended; the turn is not the task's then.
+    nonisolated(nonsending) func take(waiting wait: SendWait) async throws(PortError) {
+        guard let place = takeOrQueue(.task(wait)) else { return }
+        while isWaiting(place) {
+            do throws(PortError) {
+                try await wait.wait()
+            } catch {
+                // Given at the last moment: what follows meets the end of the wait when it has to wait itself.
+                if leave(place) { throw error }
+            }
+        }
+    }
+
+    /// Takes the turn when it is free.
+    ///
+    /// - Returns: a place in the line when it is not.
+    private func takeOrQueue(_ waiter: @autoclosure () -> Waiter) -> Place? {
+        state.withLock { state in
             guard state.isTaken else {
                 state.isTaken = true
                 return nil
             }
-            let event = ThreadEvent()
-            state.waiting.append(event)
-            return event
+            let place = Place(waiter())
+            state.waiting.append(place)
+            return place
         }
-        guard let event, !event.wait(until: deadline) else { return true }
-        let wasGiven = state.withLock { state in
-            guard let index = state.waiting.firstIndex(where: { $0 === event }) else { return true }
+    }
+
+    private func isWaiting(_ place: Place) -> Bool {
+        state.withLock { $0.waiting.contains { $0 === place } }
+    }
+
+    /// - Returns: false when the turn was given before.
+    private func leave(_ place: Place) -> Bool {
+        state.withLock { state in
+            guard let index = state.waiting.firstIndex(where: { $0 === place }) else { return false }
             state.waiting.remove(at: index)
-            return false
+            return true
         }
-        return wasGiven
     }
 
     /// Passes the turn to the next in line.
     func give() {
-        let next = state.withLock { state -> ThreadEvent? in
+        let next = state.withLock { state -> Place? in
+            state.isHeldUp = false
             guard !state.waiting.isEmpty else {
                 state.isTaken = false
                 return nil
             }
             return state.waiting.removeFirst()
         }
-        next?.set()
+        next?.waiter.wake()
     }
 }

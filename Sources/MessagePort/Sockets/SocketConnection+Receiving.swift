@@ -8,6 +8,8 @@ import Synchronization
 extension SocketConnection {
     /// Most packets that one call receives, so that one busy connection does not keep others waiting.
     private static let packetBudget = 32
+    /// The same for a port whose policy is to choose among all that has arrived: more than a socket holds.
+    private static let policyPacketBudget = 4096
 
     /// Receives what has arrived. Never waits.
     ///
@@ -15,17 +17,21 @@ extension SocketConnection {
     ///   socket and their sender waits.
     func receive(into core: PortCore?) {
         assembly.withLock { receive(into: core, &$0) }
-        // The port may have ended meanwhile, and found the lock taken.
-        if state.withLock({ $0.hasLostPort }) { dropUnread() }
+        sendOverdue()  // a peer that sends has perhaps read, and made room
+        dropUnreadIfDeaf()
     }
 
     /// Receives what has arrived, unless that is being done: by another thread, or further up on this one, where a message
     /// that nobody takes makes us answer that it is dropped.
     func receiveUnlessReceiving() {
-        let core = port?.core
+        let core = port?.object
         assembly.withLockIfAvailable { receive(into: core, &$0) }
-        // The port may have ended meanwhile, and found the lock taken.
-        if state.withLock({ $0.hasLostPort }) { dropUnread() }
+        dropUnreadIfDeaf()
+    }
+
+    /// The port may have ended while its connection was being read, and have found the lock taken.
+    private func dropUnreadIfDeaf() {
+        if state.withLock({ $0.isDeaf }) { dropUnread() }
     }
 
     /// Receives what the peer sent to a port that is gone, and lets it go: who waits for room, or for a reply, hears of it.
@@ -39,9 +45,9 @@ extension SocketConnection {
     }
 
     private func receive(into core: PortCore?, _ assembly: inout PacketAssembly) {
-        for _ in 0..<Self.packetBudget {
-            // A message that was begun is finished: its room was there when it began.
-            if let core, !assembly.isBegun, !core.hasRoomForSockets() { return }
+        for _ in 0..<(core?.readsAhead == true ? Self.policyPacketBudget : Self.packetBudget) {
+            // Of a message that was begun all but the last piece is read: that waits for a place in the queue.
+            if let core, assembly.mayNeedPlace, !core.hasRoomForSockets() { return }
             guard receivePacket(&assembly, core) else { return }
         }
     }
@@ -82,36 +88,56 @@ extension SocketConnection {
         switch event {
         case .incomplete: return true
         case .message(let encoded, let asks, let answers):
-            guard var message = encoded.decoded(resolve: RightsTable.shared.right(orDeadNameAt:)) else {
-                return refuse(.malformedPacket)
-            }
-            message.remoteSender = peer
-            if asks != 0 { message.replyTarget = ReplyTarget(RemoteReplyReceiver(self, token: asks)) }
-            return deliver(message, answering: answers, core)
+            return handle(encoded, asks: asks, answers: answers, core)
         case .withoutDescriptors(let asks, let answers):
-            // Without its descriptors the message is not what was sent: whoever waits for it, or for its answer, is told.
-            if asks != 0 {
-                willOweReply(to: asks)
-                dropReply(to: asks, because: .descriptorsLost, delivery: .unread)
-            }
-            if answers != 0 { takeAwaited(answers)?.fail(PortError(.descriptorsLost, delivery: .read)) }
+            loseMessage(asks: asks, answers: answers)
             return true
         case .replyDropped(let token, let reason, let delivery):
             let known: [PortError.Code] = [.peerDied, .descriptorsLost, .messageDropped]
             let code = known.first { Int32($0.rawValue) == reason } ?? .replyDropped
-            takeAwaited(token)?.fail(PortError(code, delivery: delivery))
+            failAwaited(token, PortError(code, delivery: delivery))
             return true
         case .replyFailed(let token, let code, let text):
-            takeAwaited(token)?.fail(.remote(code: code, text: text))
+            failAwaited(token, .remote(code: code, text: text))
             return true
         case .abandoned(let token):
             requesterGaveUp(token)
+            return true
+        case .portEnded:
+            guard port == nil else { return refuse(.malformedPacket) }
+            otherPortDidEnd()
             return true
         case .refused(let code):
             close(Self.failure(refusal: code))
             return false
         case .violation: return refuse(.malformedPacket)
         }
+    }
+
+    private func handle(_ encoded: EncodedMessage, asks: UInt64, answers: UInt64, _ core: PortCore?) -> Bool {
+        do throws(PortError) {
+            guard
+                var message = try encoded.decoded(resolve: { (address) throws(PortError) in
+                    try RightsTable.shared.right(orDeadNameAt: address)
+                })
+            else { return refuse(.malformedPacket) }
+            message.remoteSender = peer
+            if asks != 0 { message.replyTarget = ReplyTarget(RemoteReplyReceiver(self, token: asks)) }
+            return deliver(message, answering: answers, core)
+        } catch {
+            loseMessage(asks: asks, answers: answers)
+            return true
+        }
+    }
+
+    /// Drops a message for whose descriptors, or rights, this process has no descriptor. Without them it is not what was
+    /// sent: whoever waits for it, or for its answer, is told.
+    private func loseMessage(asks: UInt64, answers: UInt64) {
+        if asks != 0 {
+            willOweReply(to: asks)
+            dropReply(to: asks, because: .descriptorsLost, delivery: .unread)
+        }
+        if answers != 0 { failAwaited(answers, PortError(.descriptorsLost, delivery: .read)) }
     }
 
     /// Hands a message to whoever awaits it, or to the port.
@@ -143,8 +169,14 @@ extension SocketConnection {
 
     /// What a peer's refusal means here.
     private static func failure(refusal: Int32) -> PortError {
-        let code = PortError.Code.all.first { Int32($0.rawValue) == refusal }
-        guard let code, code == .descriptorsLost || code == .malformedPacket else { return PortError(.peerRefused) }
-        return PortError(code)
+        let known: [PortError.Code] = [.descriptorsLost, .malformedPacket, .descriptorLimit]
+        switch known.first(where: { Int32($0.rawValue) == refusal }) {
+        case PortError.Code.descriptorLimit?:
+            // It was accepted only to be refused: what was sent lies unread.
+            return PortError(
+                .descriptorLimit, subject: .reason(.init("It is the other process that has none.")), delivery: .unread)
+        case let code?: return PortError(code)
+        case nil: return PortError(.peerRefused)
+        }
     }
 }

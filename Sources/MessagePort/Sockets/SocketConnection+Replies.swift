@@ -11,6 +11,7 @@ extension SocketConnection {
     /// - Returns: the token that asks for it; zero when no reply is wanted.
     func expectReply(for target: ReplyTarget?) throws(PortError) -> UInt64 {
         guard let target, target.isOpen else { return 0 }
+        target.willAsk()
         let token = state.withLock { state -> UInt64? in
             guard state.failure == nil else { return nil }
             state.lastToken += 1
@@ -18,7 +19,10 @@ extension SocketConnection {
             state.unsent.insert(state.lastToken)
             return state.lastToken
         }
-        guard let token else { throw PortError(.deadName) }
+        guard let token else {
+            target.didEndAsking()
+            throw PortError(.deadName)
+        }
         do throws(PortError) {
             try target.receiver.expectReply(over: self)
         } catch {
@@ -35,9 +39,12 @@ extension SocketConnection {
             guard let failure = state.failure else { return (state.awaited[token], nil) }
             return (state.awaited.removeValue(forKey: token), failure)
         }
-        if let failure { return target?.fail(failure.delivered(.unknown)) ?? () }
+        if let failure { return target?.failAsking(failure.delivered(.unknown)) ?? () }
         target?.receiver.passAbandonment(to: self, token: token)
     }
+
+    /// Whether a reply is to come over the connection.
+    var awaitsReply: Bool { state.withLock { !$0.awaited.isEmpty } }
 
     /// The peer says that it no longer waits for the reply to the request that asked with the token.
     func requesterGaveUp(_ token: UInt64) {
@@ -70,8 +77,19 @@ extension SocketConnection {
         if isAbandoned { tell() }
     }
 
-    /// A reply under the token has come, or will not come.
+    /// A reply under the token has come, or is not wanted any more.
     func takeAwaited(_ token: UInt64) -> ReplyTarget? {
+        let target = removeAwaited(token)
+        target?.didEndAsking()
+        return target
+    }
+
+    /// A reply under the token will not come.
+    func failAwaited(_ token: UInt64, _ error: PortError) {
+        removeAwaited(token)?.failAsking(error)
+    }
+
+    private func removeAwaited(_ token: UInt64) -> ReplyTarget? {
         let (target, isDone) = state.withLock { state in
             state.unsent.remove(token)
             let target = state.awaited.removeValue(forKey: token)
@@ -88,11 +106,9 @@ extension SocketConnection {
 
     /// No reply is awaited any more by the receiver.
     func forget(_ receiver: any ReplyReceiver) {
-        let tokens = state.withLock { state in
-            state.awaited.filter { $0.value.receiver === receiver }.map(\.key)
-        }
+        guard let token = receiver.token(over: self) else { return }
         // A requester that has given up may come here before whoever tells the peer so; then this does.
-        for token in tokens { if receiver.isAbandoned { giveUp(token: token) } else { forget(token: token) } }
+        if receiver.isAbandoned { giveUp(token: token) } else { forget(token: token) }
     }
 
     /// The run-loop source that receives replies, and notices the peer's end; nil when the connection is closed.
@@ -100,12 +116,7 @@ extension SocketConnection {
         if let source = state.withLock({ $0.source }) { return source }
         // Who waits for a reply, or for the peer's end, does so in a run that has reasons of its own to go on.
         let made = RunLoopSource(
-            name: "port replies", keepsModeAlive: false, readiness: { false },
-            cancel: { [weak self] loop, _ in if loop.hasEnded { self?.forgetWatchers { $0.loop == loop } } },
-            performIfAny: { [weak self] in
-                self?.receive(into: self?.port?.core)
-                return false
-            })
+            name: "port replies", keepsModeAlive: false, routine: ReplyRoutine(connection: self))
         do throws(SystemError) {
             try made.watch(descriptor.rawValue)
         } catch {
@@ -121,11 +132,12 @@ extension SocketConnection {
     func watchDeath(_ watcher: DeathWatcher) throws(PortError) {
         let source = try replySource()
         // Noted first: a request that ends meanwhile leaves the source in the loop.
-        let isClosed = state.withLock { state in
-            if state.failure == nil { state.deathWatchers.append(watcher) }
-            return state.failure != nil
+        let hasEnded = state.withLock { state in
+            let hasEnded = state.failure != nil || state.isDeadName
+            if !hasEnded { state.deathWatchers.append(watcher) }
+            return hasEnded
         }
-        if isClosed { return watcher.tell() }
+        if hasEnded { return watcher.tell() }
         do throws(PortError) {
             if let source { try watcher.loop.addOrThrow(source, to: watcher.mode) }
         } catch {
@@ -138,7 +150,12 @@ extension SocketConnection {
             if wasWatching { throw error }
         }
         // A loop that had ended before does not cancel the source.
-        if watcher.loop.hasEnded { forgetWatchers { $0.loop == watcher.loop } }
+        if watcher.loop.hasEnded { forgetWatchers(on: watcher.loop) }
+    }
+
+    /// A watcher is not to be told any more. A connection that was kept for it alone ends.
+    func forgetWatcher(_ mark: DeathWatcher.Mark) {
+        forgetWatchers { $0.mark === mark }
     }
 
     /// Whether somebody is to be told of the connection's end on the loop, perhaps in the mode.
@@ -148,8 +165,12 @@ extension SocketConnection {
         }
     }
 
-    /// Some are not to be told any more, because their loop's thread has ended, or because they said so.
-    func forgetWatchers(where isForgotten: (DeathWatcher) -> Bool) {
+    /// A loop's thread has ended: nobody is to be told on it any more.
+    fileprivate func forgetWatchers(on loop: ThreadRunLoop) {
+        forgetWatchers { $0.loop == loop }
+    }
+
+    private func forgetWatchers(where isForgotten: (DeathWatcher) -> Bool) {
         let (forgotten, isDone) = state.withLock { state in
             let all = state.deathWatchers
             state.deathWatchers = all.filter { !isForgotten($0) }
@@ -157,6 +178,20 @@ extension SocketConnection {
         }
         if isDone { close(PortError(.deadName)) }
         withExtendedLifetime(forgotten) {}  // what a user's handler holds is released without the lock
+    }
+}
+
+/// Receives replies, and notices the end of the peer, for whoever waits on a loop.
+private struct ReplyRoutine: SourceRoutine {
+    weak let connection: SocketConnection?
+
+    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
+        if loop.hasEnded { connection?.forgetWatchers(on: loop) }
+    }
+
+    func perform() -> Bool {
+        connection?.receive(into: connection?.port?.object)
+        return false
     }
 }
 
@@ -191,7 +226,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
         if let code = error.remoteCode {
             return connection.failReply(to: token, code: code, text: error.remoteText ?? "")
         }
-        let isGone = connection.port.map { $0.core?.isDead ?? true } ?? false
+        let isGone = connection.port.map { $0.object?.isDead ?? true } ?? false
         let code = error.code == .replyDropped && isGone ? .peerDied : error.code
         connection.dropReply(to: token, because: code == .replyDropped ? nil : code, delivery: error.delivery)
     }
@@ -214,7 +249,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
 
     /// The request is handed on to another process: the port that got it also listens for the answer.
     func expectReply(over other: SocketConnection) throws(PortError) {
-        guard let core = connection.port?.core else { throw PortError(.invalidPort) }
+        guard let core = connection.port?.object else { throw PortError(.invalidPort) }
         try core.openSockets().add(other)
     }
 }

@@ -24,7 +24,21 @@ extension SocketConnection {
         let encoded = try EncodedMessage(message)
         let asks = try expectReply(for: message.replyTarget)
         do throws(PortError) {
-            try transmit(encoded, asks: asks, answers: token, until: deadline)
+            try transmit(Transmission(encoded, asks: asks, answers: token), until: deadline)
+        } catch {
+            forget(token: asks)
+            throw error
+        }
+        if asks != 0 { didSend(token: asks) }
+    }
+
+    /// As above, in a task, which holds no thread while it waits for its turn and for room.
+    nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
+        try checkProcess()
+        let encoded = try EncodedMessage(message)
+        let asks = try expectReply(for: message.replyTarget)
+        do throws(PortError) {
+            try await transmit(Transmission(encoded, asks: asks, answers: 0), waiting: wait)
         } catch {
             forget(token: asks)
             throw error
@@ -43,24 +57,29 @@ extension SocketConnection {
         let code = Int32(reason?.rawValue ?? 0)
         let header = PacketHeader(
             kind: .replyDropped, messageID: code, componentCount: UInt32(delivery.rawValue), answers: token)
-        overdue.withLock { $0.packets.append(OverduePacket(header: header, settles: token)) }
-        sendOverdue()
+        owe([OverduePacket(packet: OutgoingPacket(header: header), settles: token)])
     }
 
     /// Answers the message that asked with `token` with an error, which settles it. Never waits.
     func failReply(to token: UInt64, code: Int32, text: String) {
         let header = PacketHeader(kind: .replyFailed, messageID: code, answers: token)
-        let packet = OverduePacket(header: header, payload: Array(text.utf8)[...], settles: token)
-        overdue.withLock { $0.packets.append(packet) }
-        sendOverdue()
+        let packet = OverduePacket(
+            packet: OutgoingPacket(header: header, payload: Array(text.utf8)[...]), settles: token)
+        owe([packet])
     }
 
     /// Says that nobody waits any more for the reply to the message that asked with `token`. Never waits: without room in
     /// the connection it is said before the next message.
     func giveUp(token: UInt64) {
         guard !isInherited, takeAwaited(token) != nil, !isClosed else { return }
-        overdue.withLock { $0.packets.append(OverduePacket(header: PacketHeader(kind: .abandoned, asks: token))) }
-        sendOverdue()
+        owe([OverduePacket(packet: OutgoingPacket(header: PacketHeader(kind: .abandoned, asks: token)))])
+    }
+
+    /// Says that the port at this end is gone, while it still owes replies. Never waits: without room in the connection it
+    /// is said before the next reply.
+    func sayPortHasEnded() {
+        if isInherited { return }
+        owe([OverduePacket(packet: OutgoingPacket(header: PacketHeader(kind: .portEnded)))])
     }
 
     /// Sends a reply that has come from another process, now or when there is room. Never waits: the thread that received
@@ -74,144 +93,74 @@ extension SocketConnection {
         if isClosed { throw PortError(.deadName) }
         let encoded = try EncodedMessage(message)
         let asks = try expectReply(for: message.replyTarget)
-        var packets = [
-            OverduePacket(
-                header: Self.header(encoded, asks: asks, answers: token),
-                payload: encoded.payload.prefix(PacketHeader.payloadLimit), descriptors: encoded.descriptors)
-        ]
-        for start in stride(from: PacketHeader.payloadLimit, to: encoded.payload.count, by: PacketHeader.payloadLimit) {
-            let piece = encoded.payload[start...].prefix(PacketHeader.payloadLimit)
-            packets.append(OverduePacket(header: PacketHeader(kind: .continuation), payload: piece))
+        var (reply, packets) = (Transmission(encoded, asks: asks, answers: token), [OverduePacket]())
+        while !reply.isDone {
+            let packet = reply.next
+            reply.advance(by: packet)
+            packets.append(OverduePacket(packet: packet, settles: reply.isDone ? token : nil))
         }
-        packets[packets.count - 1].settles = token
-        overdue.withLock { $0.packets += packets }
+        owe(packets)
         if asks != 0 { didSend(token: asks) }
-        sendOverdue()
     }
 
-    /// The head of a message's first packet.
-    private static func header(_ message: EncodedMessage, asks: UInt64, answers: UInt64) -> PacketHeader {
-        PacketHeader(
-            kind: .message, descriptorCount: UInt16(message.descriptors.count), messageID: message.id,
-            componentCount: UInt32(message.componentCount), asks: asks, answers: answers,
-            totalLength: UInt64(message.payload.count))
+    /// Has packets sent now, before the next message, or when there is room. A peer for which too much waits so reads
+    /// nothing: it would have this process keep ever more for it, so the connection ends.
+    private func owe(_ packets: [OverduePacket]) {
+        let isTooMuch = overdue.withLock { overdue in
+            if overdue.size > Self.overdueLimit { return true }
+            for packet in packets { overdue.append(packet) }
+            return false
+        }
+        guard isTooMuch else { return sendOverdue() }
+        close(PortError(.peerNotReading))
+        dropOverdue()
+        for packet in packets { if let token = packet.settles { didSettleReply(to: token) } }
     }
 
     /// Sends what is overdue as far as there is room. Never waits; when another thread is sending, it does this afterwards.
     func sendOverdue() {
-        while !isClosed, overdue.withLock({ $0.needsAbort || !$0.packets.isEmpty }) {
-            guard turn.take(until: .distantPast) else { return }
-            let failure = overdueFailure()
+        while overdue.withLock({ $0.needsAbort || !$0.packets.isEmpty }), !isClosed {
+            guard turn.takeIfFree() else { return }
+            let outcome = Result { () throws(PortError) in try proceedWithOverdue() }
             turn.give()
-            guard let failure else { continue }
+            switch outcome {
+            case .success(true): continue
             // A peer that reads nothing any more always has room: waiting for it would never end.
-            if failure.code == .deadName { return dropOverdue() }
-            return port?.core?.sockets?.awaitRoom(self) ?? ()
+            case .failure(let failure) where failure.code == .deadName: return dropOverdue()
+            case .success(false), .failure: return awaitRoomForOverdue()
+            }
+        }
+    }
+
+    /// There is no room for what is overdue. At the port's end whoever receives for the port sends it when there is; at the
+    /// right's end the shared thread does, where there is one. Otherwise it goes before the next message, or when something
+    /// is received.
+    private func awaitRoomForOverdue() {
+        if let port { return port.object?.sockets?.awaitRoom(self) ?? () }
+        guard let loop = SharedReceiver.startedLoop else { return }
+        let isWatched = overdue.withLock { overdue in
+            defer { overdue.isWatched = true }
+            return overdue.isWatched
+        }
+        if isWatched { return }
+        let notice = LoopNotice<SendPossibility>(on: loop, in: .default) { [weak self] _ in
+            self?.overdue.withLock { $0.isWatched = false }
+            self?.sendOverdue()
+        }
+        do throws(PortError) {
+            try watchRoom(notice)
+        } catch {
+            notice.cancel()
+            overdue.withLock { $0.isWatched = false }
         }
     }
 
     /// Drops what is overdue: nobody is there to read it.
     private func dropOverdue() {
         let dropped = overdue.withLock { overdue in
-            defer { overdue = Overdue() }
-            return overdue.packets
+            defer { overdue = Overdue(isWatched: overdue.isWatched) }
+            return overdue.packets.removeAll()
         }
         for packet in dropped { if let token = packet.settles { didSettleReply(to: token) } }
-    }
-
-    /// Sends what is overdue as far as there is room; the caller has the turn.
-    ///
-    /// - Returns: what kept the rest from being sent; nil when nothing is left.
-    private func overdueFailure() -> PortError? {
-        do throws(PortError) {
-            try transmitOverdue(until: .distantPast)
-            return nil
-        } catch {
-            return error
-        }
-    }
-
-    private func transmit(
-        _ message: EncodedMessage, asks: UInt64, answers: UInt64, until deadline: MonotonicInstant
-    ) throws(PortError) {
-        guard turn.take(until: deadline) else { throw PortError(.sendTimedOut) }
-        defer {
-            turn.give()
-            sendOverdue()
-        }
-        try transmitOverdue(until: deadline)
-        let first = message.payload.prefix(PacketHeader.payloadLimit)
-        try transmit(Self.header(message, asks: asks, answers: answers), first, message.descriptors, until: deadline)
-        var position = first.count
-        while position < message.payload.count {
-            let piece = message.payload[position...].prefix(PacketHeader.payloadLimit)
-            do throws(PortError) {
-                try transmit(PacketHeader(kind: .continuation), piece, [], until: deadline)
-            } catch {
-                overdue.withLock { $0.needsAbort = true }
-                throw error
-            }
-            position += piece.count
-        }
-    }
-
-    /// Sends what is overdue; the caller has the turn.
-    private func transmitOverdue(until deadline: MonotonicInstant) throws(PortError) {
-        if overdue.withLock({ $0.needsAbort }) {
-            try transmit(PacketHeader(kind: .abort), [], [], until: deadline)
-            overdue.withLock { $0.needsAbort = false }
-        }
-        while let packet = overdue.withLock({ $0.packets.first }) {
-            try transmit(packet.header, packet.payload, packet.descriptors, until: deadline)
-            overdue.withLock { _ = $0.packets.removeFirst() }
-            if let token = packet.settles { didSettleReply(to: token) }
-        }
-    }
-
-    /// Sends one packet; the caller has the turn.
-    private func transmit(
-        _ header: PacketHeader, _ payload: ArraySlice<UInt8>, _ descriptors: [SharedDescriptor],
-        until deadline: MonotonicInstant
-    ) throws(PortError) {
-        while true {
-            switch try offer(header, payload, descriptors) {
-            case .sent: return
-            case .peerClosed: throw peerDidClose()
-            case .wouldBlock:
-                if deadline <= .now { throw PortError(.sendTimedOut) }
-                try waitForRoom(until: deadline)
-            }
-        }
-    }
-
-    private func offer(_ header: PacketHeader, _ payload: ArraySlice<UInt8>, _ descriptors: [SharedDescriptor])
-        throws(PortError) -> SendOutcome
-    {
-        if isClosed { return .peerClosed }
-        do throws(SystemError) {
-            return try sysSendPacket(
-                descriptor.rawValue, head: header.encoded, body: payload, descriptors: descriptors)
-        } catch {
-            throw PortError(error)
-        }
-    }
-
-    private func waitForRoom(until deadline: MonotonicInstant) throws(PortError) {
-        do throws(SystemError) {
-            _ = try sysPoll(descriptor.rawValue, .writable, until: deadline)
-        } catch {
-            throw PortError(error)
-        }
-    }
-
-    /// The peer is gone: what it said last tells why, for example that it does not talk to us.
-    private func peerDidClose() -> PortError {
-        receiveUnlessReceiving()
-        let failure = state.withLock { state in
-            state.isDeadName = true
-            return state.failure
-        }
-        guard let failure, failure.code != .peerDied else { return PortError(.deadName) }
-        return failure
     }
 }

@@ -41,6 +41,8 @@ package final class SocketConnection: Sendable {
         var abandonWatches: [UInt64: [@Sendable () -> Void]] = [:]
         /// The port is gone: the connection ends when it owes no reply any more.
         var hasLostPort = false
+        /// The port is gone, and nothing more comes from the peer: what lies unread is the last.
+        var isDeaf = false
         /// The connection itself, while nothing else keeps it for those who watch for the port's end.
         var own: SocketConnection?
 
@@ -52,20 +54,38 @@ package final class SocketConnection: Sendable {
     struct Overdue {
         var needsAbort = false
         /// Notices that a reply will not come, and the pieces of replies that were handed on.
-        var packets: [OverduePacket] = []
+        var packets = Ring<OverduePacket>()
+        /// The bytes of the packets, each counted with `OverduePacket.cost` more.
+        var size = 0
+        /// The shared thread waits for room to send them.
+        var isWatched = false
+
+        mutating func append(_ packet: OverduePacket) {
+            packets.append(packet)
+            size += packet.size
+        }
+
+        mutating func popFirst() {
+            if let packet = packets.popFirst() { size -= packet.size }
+        }
     }
 
     struct OverduePacket {
-        var header: PacketHeader
-        var payload: ArraySlice<UInt8> = []
-        var descriptors: [SharedDescriptor] = []
+        var packet: OutgoingPacket
         /// With it the request that asked with this token over the connection is answered, or dropped.
         var settles: UInt64?
+
+        /// What a packet takes besides its payload, about.
+        static let cost = 256
+        var size: Int { packet.payload.count + Self.cost }
     }
+
+    /// How much may be overdue when more comes; beyond it the connection ends. A reply that is handed on may exceed it.
+    package static let overdueLimit = 16 << 20
 
     package let peer: PeerIdentity  // immutable
     /// The port that this end belongs to; nil at the right's end.
-    let port: WeakPort?  // immutable
+    let port: Weak<PortCore>?  // immutable
     let descriptor: SharedDescriptor  // immutable
     let state = Mutex(State())
     let assembly = Mutex(PacketAssembly())  // held while receiving, so that messages keep their order
@@ -82,15 +102,13 @@ package final class SocketConnection: Sendable {
     /// - Throws: ``PortError`` when the kernel does not tell who is at the other end.
     package init(_ descriptor: SharedDescriptor, port: PortCore?, peer: PeerIdentity? = nil) throws(PortError) {
         self.descriptor = descriptor
-        self.port = port.map { WeakPort($0) }
+        self.port = port.map { Weak(object: $0) }
         self.peer = if let peer { peer } else { try Self.peer(of: descriptor) }
     }
 
     private static func peer(of descriptor: SharedDescriptor) throws(PortError) -> PeerIdentity {
         do throws(SystemError) {
-            let credentials = try sysPeerCredentials(descriptor.rawValue)
-            return PeerIdentity(
-                processID: credentials.process, userID: credentials.user, groupID: credentials.group)
+            return try PeerIdentity(ofPeerOf: descriptor.rawValue)
         } catch {
             throw PortError(error)
         }
@@ -116,6 +134,17 @@ package final class SocketConnection: Sendable {
         return !(seen ?? []).isDisjoint(with: [.peerClosed, .hangUp, .error])
     }
 
+    /// As `isDeadName`, but reads what the other end has said, when something lies there: perhaps that its port has ended.
+    /// Not to be asked under a lock.
+    func isFoundDead() -> Bool {
+        if state.withLock({ $0.failure != nil || $0.isDeadName }) { return true }
+        let seen = (try? sysPoll(descriptor.rawValue, [.readable, .peerClosed], until: .distantPast)) ?? []
+        if !seen.isDisjoint(with: [.peerClosed, .hangUp, .error]) { return true }
+        if seen.isEmpty { return false }
+        receiveUnlessReceiving()
+        return state.withLock { $0.failure != nil || $0.isDeadName }
+    }
+
     /// Ends the connection: who waits for a reply is told why, the peer sees the end at once.
     func close(_ reason: PortError) {
         if isInherited { return }
@@ -134,7 +163,7 @@ package final class SocketConnection: Sendable {
         guard let old else { return }
         sysShutDown(descriptor.rawValue)
         old.source?.invalidate()
-        for target in old.awaited.values { target.fail(reason.delivered(.unknown)) }
+        for target in old.awaited.values { target.failAsking(reason.delivered(.unknown)) }
         for watches in old.abandonWatches.values { for tell in watches { tell() } }
         for watcher in old.deathWatchers { watcher.tell() }
     }
@@ -175,25 +204,29 @@ extension SocketConnection {
     /// The port at this end is gone: the peer can send nothing more, what lies unread is dropped, and the connection ends as
     /// soon as no reply is owed over it.
     func portDidEnd() {
-        state.withLock { $0.hasLostPort = true }
+        let owesReplies = state.withLock { state in
+            state.hasLostPort = true
+            return state.owedReplies > 0
+        }
+        // Said before there is room: who waits for that finds a dead name.
+        if owesReplies { sayPortHasEnded() }
         sysShutDown(descriptor.rawValue, .receiving)
+        // Set after the last packet can have come: whoever is receiving now, and sees it afterwards, drops them all.
+        state.withLock { $0.isDeaf = true }
         dropUnread()
-        if state.withLock({ $0.owedReplies == 0 }) { close(PortError(.peerDied)) }
-    }
-}
-
-/// A port that is not kept alive.
-final class WeakPort: Sendable {
-    private struct Reference: @unchecked Sendable {
-        // @unchecked: a weak reference may be read by many threads at once; it is set by `init` alone.
-        weak var core: PortCore?
+        if state.withLock({ $0.owedReplies == 0 }) { return close(PortError(.peerDied)) }
+        if !owesReplies { sayPortHasEnded() }
     }
 
-    private let reference: Reference  // immutable
-
-    init(_ core: PortCore) {
-        reference = Reference(core: core)
+    /// The port at the other end is gone: who watches for that is told. Replies may still come.
+    func otherPortDidEnd() {
+        let (watchers, isDone) = state.withLock { state in
+            state.isDeadName = true
+            let watchers = state.deathWatchers
+            state.deathWatchers = []
+            return (watchers, state.isRetired && !state.isNeeded)
+        }
+        for watcher in watchers { watcher.tell() }
+        if isDone { close(PortError(.deadName)) }
     }
-
-    var core: PortCore? { reference.core }
 }

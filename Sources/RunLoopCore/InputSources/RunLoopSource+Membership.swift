@@ -6,19 +6,32 @@ import Synchronization
 
 extension RunLoopSource {
     /// The loops in which the source is.
-    package var loops: [ThreadRunLoop] { state.withLock { $0.homes.loops } }
+    package var loops: ShortList<ThreadRunLoop> { state.withLock { $0.homes.loops } }
 
     /// Takes the source out of everything, for ever: its cancel routine is called on the calling thread for each mode that
     /// it leaves. A callout that is under way goes on.
     public func invalidate() {
         let (loops, departures) = state.withLock { state in
             let loops = state.homes.invalidate() ?? []
-            let departures = loops.map { $0.takeOut(id, from: nil).departures }
+            let departures = loops.map { endWatches($0.takeOut(id, from: nil).departures) }
             state.signal = nil
             state.descriptor = nil
             return (loops, departures)
         }
         for (loop, departures) in zip(loops, departures) { didLeave(departures, of: loop) }
+    }
+
+    /// Invalidates a source that is in no loop. One that is on its way into a loop is either there or stays out.
+    ///
+    /// - Returns: whether it is invalid now.
+    package func invalidateUnlessInLoop() -> Bool {
+        state.withLock { state in
+            guard state.homes.loops.isEmpty else { return false }
+            _ = state.homes.invalidate()
+            state.signal = nil
+            state.descriptor = nil
+            return true
+        }
     }
 
     /// Adds the source to a mode.
@@ -30,14 +43,13 @@ extension RunLoopSource {
         do throws(SystemError) {
             try didEnter(entered, of: loop)
         } catch {
-            let departures = state.withLock { $0.homes.remove(id, from: loop, mode) }
-            for departure in departures { departure.watch?.end(for: self) }
+            _ = state.withLock { endWatches($0.homes.remove(id, from: loop, mode)) }
             throw error
         }
     }
 
     func remove(from loop: ThreadRunLoop, _ mode: RunLoopMode) {
-        let departures = state.withLock { $0.homes.remove(id, from: loop, mode) }
+        let departures = state.withLock { endWatches($0.homes.remove(id, from: loop, mode)) }
         didLeave(departures, of: loop)
     }
 
@@ -48,16 +60,19 @@ extension RunLoopSource {
             if let descriptor = state.descriptor { try watch(descriptor, in: [loop]) }
         }
         if isPortBased { loop.noteRing(of: self) }
-        guard let scheduleRoutine else { return }
         for name in loop.state.withLock({ state in modes.map { state.modes[$0].name } }) {
-            scheduleRoutine(loop, name)
+            routine.didEnter(name, of: loop)
         }
     }
 
+    /// Ends the registrations of modes that were left. The caller holds the source's lock: were it free, the source could
+    /// enter a mode again before, find its registration there, and lose it then.
+    private func endWatches(_ departures: [RunLoopState.Departure]) -> [RunLoopState.Departure] {
+        for departure in departures { departure.watch?.end(for: self) }
+        return departures
+    }
+
     private func didLeave(_ departures: [RunLoopState.Departure], of loop: ThreadRunLoop) {
-        for departure in departures {
-            departure.watch?.end(for: self)
-            cancelRoutine?(loop, departure.name)
-        }
+        for departure in departures { routine.didLeave(departure.name, of: loop) }
     }
 }

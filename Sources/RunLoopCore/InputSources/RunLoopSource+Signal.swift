@@ -12,7 +12,7 @@ extension RunLoopSource {
         if isPortBased {
             fatalError("A port-based source cannot be signalled by hand. Use ring() when its check may have changed.")
         }
-        let (loops, stamp) = state.withLock { state -> ([ThreadRunLoop], UInt64) in
+        let (loops, stamp) = state.withLock { state -> (ShortList<ThreadRunLoop>, UInt64) in
             if !state.homes.isValid || state.signal != nil { return ([], 0) }
             let stamp = Self.lastSignal.wrappingAdd(1, ordering: .relaxed).newValue
             state.signal = stamp

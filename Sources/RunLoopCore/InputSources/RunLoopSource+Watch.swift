@@ -37,7 +37,7 @@ extension RunLoopSource {
 
     /// Registers a descriptor with every mode of the loops in which the source is, in place of what was there. The caller
     /// holds the source's lock, so the source neither enters nor leaves a mode by its own doing.
-    func watch(_ descriptor: CInt, in loops: [ThreadRunLoop]) throws(SystemError) {
+    func watch(_ descriptor: CInt, in loops: ShortList<ThreadRunLoop>) throws(SystemError) {
         var begun: [DescriptorWatch] = []
         var replaced: [DescriptorWatch] = []
         var fresh: [(loop: ThreadRunLoop, watches: [Int: DescriptorWatch])] = []

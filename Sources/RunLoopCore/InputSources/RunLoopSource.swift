@@ -27,9 +27,6 @@ public final class RunLoopSource: Sendable {
     /// Handles what the source has.
     public typealias Perform = @Sendable () -> Void
 
-    /// Handles what the source has, and says whether there was anything.
-    package typealias PerformIfAny = @Sendable () -> Bool
-
     struct State: Sendable {
         var homes = ItemHomes()
         /// A custom source: when it was signalled first since it was performed last.
@@ -39,14 +36,12 @@ public final class RunLoopSource: Sendable {
     }
 
     let id = ItemID()
-    let readiness: Readiness?
-    let scheduleRoutine: ModeRoutine?
-    let cancelRoutine: ModeRoutine?
-    let performRoutine: PerformIfAny
+    let routine: any SourceRoutine
     let state: Mutex<State>  // comes before the loop's lock
     /// A port-based source that rang: it is on the ready lists of all its modes, or about to be put there.
     let isRung = Atomic<Bool>(false)
 
+    let isPortBased: Bool
     /// Whether a run goes on because the source is there. One that only watches for an end does not keep a loop alive.
     let keepsModeAlive: Bool
 
@@ -54,6 +49,19 @@ public final class RunLoopSource: Sendable {
     public let name: String?
     /// Sources that have work at the same time are performed lowest first, equal ones in the order in which they got it.
     public let order: Int
+
+    /// Makes a source from its routine, for sources of this package.
+    package init(
+        name: String? = nil, order: Int = 0, isPortBased: Bool = true, keepsModeAlive: Bool = true,
+        routine: any SourceRoutine
+    ) {
+        self.name = name
+        self.order = order
+        self.isPortBased = isPortBased
+        self.keepsModeAlive = keepsModeAlive
+        self.routine = routine
+        state = Mutex(State())
+    }
 
     /// Makes a custom source (version 0), which is performed after it was signalled.
     ///
@@ -63,21 +71,13 @@ public final class RunLoopSource: Sendable {
     ///   - schedule: called for each mode that the source enters.
     ///   - cancel: called for each mode that the source leaves, also because it was invalidated or the thread ends.
     ///   - perform: handles what the source has.
-    public init(
+    public convenience init(
         name: String? = nil, order: Int = 0, schedule: ModeRoutine? = nil, cancel: ModeRoutine? = nil,
         perform: @escaping Perform
     ) {
-        self.name = name
-        self.order = order
-        readiness = nil
-        scheduleRoutine = schedule
-        cancelRoutine = cancel
-        performRoutine = {
-            perform()
-            return true
-        }
-        keepsModeAlive = true
-        state = Mutex(State())
+        self.init(
+            name: name, order: order, isPortBased: false,
+            routine: SourceClosures(schedule: schedule, cancel: cancel, body: perform))
     }
 
     /// Makes a port-based source (version 1).
@@ -97,27 +97,8 @@ public final class RunLoopSource: Sendable {
         cancel: ModeRoutine? = nil, perform: @escaping Perform
     ) {
         self.init(
-            name: name, order: order, keepsModeAlive: true, readiness: readiness, schedule: schedule, cancel: cancel,
-            performIfAny: {
-                perform()
-                return true
-            })
-    }
-
-    /// As above, for a source that may leave a run to finish although it is there, and that may find nothing worth a
-    /// return from a run: its routine says whether it handled something.
-    package init(
-        name: String? = nil, order: Int = 0, keepsModeAlive: Bool = true, readiness: @escaping Readiness,
-        schedule: ModeRoutine? = nil, cancel: ModeRoutine? = nil, performIfAny: @escaping PerformIfAny
-    ) {
-        self.name = name
-        self.order = order
-        self.keepsModeAlive = keepsModeAlive
-        self.readiness = readiness
-        scheduleRoutine = schedule
-        cancelRoutine = cancel
-        performRoutine = performIfAny
-        state = Mutex(State())
+            name: name, order: order,
+            routine: SourceClosures(readiness: readiness, schedule: schedule, cancel: cancel, body: perform))
     }
 
     /// Makes a port-based source (version 1) for a descriptor: anything that `poll(2)` can wait for.
@@ -141,7 +122,7 @@ public final class RunLoopSource: Sendable {
         cancel: ModeRoutine? = nil, perform: @escaping Perform
     ) {
         self.init(
-            name: name, order: order, readiness: { false }, schedule: schedule, cancel: cancel, perform: perform)
+            name: name, order: order, routine: SourceClosures(schedule: schedule, cancel: cancel, body: perform))
         state.withLock { $0.descriptor = descriptor }
     }
 
@@ -152,8 +133,6 @@ public final class RunLoopSource: Sendable {
     public var isSignalled: Bool {
         isPortBased ? isRung.load(ordering: .acquiring) : state.withLock { $0.signal != nil }
     }
-
-    var isPortBased: Bool { readiness != nil }
 }
 
 extension RunLoopSource: Hashable {

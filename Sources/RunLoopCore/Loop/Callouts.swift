@@ -52,7 +52,7 @@ extension ThreadRunLoop {
     @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(_ source: RunLoopSource) {
         let span = calloutBegins(RunLoopCallout(.customSource, source.name, source.id))
-        _ = source.performRoutine()
+        _ = source.routine.perform()
         calloutEnded(span, RunLoopCallout(.customSource, source.name, source.id))
     }
 
@@ -61,7 +61,7 @@ extension ThreadRunLoop {
     @inline(never)
     func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(_ source: RunLoopSource) -> Bool {
         let span = calloutBegins(RunLoopCallout(.portSource, source.name, source.id))
-        let hasHandled = source.performRoutine()
+        let hasHandled = source.routine.perform()
         calloutEnded(span, RunLoopCallout(.portSource, source.name, source.id))
         return hasHandled
     }

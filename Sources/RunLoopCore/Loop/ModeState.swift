@@ -3,14 +3,6 @@
 
 /// What a loop knows about one mode.
 struct ModeState: Sendable {
-    struct Member: Sendable {
-        var item: RunLoopItem
-        /// Added to this very mode.
-        var isOwn: Bool
-        /// Here because it was added to the common modes.
-        var isCommon: Bool
-    }
-
     struct SignalKey: Comparable, Sendable {
         var order: Int
         var stamp: UInt64
@@ -21,8 +13,7 @@ struct ModeState: Sendable {
     }
 
     let name: RunLoopMode
-    private(set) var members: [ItemID: Member] = [:]
-    /// How many members keep a run going.
+    /// How many items keep a run going.
     private(set) var lastingCount = 0
     private(set) var observers = ObserverList()
     /// Version-0 sources that were signalled.
@@ -42,57 +33,28 @@ struct ModeState: Sendable {
         self.name = name
     }
 
-    /// Puts an item in.
-    ///
-    /// - Returns: whether it is new here.
-    mutating func insert(_ item: RunLoopItem, asCommon: Bool) -> Bool {
-        if members[item.id] != nil {
-            if asCommon { members[item.id]?.isCommon = true } else { members[item.id]?.isOwn = true }
-            return false
-        }
-        members[item.id] = Member(item: item, isOwn: !asCommon, isCommon: asCommon)
+    /// Puts an item in, which is new here.
+    mutating func insert(_ item: RunLoopItem) {
         if item.keepsModeAlive { lastingCount += 1 }
         switch item {
         case .observer(let observer): observers.insert(observer)
         case .source(let source) where source.isPortBased: ready.insert(source.id, order: source.order)
         case .source, .timer: break
         }
-        return true
     }
 
-    /// Takes an item out.
+    /// Takes out an item that is here.
     ///
-    /// - Returns: the registration of its descriptor, for the caller to end; `isMember` is false when it was not here.
-    mutating func remove(_ id: ItemID) -> (isMember: Bool, watch: DescriptorWatch?) {
-        guard let member = members.removeValue(forKey: id) else { return (false, nil) }
-        if member.item.keepsModeAlive { lastingCount -= 1 }
-        switch member.item {
-        case .observer: observers.remove(id)
-        case .timer: timers.disarm(id)
+    /// - Returns: the registration of its descriptor, for the caller to end.
+    mutating func remove(_ item: RunLoopItem) -> DescriptorWatch? {
+        if item.keepsModeAlive { lastingCount -= 1 }
+        switch item {
+        case .observer: observers.remove(item.id)
+        case .timer: timers.disarm(item.id)
         case .source:
-            signalled.remove(id)
-            ready.remove(id)
+            signalled.remove(item.id)
+            ready.remove(item.id)
         }
-        return (true, watches.removeValue(forKey: id))
-    }
-
-    /// Says that an item is no longer here on behalf of the common modes.
-    ///
-    /// - Returns: whether it has no reason left to be here.
-    mutating func endCommonMembership(_ id: ItemID) -> Bool {
-        guard var member = members[id] else { return false }
-        member.isCommon = false
-        members[id] = member
-        return !member.isOwn
-    }
-
-    func source(_ id: ItemID) -> RunLoopSource? {
-        guard case .source(let source) = members[id]?.item else { return nil }
-        return source
-    }
-
-    func timer(_ id: ItemID) -> RunLoopTimer? {
-        guard case .timer(let timer) = members[id]?.item else { return nil }
-        return timer
+        return watches.removeValue(forKey: item.id)
     }
 }

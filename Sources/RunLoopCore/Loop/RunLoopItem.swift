@@ -39,25 +39,25 @@ enum RunLoopItem: Sendable {
 /// The loops in which an item is. A loop leaves when the item is removed from it or invalidated, or when its thread ends,
 /// so the references on both sides never outlive their reason.
 struct ItemHomes: Sendable {
-    private(set) var loops: [ThreadRunLoop] = []
-    private(set) var isValid = true
+    /// Nil when the item is invalid.
+    private var homes: ShortList<ThreadRunLoop>? = []
+
+    var loops: ShortList<ThreadRunLoop> { homes ?? [] }
+    var isValid: Bool { homes != nil }
 
     mutating func insert(_ loop: ThreadRunLoop) {
-        if !loops.contains(loop) { loops.append(loop) }
+        if !loops.contains(loop) { homes?.append(loop) }
     }
 
     mutating func remove(_ loop: ThreadRunLoop) {
-        loops.removeAll { $0 == loop }
+        homes?.removeAll { $0 == loop }
     }
 
     /// Makes the item invalid.
     ///
     /// - Returns: the loops that it has to leave; nil when it was invalid.
-    mutating func invalidate() -> [ThreadRunLoop]? {
-        guard isValid else { return nil }
-        isValid = false
-        defer { loops = [] }
-        return loops
+    mutating func invalidate() -> ShortList<ThreadRunLoop>? {
+        homes.take()
     }
 
     /// Adds an item to a loop. The caller holds the item's lock, which comes before the loop's.

@@ -36,7 +36,7 @@ extension RunLoopState {
         runs.append(run)
         // A source that is being performed is asked after it whether more is there; a run inside cannot wait for that.
         for id in performing {
-            if let source = modes[run.mode].source(id) { modes[run.mode].ready.insert(id, order: source.order) }
+            if let source = self.source(id, in: run.mode) { modes[run.mode].ready.insert(id, order: source.order) }
         }
     }
 

@@ -6,9 +6,18 @@
 
 /// What a loop knows.
 struct RunLoopState: Sendable {
+    /// An item that is in a mode.
+    private struct Resident {
+        var item: RunLoopItem
+        /// The modes that it is in, in no order.
+        var places: [Int]
+    }
+
     private struct CommonItem {
         var item: RunLoopItem
         var serial: Int
+        /// The modes to which it was added by itself, too.
+        var ownModes: Set<Int>
     }
 
     /// Every mode that something was added to, or that was run. Modes never go away, so an index names a mode for ever.
@@ -16,9 +25,8 @@ struct RunLoopState: Sendable {
     private var indices: [RunLoopMode: Int] = [.default: 0]
     /// The other modes that a block was posted for.
     private var namesOfBlocks: Set<RunLoopMode> = []
-    /// The modes that an item is in, in no order.
-    private var places: [ItemID: [Int]] = [:]
-    /// The list of an item that is in this mode only, by mode.
+    private var residents: [ItemID: Resident] = [:]
+    /// The places of an item that is in this mode only, by mode.
     private var placesAlone: [Int: [Int]] = [:]
     /// How many modes were looked at so far on behalf of items: what tests measure costs by.
     private(set) var modeSteps = 0
@@ -108,7 +116,7 @@ struct RunLoopState: Sendable {
     func isEmpty(_ mode: Int) -> Bool {
         var count = modes[mode].lastingCount
         // The main queue does not keep a run going that was started inside of it, and that cannot serve it.
-        if let mainQueue, mainQueue.isServed, modes[mode].members[mainQueue.source] != nil { count -= 1 }
+        if let mainQueue, mainQueue.isServed, isMember(mainQueue.source, of: mode) { count -= 1 }
         return count == 0 && !hasBlock(for: mode)
     }
 }
@@ -121,35 +129,37 @@ extension RunLoopState {
         if hasEnded { return [] }
         guard mode == .common else {
             let index = makeIndex(of: mode)
-            return enter(item, index, asCommon: false) ? [index] : []
+            commonItems[item.id]?.ownModes.insert(index)
+            return enter(item, index) ? [index] : []
         }
         if commonItems[item.id] == nil {
             lastSerial += 1
-            commonItems[item.id] = CommonItem(item: item, serial: lastSerial)
+            let ownModes = Set(residents[item.id]?.places ?? [])
+            commonItems[item.id] = CommonItem(item: item, serial: lastSerial, ownModes: ownModes)
         }
-        return commonModes.sorted { $0.rawValue < $1.rawValue }.map { makeIndex(of: $0) }
-            .filter { enter(item, $0, asCommon: true) }
+        return commonModes.sorted { $0.rawValue < $1.rawValue }.map { makeIndex(of: $0) }.filter { enter(item, $0) }
     }
 
     /// Puts an item into a mode.
     ///
     /// - Returns: whether it is new there.
-    private mutating func enter(_ item: RunLoopItem, _ index: Int, asCommon: Bool) -> Bool {
-        guard modes[index].insert(item, asCommon: asCommon) else { return false }
-        guard places[item.id] == nil else {
-            places[item.id]?.append(index)
-            return true
+    private mutating func enter(_ item: RunLoopItem, _ index: Int) -> Bool {
+        if let resident = residents[item.id] {
+            if resident.places.contains(index) { return false }
+            residents[item.id]?.places.append(index)
+        } else {
+            // Items that are in one mode share its list: most are, and a list of each one's own would cost memory.
+            let alone = placesAlone[index] ?? [index]
+            placesAlone[index] = alone
+            residents[item.id] = Resident(item: item, places: alone)
         }
-        // Items that are in one mode share that mode's list: most are, and a list of each one's own would cost memory.
-        let alone = placesAlone[index] ?? [index]
-        placesAlone[index] = alone
-        places[item.id] = alone
+        modes[index].insert(item)
         return true
     }
 
     /// The modes that an item is in.
     mutating func places(of id: ItemID) -> [Int] {
-        let found = places[id] ?? []
+        let found = residents[id]?.places ?? []
         modeSteps += found.count
         return found
     }
@@ -160,10 +170,11 @@ extension RunLoopState {
     mutating func remove(_ id: ItemID, from mode: RunLoopMode) -> [Departure] {
         guard mode == .common else {
             guard let index = indices[mode] else { return [] }
+            commonItems[id]?.ownModes.remove(index)
             return leave(id, [index])
         }
-        guard commonItems.removeValue(forKey: id) != nil else { return [] }
-        return leave(id, places(of: id).sorted().filter { modes[$0].endCommonMembership(id) })
+        guard let common = commonItems.removeValue(forKey: id) else { return [] }
+        return leave(id, places(of: id).sorted().filter { !common.ownModes.contains($0) })
     }
 
     /// Takes an item out of everything.
@@ -180,26 +191,38 @@ extension RunLoopState {
     }
 
     private mutating func leave(_ id: ItemID, _ indices: [Int]) -> [Departure] {
-        let departures = indices.compactMap { index -> Departure? in
-            let (isMember, watch) = modes[index].remove(id)
-            return isMember ? Departure(mode: index, name: modes[index].name, watch: watch) : nil
-        }
-        if departures.count == places[id]?.count {
-            places[id] = nil
-        } else if !departures.isEmpty {
-            places[id]?.removeAll { place in departures.contains { $0.mode == place } }
-        }
-        return departures
+        guard let resident = residents[id] else { return [] }
+        let leaving = indices.filter { resident.places.contains($0) }
+        let staying = resident.places.filter { !leaving.contains($0) }
+        residents[id] = staying.isEmpty ? nil : Resident(item: resident.item, places: staying)
+        return leaving.map { Departure(mode: $0, name: modes[$0].name, watch: modes[$0].remove(resident.item)) }
+    }
+
+    /// Whether an item is in a mode.
+    func isMember(_ id: ItemID, of mode: Int) -> Bool {
+        residents[id]?.places.contains(mode) ?? false
+    }
+
+    /// The source with this number, if it is in the mode.
+    func source(_ id: ItemID, in mode: Int) -> RunLoopSource? {
+        guard case .source(let source) = residents[id]?.item, isMember(id, of: mode) else { return nil }
+        return source
+    }
+
+    /// The timer with this number, if it is in the mode.
+    func timer(_ id: ItemID, in mode: Int) -> RunLoopTimer? {
+        guard case .timer(let timer) = residents[id]?.item, isMember(id, of: mode) else { return nil }
+        return timer
     }
 
     func contains(_ id: ItemID, in mode: RunLoopMode) -> Bool {
         if mode == .common { return commonItems[id] != nil }
-        return indices[mode].map { modes[$0].members[id] != nil } ?? false
+        return indices[mode].map { isMember(id, of: $0) } ?? false
     }
 
     /// Whether the item is anywhere in this loop.
     func contains(_ id: ItemID) -> Bool {
-        commonItems[id] != nil || places[id] != nil
+        commonItems[id] != nil || residents[id] != nil
     }
 
     /// Makes a mode common.
@@ -209,13 +232,20 @@ extension RunLoopState {
         guard !hasEnded, mode != .common, commonModes.insert(mode).inserted, !commonItems.isEmpty else { return [] }
         let index = makeIndex(of: mode)
         return commonItems.values.sorted { $0.serial < $1.serial }.map(\.item)
-            .filter { enter($0, index, asCommon: true) }.map { ($0, index) }
+            .filter { enter($0, index) }.map { ($0, index) }
     }
 
     /// Every item that is anywhere in this loop.
     var everyItem: [RunLoopItem] {
-        let members = modes.flatMap { $0.members.map { ($0.key, $0.value.item) } }
-        return Dictionary(members + commonItems.map { ($0.key, $0.value.item) }) { first, _ in first }.values.map { $0 }
+        residents.values.map(\.item) + commonItems.values.map(\.item).filter { residents[$0.id] == nil }
+    }
+
+    /// Every source, with each mode that it is in: by mode, the oldest first.
+    var sourcesByMode: [(source: RunLoopSource, mode: Int)] {
+        residents.values.flatMap { resident -> [(source: RunLoopSource, mode: Int)] in
+            guard case .source(let source) = resident.item else { return [] }
+            return resident.places.map { (source, $0) }
+        }.sorted { ($0.mode, $0.source.id) < ($1.mode, $1.source.id) }
     }
 
     /// Empties the loop, because its thread ends.

@@ -56,25 +56,25 @@ extension ThreadRunLoop {
         source.isRung.store(false, ordering: .sequentiallyConsistent)
         let hasHandled = RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(source)
         state.withLock { _ = $0.performing.popLast() }
-        if source.isValid, source.readiness?() == true { source.ring() }
+        if source.isValid, source.routine.isReady() { source.ring() }
         return hasHandled
     }
 }
 
 extension RunLoopState {
     mutating func beginObserver(_ id: ItemID, in mode: Int) -> Bool {
-        modes[mode].members[id] != nil && firingObservers.insert(id).inserted
+        isMember(id, of: mode) && firingObservers.insert(id).inserted
     }
 
     mutating func beginPerform(_ id: ItemID, in mode: Int) -> Bool {
-        guard modes[mode].members[id] != nil, modes[mode].ready.takeForPerform(id) else { return false }
+        guard isMember(id, of: mode), modes[mode].ready.takeForPerform(id) else { return false }
         performing.append(id)
         return true
     }
 
     mutating func takeFirstSignalled(in mode: Int) -> RunLoopSource? {
         guard let first = modes[mode].signalled.first, takeSignal(first.id, in: mode) else { return nil }
-        return modes[mode].source(first.id)
+        return source(first.id, in: mode)
     }
 
     /// Takes a custom source off the lists of the signalled: that of the mode, and those of its other modes.
@@ -91,6 +91,6 @@ extension RunLoopState {
         if modes[mode].signalled.isEmpty { return [] }
         let last = ModeState.SignalKey(order: .max, stamp: .max)
         return modes[mode].signalled.entries(notAfter: last).sorted { $0.key < $1.key }
-            .compactMap { modes[mode].source($0.id) }
+            .compactMap { source($0.id, in: mode) }
     }
 }

@@ -137,10 +137,8 @@ extension ThreadRunLoop {
         let all = endAfterJobs()
         for item in all.everyItem { item.forget(self) }
         for request in all.requests.all { request.drop() }
-        for mode in all.modes {
-            for case .source(let source) in mode.members.values.map(\.item).sorted(by: { $0.id < $1.id }) {
-                source.cancelRoutine?(self, mode.name)
-            }
+        for (source, mode) in all.sourcesByMode {
+            source.routine.didLeave(all.modes[mode].name, of: self)
         }
         endInstruments()
         doorbell.end()

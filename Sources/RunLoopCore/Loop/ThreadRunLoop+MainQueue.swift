@@ -42,7 +42,7 @@ extension ThreadRunLoop {
     func mainQueueGoesFirst(_ run: LoopRun) -> Bool {
         if run.hasJustServedMainQueue { return false }
         let descriptor = state.withLock { state -> CInt? in
-            guard let queue = state.mainQueue, !queue.isServed, state.modes[run.mode].members[queue.source] != nil,
+            guard let queue = state.mainQueue, !queue.isServed, state.isMember(queue.source, of: run.mode),
                 state.modes[run.mode].ready.isEmpty, !state.modes[run.mode].timers.isDue(at: .now)
             else { return nil }
             return queue.descriptor

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import PortSystem
-import Synchronization
+package import Synchronization
 
 /// The run loop of a thread: waits for sources, timers and blocks, and calls their handlers on that thread.
 ///
@@ -26,6 +26,8 @@ public final class ThreadRunLoop: Sendable {
     let counts = LoopCounts()  // written by the loop's thread
     let processors = ProcessorAllowance()  // loop thread
     let instruments = Mutex(Instruments())  // takes no other lock
+    /// What the thread waits for, as the layer that makes it wait has noted it for other threads to see.
+    package let waitNote = Mutex<(any AnyObject & Sendable)?>(nil)  // takes no other lock
     let isInstrumented = Atomic<Bool>(false)  // written under the lock of `instruments`
     let lastSpan = Atomic<UInt64>(0)  // written by the loop's thread
 

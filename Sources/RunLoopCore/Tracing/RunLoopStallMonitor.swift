@@ -2,7 +2,6 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 public import PortSystem
-import Synchronization
 
 /// Watches a loop from a thread of its own, and reports what keeps it busy for too long.
 ///
@@ -24,12 +23,8 @@ public final class RunLoopStallMonitor: Sendable {
     /// How long a loop may be busy, unless said otherwise: what a person just takes for "at once" is over by then.
     public static let defaultThreshold = Duration.milliseconds(250)
 
-    private struct Target {
-        weak var loop: ThreadRunLoop?
-    }
-
     let watch: StallWatch
-    private let target: Mutex<Target>
+    private weak let loop: ThreadRunLoop?
 
     /// How long the loop may be busy.
     public let threshold: Duration
@@ -54,7 +49,7 @@ public final class RunLoopStallMonitor: Sendable {
         let watch = StallWatch(of: loop, threshold: threshold)
         self.watch = watch
         self.threshold = threshold
-        target = Mutex(Target(loop: loop))
+        self.loop = loop
         // The thread goes its own way: it ends after `end`.
         _ = try sysStartThread(blocksSignals: true) {
             sysNameThread("stall-monitor")
@@ -75,7 +70,7 @@ public final class RunLoopStallMonitor: Sendable {
 
     /// Ends the watch, for ever. A report that is under way goes on, and one that is posted to a loop arrives.
     public func invalidate() {
-        target.withLock { $0.loop }?.remove(watch)
+        loop?.remove(watch)
         watch.end()
     }
 }

@@ -82,7 +82,7 @@ extension ThreadRunLoop {
         for _ in 0..<state.withLock({ $0.modes[run.mode].ready.count }) {
             let found = state.withLock { state -> (ReadyList.Candidate, RunLoopSource, DescriptorWatch?)? in
                 guard let candidate = state.modes[run.mode].ready.takeFirst(),
-                    let source = state.modes[run.mode].source(candidate.id)
+                    let source = state.source(candidate.id, in: run.mode)
                 else { return nil }
                 return (candidate, source, state.modes[run.mode].watches[candidate.id])
             }
@@ -91,7 +91,7 @@ extension ThreadRunLoop {
             source.isRung.store(false, ordering: .sequentiallyConsistent)
             guard source.isReady(candidate, watch, turn: turnCount) else { continue }
             let isMember = state.withLock { state in
-                guard state.modes[run.mode].source(candidate.id) != nil else { return false }
+                guard state.source(candidate.id, in: run.mode) != nil else { return false }
                 state.modes[run.mode].ready.putBack(candidate)
                 return true
             }
@@ -112,7 +112,7 @@ extension ThreadRunLoop {
             let sources = set.wait(until: sleeps ? deadline : .distantPast)
             let report = turnCount
             state.withLock { state in
-                for source in sources where state.modes[run.mode].members[source.id] != nil {
+                for source in sources where state.isMember(source.id, of: run.mode) {
                     state.modes[run.mode].ready.insert(source.id, order: source.order, report: report)
                 }
             }
@@ -138,8 +138,7 @@ extension ThreadRunLoop {
 extension RunLoopSource {
     /// Whether the source is ready: its check says so, or the kernel says so of its descriptor, now and not some turns ago.
     func isReady(_ candidate: ReadyList.Candidate, _ watch: DescriptorWatch?, turn: Int) -> Bool {
-        guard let readiness else { return false }
-        if readiness() { return true }
+        if routine.isReady() { return true }
         guard let report = candidate.report, let watch else { return false }
         if report == turn { return true }
         do throws(SystemError) {

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import RunLoopCore
+import Synchronization
+
+/// What a port's source is for.
+enum SourcePurpose: UInt8, Sendable {
+    /// For loops. It keeps the port; it ends when it is in no loop any more.
+    case loops
+    /// The same, but it keeps the port, or what owns it, only while it is in a loop.
+    case looseLoops
+    /// As before, but somebody else may have it too: it stays when it is in no loop.
+    case others
+    /// It enqueues blocks that call the handler, and does not call that on its loop.
+    case dispatcher
+}
+
+/// What the source of a port does that others may have, or that belongs to another object: it keeps the port, or that object,
+/// while it is in a loop, and only then.
+final class LooseSourceRoutine: SourceRoutine {
+    private struct State {
+        weak var source: RunLoopSource?
+        /// The port, or what owns it, while the source is in a loop.
+        var keeper: (any AnyObject & Sendable)?
+    }
+
+    private weak let port: MachPort?
+    private let core: PortCore  // immutable
+    private let turn: UInt64  // immutable
+    private let state = Mutex(State())  // comes before the source's lock
+
+    init(_ port: MachPort, _ turn: UInt64) {
+        self.port = port
+        core = port.core
+        self.turn = turn
+    }
+
+    /// The source whose routine this is.
+    func setSource(_ source: RunLoopSource) {
+        state.withLock { $0.source = source }
+    }
+
+    func isReady() -> Bool { core.hasMessage(inTurn: turn) }
+    func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) { keepWhileInLoop() }
+
+    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
+        let port = port
+        keepWhileInLoop()
+        port?.dropUnusedSource()
+    }
+
+    func perform() -> Bool { port?.handleOne(turn) ?? false }
+
+    /// Each entry into a mode and each leave comes here after the fact: so the last to come sees how it is.
+    private func keepWhileInLoop() {
+        let keeper: (any AnyObject & Sendable)? = core.owner ?? port
+        let old = state.withLock { state in
+            let old = state.keeper
+            state.keeper = state.source?.loops.isEmpty == false ? keeper : nil
+            return old
+        }
+        withExtendedLifetime(old) {}  // the port may end with it, and the source with that
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// For code that has a thread of its own: the loop is that thread's. The code of tasks names a loop.
+
+public import RunLoopCore
+
+extension MachPort {
+    /// Makes the current thread's run loop call the handler for this port's messages. See ``schedule(on:in:)``.
+    ///
+    /// - Parameter mode: a mode of the loop, or ``RunLoopMode/common``.
+    /// - Throws: as ``schedule(on:in:)``.
+    @available(*, noasync, message: "A task has no thread of its own: use `schedule(on:)`.")
+    public func schedule(in mode: RunLoopMode = .default) throws(PortError) {
+        try schedule(on: .current, in: mode)
+    }
+
+    /// Takes the port out of a mode of the current thread's run loop. See ``unschedule(from:in:)``.
+    ///
+    /// - Parameter mode: the mode that it was scheduled in.
+    @available(*, noasync, message: "A task has no thread of its own: use `unschedule(from:)`.")
+    public func unschedule(in mode: RunLoopMode = .default) {
+        unschedule(from: .current, in: mode)
+    }
+
+    /// Asks to be told on the current thread's run loop. See ``notifyWhenNoSenders(on:in:_:)``.
+    ///
+    /// - Parameters:
+    ///   - mode: the mode in which to be told.
+    ///   - handler: called once on this thread.
+    /// - Returns: the request, to withdraw it.
+    /// - Throws: as ``notifyWhenNoSenders(on:in:_:)``.
+    @available(*, noasync, message: "A task has no thread of its own: use `notifyWhenNoSenders(on:)`.")
+    @discardableResult
+    public func notifyWhenNoSenders(
+        in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) throws(PortError) -> NoticeRequest {
+        try notifyWhenNoSenders(on: .current, in: mode, handler)
+    }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import Synchronization
+
+/// A message on its way: what of it the kernel has taken.
+struct Transmission: Sendable {
+    private let message: EncodedMessage
+    private let asks: UInt64
+    private let answers: UInt64
+    private var sentCount = 0
+    /// Whether the first packet was sent.
+    private(set) var isBegun = false
+
+    /// A message of which nothing was sent.
+    init(_ message: EncodedMessage, asks: UInt64, answers: UInt64) {
+        self.message = message
+        self.asks = asks
+        self.answers = answers
+    }
+
+    var isDone: Bool { isBegun && sentCount == message.payload.count }
+
+    /// The head of the first packet.
+    var header: PacketHeader {
+        PacketHeader(
+            kind: .message, descriptorCount: UInt16(message.descriptors.count), messageID: message.id,
+            componentCount: UInt32(message.componentCount), asks: asks, answers: answers,
+            totalLength: UInt64(message.payload.count))
+    }
+
+    /// The packet that comes next.
+    var next: OutgoingPacket {
+        let piece = message.payload[sentCount...].prefix(PacketHeader.payloadLimit)
+        guard isBegun else { return OutgoingPacket(header: header, payload: piece, descriptors: message.descriptors) }
+        return OutgoingPacket(header: PacketHeader(kind: .continuation), payload: piece)
+    }
+
+    /// The kernel has taken that packet.
+    mutating func advance(by packet: OutgoingPacket) {
+        sentCount += packet.payload.count
+        isBegun = true
+    }
+}
+
+/// One packet, as it is offered to the kernel.
+struct OutgoingPacket: Sendable {
+    var header: PacketHeader
+    var payload: ArraySlice<UInt8> = []
+    var descriptors: [SharedDescriptor] = []
+}
+
+extension SocketConnection {
+    /// Sends a message in its turn, waiting for both the turn and room until the deadline. With a past one it still waits
+    /// for senders that find room: those who are in the middle of sending are no reason to say that there is none.
+    func transmit(_ message: Transmission, until deadline: MonotonicInstant) throws(PortError) {
+        let hasTurn = deadline <= .now ? turn.takeUnlessHeldUp() : turn.take(until: deadline)
+        if !hasTurn { throw PortError(.sendTimedOut) }
+        defer { endTurn() }
+        var message = message
+        do throws(PortError) {
+            while try !proceed(&message) {
+                if deadline <= .now { throw PortError(.sendTimedOut) }
+                turn.holdUp()
+                defer { turn.goOn() }
+                try waitForRoom(until: deadline)
+            }
+        } catch {
+            abort(message)
+            throw error
+        }
+    }
+
+    /// As above, in a task. The turn is the task's while it is suspended.
+    nonisolated(nonsending) func transmit(_ message: Transmission, waiting wait: SendWait) async throws(PortError) {
+        try await turn.take(waiting: wait)
+        defer { endTurn() }
+        var message = message
+        do throws(PortError) {
+            while try !proceed(&message) {
+                turn.holdUp()
+                defer { turn.goOn() }
+                try await waitForRoom(wait)
+            }
+        } catch {
+            abort(message)
+            throw error
+        }
+    }
+
+    private func endTurn() {
+        turn.give()
+        sendOverdue()
+    }
+
+    /// The rest of a message will never be sent: if it was begun, the peer has to know.
+    private func abort(_ message: Transmission) {
+        if message.isBegun { overdue.withLock { $0.needsAbort = true } }
+    }
+
+    /// Sends as much of a message as there is room for, and what is overdue before it. The caller has the turn.
+    ///
+    /// - Returns: whether all was sent; false when there is no room for the rest.
+    private func proceed(_ message: inout Transmission) throws(PortError) -> Bool {
+        // What becomes overdue between two pieces waits: pieces of one message follow each other.
+        if !message.isBegun, try !proceedWithOverdue() { return false }
+        while !message.isDone {
+            let packet = message.next
+            guard try offer(packet) else { return false }
+            message.advance(by: packet)
+        }
+        return true
+    }
+
+    /// Sends as much of what is overdue as there is room for. The caller has the turn.
+    ///
+    /// - Returns: whether all was sent.
+    func proceedWithOverdue() throws(PortError) -> Bool {
+        if overdue.withLock({ $0.needsAbort }) {
+            guard try offer(OutgoingPacket(header: PacketHeader(kind: .abort))) else { return false }
+            overdue.withLock { $0.needsAbort = false }
+        }
+        while let next = overdue.withLock({ $0.packets.first }) {
+            guard try offer(next.packet) else { return false }
+            overdue.withLock { $0.popFirst() }
+            if let token = next.settles { didSettleReply(to: token) }
+        }
+        return true
+    }
+
+    /// Offers one packet to the kernel.
+    ///
+    /// - Returns: false when there is no room.
+    private func offer(_ packet: OutgoingPacket) throws(PortError) -> Bool {
+        if isClosed { throw peerDidClose() }
+        let outcome: SendOutcome
+        do throws(SystemError) {
+            outcome = try sysSendPacket(
+                descriptor.rawValue, head: packet.header.encoded, body: packet.payload,
+                descriptors: packet.descriptors)
+        } catch {
+            throw PortError(error)
+        }
+        switch outcome {
+        case .sent: return true
+        case .wouldBlock: return false
+        case .peerClosed: throw peerDidClose()
+        }
+    }
+
+    private func waitForRoom(until deadline: MonotonicInstant) throws(PortError) {
+        do throws(SystemError) {
+            _ = try sysPoll(descriptor.rawValue, .writable, until: deadline)
+        } catch {
+            throw PortError(error)
+        }
+    }
+
+    /// The peer is gone: what it said last tells why, for example that it does not talk to us.
+    private func peerDidClose() -> PortError {
+        receiveUnlessReceiving()
+        otherPortDidEnd()
+        let failure = state.withLock { $0.failure }
+        guard var failure, failure.code != .peerDied, failure.code != .deadName else { return PortError(.deadName) }
+        failure.knownDelivery = nil  // what is known of other messages
+        return failure
+    }
+}

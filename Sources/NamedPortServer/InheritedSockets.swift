@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// The listening sockets that a supervisor handed to this process, as sd_listen_fds(3) says. They are close-on-exec from the
+// first look on, so no child gets them, whatever its environment says; and LISTEN_PID is not a child's id.
+
+import Glibc
+import MessagePort
+import PortSystem
+import Synchronization
+
+/// The process's inherited sockets, each taken at most once.
+final class InheritedSockets: Sendable {
+    /// The process's own.
+    static let shared = InheritedSockets()
+
+    private struct State {
+        var process: Int32
+        var names: [String]
+        /// The names for which descriptors were taken, by their place.
+        var taken: [Int: PortName] = [:]
+    }
+
+    private let state = Mutex<State?>(nil)
+
+    /// Takes the socket for a name: the one with that descriptor name, else the one bound to the path.
+    ///
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - path: where the socket of the name is declared.
+    ///   - use: what to do with the number of the valid, non-blocking descriptor and its address. When it throws, the socket
+    ///     can be taken again; otherwise the descriptor is closed.
+    /// - Throws: `nameNotDeclared`, `alreadyCheckedIn`, `activationInvalid`; what `use` throws.
+    func take(
+        _ name: PortName, declaredAt path: String, _ use: (CInt, PortAddress) throws(PortError) -> Void
+    ) throws(PortError) {
+        // Held meanwhile, so that of two threads that check in one gets the socket and the other hears so.
+        let failure = state.withLock { state -> PortError? in
+            do throws(PortError) {
+                if state?.process != sysProcessID() { state = try Self.inherited() }
+                guard var sockets = state else { throw PortError(.nameNotDeclared, subject: .name(name.string)) }
+                let (index, address) = try Self.find(name, path, in: sockets)
+                let descriptor = SupervisorVariables.firstDescriptor + CInt(index)
+                try use(descriptor, address)
+                sysClose(descriptor)
+                sockets.taken[index] = name
+                state = sockets
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    private static func inherited() throws(PortError) -> State? {
+        guard let variables = try SupervisorVariables.current() else { return nil }
+        do throws(SystemError) {
+            for index in variables.names.indices {
+                try sysCloseOnExec(SupervisorVariables.firstDescriptor + CInt(index))
+            }
+        } catch {
+            throw PortError(.activationInvalid, system: error)
+        }
+        return State(process: sysProcessID(), names: variables.names)
+    }
+
+    /// The first socket for the name that was not taken and serves.
+    private static func find(_ name: PortName, _ path: String, in sockets: State) throws(PortError)
+        -> (index: Int, address: PortAddress)
+    {
+        var refusal: PortError?
+        var wasTaken = false
+        for (index, own) in sockets.names.enumerated() {
+            if let taken = sockets.taken[index] {
+                wasTaken = wasTaken || taken == name
+                continue  // its number may be another file's by now
+            }
+            let descriptor = SupervisorVariables.firstDescriptor + CInt(index)
+            let bound = (try? sysSocketPath(descriptor)) ?? nil
+            let isDeclared = bound.map { isSame($0, path) } ?? false
+            guard isDeclared || own.utf8.elementsEqual(name.string.utf8) else { continue }
+            if let found = Self.refusal(of: descriptor, bound) {
+                refusal = refusal ?? found
+            } else if let bound {
+                return (index, PortAddress(path: isDeclared ? path : bound))
+            }
+        }
+        if let refusal { throw refusal }
+        throw PortError(wasTaken ? .alreadyCheckedIn : .nameNotDeclared, subject: .name(name.string))
+    }
+
+    /// Why no port can listen with a descriptor; nil when one can, and then it is non-blocking from now on.
+    private static func refusal(of descriptor: CInt, _ path: String?) -> PortError? {
+        func invalid(_ reason: PortError.StaticReason) -> PortError {
+            PortError(.activationInvalid, subject: path.map { .path($0, reason) } ?? .reason(reason))
+        }
+        do throws(SystemError) {
+            guard try sysIsPacketSocket(descriptor) else { return invalid(.notPacketSocket) }
+            guard try sysIsListening(descriptor) else { return invalid(.notListening) }
+            guard let path, path.utf8.first == UInt8(ascii: "/") else { return invalid(.noPath) }
+            // The supervisor's copy is non-blocking from now on, too; systemd's is anyway.
+            try sysSetNonBlocking(descriptor)
+            return nil
+        } catch {
+            return PortError(.activationInvalid, system: error)
+        }
+    }
+
+    /// Whether two paths lead to the same socket.
+    private static func isSame(_ path: String, _ other: String) -> Bool {
+        if path == other { return true }
+        guard let left = (try? sysStatus(atPath: path)) ?? nil, let right = (try? sysStatus(atPath: other)) ?? nil
+        else { return false }
+        return left.isSameFile(as: right)
+    }
+}
+
+extension PortError.StaticReason {
+    fileprivate static let notPacketSocket = Self("It is no Unix socket of packets (ListenSequentialPacket=).")
+    fileprivate static let notListening = Self("It does not listen (Accept= must be no).")
+    fileprivate static let noPath = Self("It has no absolute path.")
+}

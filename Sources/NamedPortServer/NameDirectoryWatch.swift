@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Which files of the directory of names have changed, also when that directory comes and goes. inotify tells of a directory
+// itself only that it was moved: that it was removed is told when nobody has it open any more, and many have. So what is
+// watched besides the directory is the way to it: each directory above it for its own move, and the one above for what
+// happens to the name that leads on. While the directory is not there, the deepest one that is there is watched for the
+// next name on the way.
+//
+// A watch is added first and what it tells of is looked at afterwards, so nothing falls between the two.
+
+import Glibc
+import MessagePort
+import PortSystem
+
+/// What tells when the directory of names is to be looked at again.
+struct NameDirectoryWatch: ~Copyable, Sendable {
+    /// What may have changed.
+    enum Changes: Hashable, Sendable {
+        /// These files, in the order of their last change.
+        case files([String])
+        /// Everything: the directory is another one, or there, or gone; or the kernel has dropped reports.
+        case everything
+    }
+
+    let kernel: DirectoryWatch
+    /// The directories from the root to the directory of names, as paths.
+    let levels: [String]
+    /// For each watch on the way, the name in that directory that leads on.
+    var way: [CInt: String] = [:]
+    var watch: CInt = -1
+    /// The directory of names; nil while it is not there.
+    var names: TrustedDirectory?
+
+    /// Begins to watch.
+    ///
+    /// - Parameter path: the directory above that of names: an absolute path.
+    /// - Returns: the watch, which tells what changes from now on.
+    /// - Throws: `watchLimit`, `descriptorLimit`, `directoryUntrusted`, `systemCallFailed`.
+    static func begin(at path: String) throws(PortError) -> NameDirectoryWatch {
+        var watch = NameDirectoryWatch(try makeWatch(), levels(of: path + "/names"))
+        try watch.begin()
+        return watch
+    }
+
+    private init(_ kernel: consuming DirectoryWatch, _ levels: [String]) {
+        self.kernel = kernel
+        self.levels = levels
+    }
+
+    /// The descriptor to wait on: readable while changes wait.
+    var raw: CInt { kernel.raw }
+
+    /// What has changed since the last call. Never waits.
+    ///
+    /// - Throws: as ``begin(at:)``; then it begins anew at the next call, with everything.
+    mutating func changes() throws(PortError) -> Changes {
+        var files: [String: Int] = [:]
+        var count = 0
+        var hasLost = false
+        while true {
+            let reports = try read()
+            if reports.isEmpty { break }
+            for report in reports {
+                count += 1
+                if report.events.contains(.overflow) { hasLost = true }
+                if report.watch == watch, !report.name.isEmpty {
+                    files[report.name] = count
+                } else if leadsElsewhere(report) {
+                    try begin()
+                    hasLost = true
+                }
+            }
+        }
+        if watch == -1 && way.isEmpty {
+            try begin()  // the last attempt failed
+            hasLost = true
+        }
+        return hasLost ? .everything : .files(files.sorted { $0.value < $1.value }.map(\.key))
+    }
+
+    /// Whether the path to the directory may lead elsewhere since.
+    private func leadsElsewhere(_ report: DirectoryReport) -> Bool {
+        if report.watch == watch { return true }
+        guard let next = way[report.watch] else { return false }
+        return report.name.isEmpty || report.name == next
+    }
+
+    private func read() throws(PortError) -> [DirectoryReport] {
+        do throws(SystemError) {
+            return try kernel.reports()
+        } catch {
+            throw PortError(error)
+        }
+    }
+
+    /// Of no descriptor and no instance the kernel says the same.
+    private static func makeWatch() throws(PortError) -> DirectoryWatch {
+        do throws(SystemError) {
+            return try DirectoryWatch()
+        } catch {
+            if error.code == EMFILE, (try? EpollSet()) != nil { throw PortError(.watchLimit, system: error) }
+            throw PortError(error)
+        }
+    }
+
+    /// `/`, `/a`, `/a/b` for `/a/b`.
+    static func levels(of path: String) -> [String] {
+        var levels = ["/"]
+        for part in path.utf8.split(separator: UInt8(ascii: "/")) {
+            levels.append((levels.count == 1 ? "/" : levels[levels.count - 1] + "/") + (String(part) ?? ""))
+        }
+        return levels
+    }
+}

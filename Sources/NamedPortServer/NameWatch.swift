@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+public import MessagePort
+import PortSystem
+import Synchronization
+
+/// Tells a run loop which names come and go. ``PortNameServer/watch(on:in:_:)`` makes it.
+///
+/// - Important: Thread safety: any thread.
+public final class NameWatch: Sendable {
+    /// Gets one event; or why the watch has ended by itself.
+    public typealias Handler = @Sendable (Result<NameEvent, PortError>) -> Void
+
+    private let source: RunLoopSource  // guards itself
+
+    init(_ follower: NameFollower, on loop: ThreadRunLoop, in mode: RunLoopMode, _ handler: @escaping Handler)
+        throws(PortError)
+    {
+        let relay = Relay()
+        let source = RunLoopSource(
+            name: "port names", readiness: { follower.hasMore },
+            cancel: { loop, _ in if loop.hasEnded { relay.end() } },
+            perform: {
+                guard relay.source.withLock({ $0 })?.isValid == true else { return }
+                do throws(PortError) {
+                    if let event = try follower.next() { handler(.success(event)) }
+                } catch {
+                    relay.end()
+                    handler(.failure(error))
+                }
+            })
+        relay.source.withLock { $0 = source }
+        self.source = source
+        self.relay = relay
+        do throws(PortError) {
+            try Self.begin(source, watching: follower.raw, on: loop, in: mode)
+        } catch {
+            relay.end()
+            throw error
+        }
+        if loop.hasEnded { relay.end() }
+    }
+
+    private static func begin(
+        _ source: RunLoopSource, watching descriptor: CInt, on loop: ThreadRunLoop, in mode: RunLoopMode
+    ) throws(PortError) {
+        do throws(SystemError) {
+            try source.watch(descriptor)
+        } catch {
+            throw PortError(error)
+        }
+        try loop.addOrThrow(source, to: mode)
+        source.ring()
+    }
+
+    private let relay: Relay  // guards itself
+
+    /// Leads from the source's routine to the source.
+    private final class Relay: Sendable {
+        let source = Mutex<RunLoopSource?>(nil)
+
+        func end() {
+            source.withLock { $0.take() }?.invalidate()
+        }
+    }
+
+    /// Whether it may still tell something.
+    public var isValid: Bool { source.isValid }
+
+    /// Ends the watch: after this call no handler begins. One that is under way goes on.
+    public func invalidate() {
+        relay.end()
+    }
+}
+
+extension PortNameServer {
+    /// Has a run loop told which names come and go.
+    ///
+    /// First come the names that are held now, as ``NameEvent/appeared(_:)``, in alphabetical order, then what happens, in
+    /// the order in which it does. A name that passes from one port to another goes and then appears. A name is told to
+    /// have come only when it can be looked up, to have gone only after it was told to have come, and neither twice in a
+    /// row. It goes when it is unregistered, when its port ends, and when its owner ends, by `kill -9` too; and when the
+    /// directory of names is removed. When so much has happened that the kernel lost some of it, all names are compared
+    /// with those told before: first those that have gone are told, then those that have come, each by name. What
+    /// comes and goes between two looks may be told in part or not at all.
+    ///
+    /// The loop keeps the watch, as it keeps a source (version 1), until it is invalidated. It is told one event in a turn.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop; the current thread's unless said otherwise.
+    ///   - mode: a mode of it, or ``RunLoopMode/common``.
+    ///   - handler: called on the loop's thread for each event. A failure comes once, and ends the watch.
+    /// - Returns: the watch.
+    /// - Throws: ``PortError/Code/watchLimit`` when the kernel gives no watch; ``PortError/Code/directoryUntrusted``,
+    ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``.
+    @discardableResult
+    public func watch(
+        on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default, _ handler: @escaping NameWatch.Handler
+    ) throws(PortError) -> NameWatch {
+        try NameWatch(NameFollower(openDirectory().path), on: loop, in: mode, handler)
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+public import MessagePort
+import PortSystem
+
+extension PortNameServer {
+    /// The right to the port with a name. The same port gives the same right each time.
+    ///
+    /// When no live port has the name, a socket that a supervisor declared for it serves: it is connected to, and the
+    /// supervisor starts the name's owner (`Docs/Activation.md`).
+    ///
+    /// - Parameter name: the name.
+    /// - Returns: a right to a port of this process, reached in memory, or of another.
+    /// - Throws: ``PortError/Code/nameUnknown`` when no live port has the name now; ``PortError/Code/sendTimedOut`` when too
+    ///   many clients wait to be accepted by it; ``PortError/Code/nameEmpty``, ``PortError/Code/nameTooLong``,
+    ///   ``PortError/Code/nameHasNUL``; ``PortError/Code/peerRefused``;
+    ///   ``PortError/Code/directoryUntrusted``, ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``.
+    public func lookUp(_ name: String) throws(PortError) -> SendRight {
+        guard let right = try find(PortName(name)) else { throw PortError(.nameUnknown, subject: .name(name)) }
+        return right
+    }
+
+    /// The right to the port with a name; nil when there is none.
+    func find(_ name: PortName) throws(PortError) -> SendRight? {
+        let directory = try openDirectory()
+        if let contents = try LockedFile.contents(name.fileName, in: directory.names),
+            let record = NameRecord(contents: contents),
+            let right = try RightsTable.shared.right(to: PortAddress(path: record.socketPath))
+        {
+            return right
+        }
+        let declared = directory.declaredPath(of: name)
+        guard (try? sysStatus(atPath: declared)) != nil else { return nil }
+        return try RightsTable.shared.right(to: PortAddress(path: declared))
+    }
+
+    /// The names that are held now, in alphabetical order.
+    ///
+    /// - Returns: each with its owner, and since when that holds it.
+    /// - Throws: ``PortError/Code/directoryUntrusted``, ``PortError/Code/descriptorLimit``,
+    ///   ``PortError/Code/systemCallFailed``.
+    public func list() throws(PortError) -> [Registration] {
+        let names = try openDirectory().names
+        return try NameEntry.all(in: names).values.map(\.registration).sorted { $0.name < $1.name }
+    }
+}
+
+extension PortDirectory {
+    /// Where a supervisor listens for a name whose owner it starts on demand.
+    func declaredPath(of name: PortName) -> String { path + "/declared/" + name.fileName }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CPortShims
+import Glibc
+
+/// Whether a socket listens for connections.
+///
+/// - Throws: EBADF when it is not open, ENOTSOCK when it is no socket.
+package func sysIsListening(_ descriptor: CInt) throws(SystemError) -> Bool {
+    var value: CInt = 0
+    var length = socklen_t(MemoryLayout<CInt>.size)
+    _ = try retrying(.getsockopt) { unsafe getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &value, &length) }
+    return value != 0
+}
+
+/// The path of a Unix socket, as it was bound; nil for one without a path.
+///
+/// - Throws: EBADF when it is not open, ENOTSOCK when it is no socket.
+package func sysSocketPath(_ descriptor: CInt) throws(SystemError) -> String? {
+    var bytes = [CChar](repeating: 0, count: 256)
+    var count: CInt = 0
+    _ = try retrying(.getsockname) { unsafe shim_socket_path(descriptor, &bytes, CInt(bytes.count), &count) }
+    if count == 0 { return nil }
+    return String(validating: bytes.prefix(Int(count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}
+
+/// Makes an open file non-blocking, for all who share it.
+package func sysSetNonBlocking(_ descriptor: CInt) throws(SystemError) {
+    _ = try retrying(.fcntl) { shim_set_nonblocking(descriptor) }
+}

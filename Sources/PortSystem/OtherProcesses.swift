@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CPortShims
+package import Glibc
+
+/// A descriptor that stands for a process: readable once it has ended and all its files are closed. Close-on-exec.
+///
+/// - Returns: the descriptor; nil when there is no such process (here: it may be of another PID namespace).
+/// - Throws: EMFILE, ENFILE; ENOSYS on a kernel before 5.3.
+package func sysProcessDescriptor(of process: pid_t) throws(SystemError) -> FileDescriptor? {
+    do throws(SystemError) {
+        return FileDescriptor(owning: try retrying(.pidfd_open) { shim_pidfd_open(process) })
+    } catch {
+        // EINVAL: a number that is a thread's, no process's.
+        if error.code == ESRCH || error.code == EINVAL { return nil }
+        throw error
+    }
+}
+
+/// When a process started: the time from the machine's start, in whole ticks of the kernel's clock; nil when there is no
+/// such process, or this user may not know.
+package func sysProcessStart(_ process: pid_t) -> Duration? {
+    guard let file = try? sysOpen("/proc/\(process)/stat", .reading), let bytes = try? sysReadAll(file.raw),
+        // The second field is the program's name in parentheses, which may hold any byte.
+        let end = bytes.lastIndex(of: UInt8(ascii: ")"))
+    else { return nil }
+    let fields = bytes[(end + 1)...].split(separator: UInt8(ascii: " "))
+    let rate = Int64(sysconf(CInt(_SC_CLK_TCK)))
+    guard fields.count > 19, rate > 0, let ticks = Int64(String(decoding: fields[19], as: UTF8.self)) else {
+        return nil
+    }
+    return .nanoseconds(ticks / rate * 1_000_000_000 + ticks % rate * 1_000_000_000 / rate)
+}
+
+/// The time since the machine's start, sleep included: `CLOCK_BOOTTIME`.
+package func sysTimeSinceBoot() -> Duration {
+    time(CLOCK_BOOTTIME)
+}
+
+/// The time since 1970 in UTC: `CLOCK_REALTIME`.
+package func sysWallTime() -> Duration {
+    time(CLOCK_REALTIME)
+}
+
+private func time(_ clock: clockid_t) -> Duration {
+    var time = timespec()
+    unsafe clock_gettime(clock, &time)
+    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import PortSystem
+
+/// What must hold for every sequence of packets that a peer may send.
+///
+/// An input stands for the packets of one connection: each begins with two bytes that give its length, in little-endian
+/// order, and one that says how many descriptors come with it, 255 for descriptors that were lost.
+public enum PacketFuzzing {
+    /// Traps when the packets bring the decoder to something that Docs/WireFormat.md excludes.
+    public static func check(_ input: [UInt8]) {
+        var assembly = PacketAssembly()
+        var kept = 0
+        for packet in packets(input) {
+            guard let header = PacketHeader(packet.bytes) else { return }
+            precondition(header.encoded.elementsEqual(packet.bytes.prefix(PacketHeader.size)), "a head has one form")
+            let payload = Array(packet.bytes.dropFirst(PacketHeader.size))
+            kept += payload.count
+            switch assembly.take(header, payload: payload, descriptors: packet.descriptors) {
+            case .violation, .refused: return
+            case .message(let message, _, _):
+                precondition(message.payload.count <= kept, "bytes that nobody sent")
+                checkDecoding(message)
+                kept = 0
+            case .replyFailed(_, _, let text):
+                precondition(text.utf8.count <= 3 * PortError.remoteTextLimit, "a text beyond its limit")
+            default: break
+            }
+            if !assembly.isBegun { kept = 0 }
+        }
+    }
+
+    /// A message that is taken is one that this library could have sent: sent again, it is the same bytes.
+    private static func checkDecoding(_ encoded: EncodedMessage) {
+        guard let message = encoded.decoded(resolve: { SendRight(DeadDestination($0)) }) else { return }
+        precondition(message.components.count == encoded.componentCount, "a component was lost")
+        guard let again = try? EncodedMessage(message) else { preconditionFailure("what was taken cannot be sent") }
+        precondition(again.payload == encoded.payload, "a message has one form")
+        precondition(again.descriptors.count == encoded.descriptors.count, "a descriptor was lost")
+    }
+
+    private struct Packet {
+        var bytes: [UInt8]
+        var descriptors: [SharedDescriptor]?
+    }
+
+    private static func packets(_ input: [UInt8]) -> [Packet] {
+        var packets: [Packet] = []
+        var rest = input[...]
+        while rest.count >= 3 {
+            let head = Array(rest.prefix(3))
+            let bytes = Array(rest.dropFirst(3).prefix(Int(head[0]) | Int(head[1]) << 8))
+            rest = rest.dropFirst(3 + bytes.count)
+            packets.append(Packet(bytes: bytes, descriptors: descriptors(Int(head[2]))))
+        }
+        return packets
+    }
+
+    /// One descriptor as often as wanted: the decoder passes descriptors on and lets them go, nothing else.
+    private static func descriptors(_ count: Int) -> [SharedDescriptor]? {
+        count == 255 ? nil : Array(repeating: descriptor, count: min(count, MessageLimits.descriptors))
+    }
+
+    private static let descriptor = SharedDescriptor(owning: 0)
+}

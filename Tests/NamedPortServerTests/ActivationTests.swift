@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import Glibc
+@testable import MessagePort
+@testable import NamedPortServer
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+/// systemd's activator for tests and shells.
+private let activator = "/usr/bin/systemd-socket-activate"
+
+/// A listening socket of packets, as a supervisor has it.
+private func listener(at path: String) throws -> SharedDescriptor {
+    let socket = SharedDescriptor(try sysPacketSocket())
+    try sysBind(socket.rawValue, path: path)
+    try sysListen(socket.rawValue, backlog: 128)
+    return socket
+}
+
+extension Place {
+    /// Where the name's socket is declared; makes the directory.
+    fileprivate func declared(_ name: String) throws -> String {
+        mkdir(directory + "/declared", 0o700)
+        return "\(directory)/declared/\(try PortName(name).fileName)"
+    }
+
+    /// Starts a peer as a supervisor does: with sockets from descriptor 3 on, and its own process id in its environment.
+    fileprivate func launch(
+        _ command: String, _ name: String, _ sockets: [CInt], names: String? = nil, process: String = "$$",
+        count: String? = nil
+    ) throws -> ChildProcess {
+        let peer = try builtProduct("port-test-peer")
+        return try ChildProcess(
+            "/bin/sh", ["-c", "LISTEN_PID=\(process) exec '\(peer)' \(command) '\(directory)' '\(name)'"],
+            environment: ["LISTEN_FDS": count ?? "\(sockets.count)", "LISTEN_FDNAMES": names], handing: sockets)
+    }
+}
+
+@Suite("Activation by a supervisor", .census(warmingUp: makeSpareDescriptor))
+struct ActivationTests {
+    @Test("a client finds a declared name before its owner runs, and what it asked is answered when that comes")
+    func beforeStart() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let socket = try listener(at: place.declared("org.example"))
+            let port = try RemoteMessagePort(name: "org.example", nameServer: place.names)
+            #expect(try place.names.list() == [])
+            let request = runOnThread { try port.ask(Act.process) }
+            let server = try place.launch("activated", "org.example", [socket.rawValue])
+            try server.expect("checked in")
+            let reply = try request.join()
+            #expect(reply == "\(server.processID)")
+            #expect(try place.names.list().map(\.owner) == [server.processID])
+            // The name leads to the same port as before.
+            let again = try place.names.lookUp("org.example")
+            #expect(again == port.right)
+            #expect(try server.waitForExit().end == .exited(0))
+            #expect(try place.names.list() == [])
+            let path = try place.declared("org.example")
+            #expect(FileManager.default.fileExists(atPath: path), "the supervisor's")
+        }
+    }
+
+    @Test("an owner that is killed is followed by the next, and no client is refused, 20 times in a row")
+    func restart() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let socket = try listener(at: place.declared("name"))
+            for _ in 0..<20 {
+                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+                let server = try place.launch("activated", "name", [socket.rawValue])
+                #expect(try port.ask(Act.process) == "\(server.processID)")
+                try server.killAndReap()
+                #expect(failure { _ = try port.ask(Act.process) }?.code == .deadName)
+            }
+        }
+    }
+
+    @Test("the descriptor's name serves where the path does not, and wins over it")
+    func byDescriptorName() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let (one, two) = (
+                try listener(at: place.scratch.path("one")), try listener(at: place.scratch.path("two"))
+            )
+            let sockets = [one.rawValue, two.rawValue]
+            let server = try place.launch("activated", "name", sockets, names: "other:name")
+            try server.expect("checked in")
+            let record = try place.socket("name")
+            #expect(record == place.scratch.path("two"))
+            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+            #expect(try port.ask(Act.process) == "\(server.processID)")
+            try server.waitForExit()
+        }
+    }
+
+    @Test("a socket is taken once, and no child and no later program finds it")
+    func once() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let socket = try listener(at: place.declared("name"))
+            let server = try place.launch("activated-again", "name", [socket.rawValue], names: "unit.socket")
+            for line in ["checked in", "error alreadyCheckedIn", "error nameNotDeclared", "error nameNotDeclared"] {
+                try server.expect(line)
+            }
+            #expect(try server.waitForExit().end == .exited(0))
+        }
+    }
+
+    @Test("a process without a declared socket is told so, and may register")
+    func notDeclared() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let port = MachPort()
+            #expect(failure { try place.names.checkIn(port, name: "name") }?.code == .nameNotDeclared)
+            #expect(failure { try place.names.checkIn(port, name: "") }?.code == .nameEmpty)
+            try place.names.register(port, name: "name")
+            port.invalidate()
+            #expect(failure { try place.names.checkIn(port, name: "name") }?.code == .invalidPort)
+            let socket = try listener(at: place.declared("name"))
+            // Meant for another process; for another name; none at all.
+            for (name, process, count) in [("name", "1", "1"), ("other", "$$", "1"), ("name", "$$", "0")] {
+                let server = try place.launch("activated", name, [socket.rawValue], process: process, count: count)
+                try server.expect("error nameNotDeclared")
+                try server.waitForExit()
+            }
+        }
+    }
+
+    @Test("what is no listening socket of packets with a path is refused, and so is an environment that makes no sense")
+    func invalid() async throws {
+        try await withPlace(leaving: .anything) { place in
+            func expectInvalid(_ descriptor: CInt, names: String = "name", process: String = "$$", count: String = "1")
+                throws
+            {
+                let server = try place.launch(
+                    "activated", "name", [descriptor], names: names, process: process, count: count)
+                try server.expect("error activationInvalid")
+                #expect(try server.waitForExit().end == .exited(0))
+            }
+            let good = try listener(at: place.declared("name"))
+            try expectInvalid(good.rawValue, process: "me")
+            try expectInvalid(good.rawValue, count: "many")
+            try expectInvalid(good.rawValue, count: "-1")
+            try expectInvalid(good.rawValue, count: "3")
+            try expectInvalid(good.rawValue, names: "name:more")
+            let deaf = SharedDescriptor(try sysPacketSocket())
+            try sysBind(deaf.rawValue, path: place.scratch.path("deaf"))
+            try expectInvalid(deaf.rawValue)
+            let nameless = SharedDescriptor(try sysPacketSocket())
+            try expectInvalid(nameless.rawValue)
+            let stream = SharedDescriptor(owning: socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0))
+            try sysBind(stream.rawValue, path: place.scratch.path("stream"))
+            try sysListen(stream.rawValue, backlog: 1)
+            try expectInvalid(stream.rawValue)
+            let file = SharedDescriptor(try sysOpen("/dev/null", .reading))
+            try expectInvalid(file.rawValue)
+        }
+    }
+
+    @Test("a name that another process registered is taken for the declared owner too, and it can check in later")
+    func taken() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let socket = try listener(at: place.declared("name"))
+            let own = MachPort()
+            try place.names.register(own, name: "name")
+            // The registered port comes before the declared socket.
+            #expect(try place.names.lookUp("name") == own.makeSendRight())
+            let server = try place.launch("activated", "name", [socket.rawValue])
+            try server.expect("error nameTaken, owner \(sysProcessID())")
+            try server.waitForExit()
+            own.invalidate()
+            let next = try place.launch("activated", "name", [socket.rawValue])
+            try next.expect("checked in")
+            try next.waitForExit()
+        }
+    }
+
+    @Test("the variables are read as sd_listen_fds(3) says")
+    func variables() throws {
+        func names(_ process: String?, _ count: String?, _ names: String?) throws -> [String]? {
+            try SupervisorVariables(process: process, count: count, names: names, own: 42)?.names
+        }
+        #expect(try names("42", "2", "a:b") == ["a", "b"])
+        #expect(try names("42", "2", ":") == ["", ""])
+        #expect(try names("42", "2", nil) == ["", ""])
+        #expect(try names("42", "0", nil) == [])
+        #expect(try names("41", "nonsense", nil) == nil)
+        #expect(try names(nil, "1", nil) == nil)
+        #expect(try names("42", nil, nil) == nil)
+        for (process, count, text) in [("x", "1", "a"), ("42", "x", "a"), ("42", "-1", "a"), ("42", "1", "a:b")] {
+            #expect(failure { _ = try names(process, count, text) }?.code == .activationInvalid)
+        }
+    }
+
+    @Test(
+        "under systemd-socket-activate the first client starts the owner, which answers it",
+        .enabled(if: FileManager.default.isExecutableFile(atPath: activator), "needs systemd-socket-activate"),
+        arguments: [nil, "org.example.activated"])
+    func systemd(descriptorName: String?) async throws {
+        try await withPlace(leaving: .anything) { place in
+            let name = "org.example.activated"
+            let path = try place.declared(name)
+            var arguments = ["--seqpacket", "-l", path]
+            if let descriptorName { arguments.append("--fdname=" + descriptorName) }
+            let server = try ChildProcess(
+                activator,
+                arguments + [try builtProduct("port-test-peer"), "activated", place.directory, name])
+            // It says that it listens on its standard error only. Each look that succeeds is a client.
+            let deadline = Watchdog.deadline
+            var port: RemoteMessagePort?
+            while port == nil, .now < deadline {
+                port = try? RemoteMessagePort(name: name, nameServer: place.names)
+                sched_yield()
+            }
+            let reply = try #require(port).ask(Act.process)
+            #expect(reply == "\(server.processID)")
+            try server.expect("checked in")
+            #expect(try place.names.list().map(\.name) == [name])
+            let result = try server.waitForExit()
+            #expect(result.end == .exited(0), "\(result.errors)")
+        }
+    }
+}

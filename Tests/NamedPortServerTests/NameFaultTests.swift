@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import Glibc
+@testable import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+/// A system call that fails, and what comes of it.
+struct NameFault: Sendable, CustomTestStringConvertible {
+    let call: SystemCall
+    let number: CInt
+    let code: PortError.Code
+
+    init(_ call: SystemCall, _ number: CInt, _ code: PortError.Code) {
+        self.call = call
+        self.number = number
+        self.code = code
+    }
+
+    var testDescription: String { "\(call) with errno \(number)" }
+}
+
+@Suite("Names when the system refuses", .census(warmingUp: makeSpareDescriptor))
+struct NameFaultTests {
+    @Test(
+        "registering fails cleanly at whichever call is refused, and leaves no name, file, lock or descriptor, 100 times",
+        arguments: [
+            NameFault(.write, ENOSPC, .systemCallFailed), NameFault(.open, ENOSPC, .systemCallFailed),
+            NameFault(.open, EMFILE, .descriptorLimit), NameFault(.socket, EMFILE, .descriptorLimit),
+            NameFault(.socket, ENFILE, .descriptorLimit), NameFault(.epoll_create, EMFILE, .descriptorLimit),
+            NameFault(.bind, ENOSPC, .systemCallFailed), NameFault(.rename, ENOSPC, .systemCallFailed),
+            NameFault(.listen, ENOBUFS, .systemCallFailed), NameFault(.epoll_ctl, ENOSPC, .systemCallFailed),
+        ])
+    func registering(fault: NameFault) async throws {
+        try await withPlace { place in
+            let warm = MachPort()
+            try place.names.register(warm, name: "warm")
+            let sockets = try sysList(place.directory + "/sockets").count
+            let calls = try Self.calls(of: fault.call, in: place)
+            #expect(calls > 0)
+            for round in 0..<100 {
+                let port = MachPort()
+                let before = openDescriptors()
+                let error = failure {
+                    _ = try SystemCallFaults.with([.init(fault.call, .fail(fault.number), skipping: round % calls)]) {
+                        try place.names.register(port, name: "name")
+                    }
+                }
+                #expect(error?.code == fault.code, "round \(round)")
+                #expect(error?.systemError?.code == fault.number)
+                #expect(try sysList(place.directory + "/names") == ["warm"], "round \(round)")
+                port.invalidate()
+                #expect(openDescriptors() == before)
+                #expect(try sysList(place.directory + "/sockets").count == sockets)
+            }
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            port.invalidate()
+            warm.invalidate()
+        }
+    }
+
+    /// How often a registration makes a call.
+    private static func calls(of call: SystemCall, in place: Place) throws -> Int {
+        let port = MachPort()
+        let calls = try SystemCallFaults.counting { try place.names.register(port, name: "counted") }.calls
+        port.invalidate()
+        return calls[call, default: 0]
+    }
+
+    @Test("interrupted calls are made again: registering, looking up, listing and waiting succeed, 100 times")
+    func interrupted() async throws {
+        try await withPlace { place in
+            let rules = [
+                SystemCall.open, .write, .read, .fcntl, .fstat, .socket, .bind, .listen, .rename, .unlink, .connect,
+            ]
+            for _ in 0..<100 {
+                let port = MachPort()
+                _ = try SystemCallFaults.with(rules.map { .init($0, .fail(EINTR), times: 3) }) {
+                    try place.names.register(port, name: "name")
+                    #expect(try place.names.waitFor("name", within: patience) == port.makeSendRight())
+                    #expect(try place.names.list().map(\.name) == ["name"])
+                    port.invalidate()
+                }
+                #expect(try place.names.list() == [])
+            }
+        }
+    }
+
+    @Test("a short write is completed")
+    func shortWrite() async throws {
+        try await withPlace { place in
+            let port = MachPort()
+            _ = try SystemCallFaults.with([.init(.write, .shorten(to: 1), times: 50)]) {
+                try place.names.register(port, name: "name")
+            }
+            #expect(try place.names.lookUp("name") == port.makeSendRight())
+            port.invalidate()
+        }
+    }
+
+    @Test(
+        "on a full disk a name is refused and leaves no file, 100 times; with room again it is had",
+        .enabled(if: FullDisk.isPossible, "needs the right to mount a tmpfs"))
+    func fullDisk() async throws {
+        try await withPlace { place in
+            let disk = try FullDisk(at: place.scratch.path("disk"))
+            defer { disk.unmount() }
+            let names = try PortNameServer(directory: disk.path + "/ports")
+            // Its socket is there; its record needs a page.
+            let port = MachPort()
+            try names.register(port, name: "first")
+            let fill = disk.path + "/fill"
+            disk.fill(fill)
+            for round in 0..<100 {
+                let error = failure { try names.register(port, name: "name") }
+                #expect(error?.systemError?.code == ENOSPC, "round \(round)")
+                #expect(try sysList(disk.path + "/ports/names") == ["first"])
+            }
+            #expect(failure { _ = try names.lookUp("name") }?.code == .nameUnknown)
+            unlink(fill)
+            try names.register(port, name: "name")
+            #expect(try names.lookUp("name") == port.makeSendRight())
+            port.invalidate()
+        }
+    }
+
+    @Test("a directory that is removed, and one that is put in its place, while names are registered, 100 times")
+    func directoryGoes() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let warm = MachPort()
+            try place.names.register(warm, name: "warm")
+            warm.invalidate()
+            for round in 0..<100 {
+                let before = openDescriptors().count
+                let port = MachPort()
+                try place.names.register(port, name: "name")
+                try FileManager.default.removeItem(atPath: place.directory)
+                let other = MachPort()
+                #expect(failure { try place.names.register(other, name: "other") }?.systemError?.code == ENOENT)
+                other.invalidate()
+                // The port itself goes on.
+                try port.makeSendRight().send(MachMessage(id: 3), within: .zero)
+                port.invalidate()
+                _ = try PortNameServer(directory: place.directory)
+                let next = MachPort()
+                try place.names.register(next, name: "name")
+                #expect(try place.names.lookUp("name") == next.makeSendRight())
+                next.invalidate()
+                #expect(openDescriptors().count == before, "round \(round)")
+            }
+        }
+    }
+
+    @Test("random names of any bytes but NUL can be had, are listed and freed; others are refused", .seeded)
+    func randomNames() async throws {
+        try await withPlace { place in
+            var generator = Seed.generator()
+            let port = MachPort()
+            for round in 0..<500 {
+                var bytes: [UInt8] = []
+                let length = Int.random(in: 1...140, using: &generator)
+                while bytes.count < length {
+                    let wide = UInt32.random(in: 0...(round % 3 == 0 ? 0x10FFFF : 0xFF), using: &generator)
+                    if let scalar = Unicode.Scalar(wide) { bytes += Array(String(scalar).utf8) }
+                }
+                let name = String(decoding: bytes, as: UTF8.self)
+                let error = failure { try place.names.register(port, name: name) }
+                if bytes.contains(0) || bytes.count > 128 {
+                    #expect(error?.code == (bytes.count > 128 ? .nameTooLong : .nameHasNUL))
+                    continue
+                }
+                #expect(error == nil, "\(name.debugDescription)")
+                #expect(try place.names.lookUp(name) == port.makeSendRight())
+                let listed = try place.names.list().map { Array($0.name.utf8) }
+                #expect(listed == [bytes])
+                #expect(place.names.unregister(name))
+                #expect(try sysList(place.directory + "/names") == [])
+            }
+            port.invalidate()
+        }
+    }
+
+    @Test("a registration tells its owner and since when, and the owner's start, as the kernel does")
+    func registration() async throws {
+        try await withPlace { place in
+            let before = MonotonicInstant.now
+            try withServer("name", at: place) { server in
+                let registration = try #require(try place.names.list().first)
+                #expect(registration.owner == server.processID)
+                #expect(registration.since.advanced(by: .seconds(1)) > before)
+                #expect(registration.since <= .now)
+                #expect(registration.ownerStart == sysProcessStart(server.processID))
+                #expect(registration.ownerStart != nil)
+                let again = try place.names.list()
+                #expect(again == [registration])
+            }
+        }
+    }
+}
+
+/// A file system of a few pages.
+private struct FullDisk {
+    let path: String
+
+    /// Whether this process may mount.
+    static let isPossible: Bool = {
+        guard sysUserID() == 0 else { return false }
+        let path = FileManager.default.temporaryDirectory.path + "/port-test-mount-\(getpid())"
+        guard let disk = try? FullDisk(at: path) else { return false }
+        disk.unmount()
+        rmdir(path)
+        return true
+    }()
+
+    init(at path: String) throws {
+        self.path = path
+        guard mkdir(path, 0o700) == 0, mount("none", path, "tmpfs", 0, "size=65536,mode=700") == 0 else {
+            let code = errno
+            rmdir(path)
+            throw SystemError(code)
+        }
+    }
+
+    /// Takes all pages.
+    func fill(_ path: String) {
+        let file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0o600)
+        let page = [UInt8](repeating: 1, count: 4096)
+        while write(file, page, page.count) > 0 {}
+        close(file)
+    }
+
+    func unmount() {
+        umount2(path, CInt(MNT_DETACH))
+    }
+}

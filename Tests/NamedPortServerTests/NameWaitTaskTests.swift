@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import NamedPortServer
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+@Suite("Waiting for names in tasks", .census(threadNames: ["port-send"], settles: true, warmingUp: makeReceiver))
+struct NameWaitTaskTests {
+    @Test("a task gets the name when it comes, and needs no run loop of its own")
+    func found() async throws {
+        try await withAsyncPlace { place in
+            for _ in 0..<50 {
+                let port = MachPort()
+                async let right = place.names.waitFor("name", within: patience)
+                try place.names.register(port, name: "name")
+                #expect(try await right == port.makeSendRight())
+                port.invalidate()
+            }
+        }
+    }
+
+    @Test("many tasks wait at once for one thread, and all get the name")
+    func many() async throws {
+        try await withAsyncPlace { place in
+            let port = MachPort()
+            let rights = try await withThrowingTaskGroup(of: SendRight.self) { group in
+                for _ in 0..<50 { group.addTask { try await place.names.waitFor("name", within: patience) } }
+                await Task.yield()
+                try place.names.register(port, name: "name")
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(rights == Array(repeating: port.makeSendRight(), count: 50))
+            port.invalidate()
+        }
+    }
+
+    @Test("a cancelled task stops waiting, before the call and at any moment of it")
+    func cancelled() async throws {
+        try await withAsyncPlace { place in
+            for round in 0..<100 {
+                let task = Task {
+                    do throws(PortError) {
+                        _ = try await place.names.waitFor("name", within: .seconds(100_000))
+                        return PortError.Code?.none
+                    } catch {
+                        return error.code
+                    }
+                }
+                for _ in 0..<(round % 20) { await Task.yield() }
+                task.cancel()
+                #expect(await task.value == .cancelled)
+            }
+        }
+    }
+
+    @Test("at the limit a task gets the error")
+    func limit() async throws {
+        try await withAsyncPlace { place in
+            for limit in [Duration.zero, .milliseconds(10)] {
+                let start = MonotonicInstant.now
+                let code = await Task {
+                    do throws(PortError) {
+                        _ = try await place.names.waitFor("name", within: limit)
+                        return PortError.Code?.none
+                    } catch {
+                        return error.code
+                    }
+                }.value
+                #expect(code == .nameWaitTimedOut)
+                #expect(start.duration(to: .now) >= limit)
+            }
+        }
+    }
+}
+
+/// Makes what a process keeps once a task has waited: the thread that receives for tasks.
+@Sendable func makeReceiver() throws {
+    try makeSpareDescriptor()
+    try receiverMade.get()
+}
+
+/// Its loop has slept with a descriptor: its doorbell and its set are there. The descriptor stays.
+private let receiverMade = Result {
+    var ends: [CInt] = [-1, -1]
+    guard pipe(&ends) == 0 else { throw SystemError(errno) }
+    for end in ends {
+        keptEnds.append(SharedDescriptor(owning: end))
+        try sysCloseOnExec(end)
+    }
+    _ = try sysWrite(ends[1], [1])
+    let seen = Gate("the receiver's look")
+    let source = RunLoopSource(descriptor: ends[0]) { seen.open() }
+    try SharedReceiver.loop().add(source)
+    seen.wait()
+    source.invalidate()
+}
+
+private let keptEnds = Recorder<SharedDescriptor>()
+
+/// Runs a test with a directory of names.
+func withAsyncPlace(_ body: (Place) async throws -> Void) async throws {
+    try await withScratchDirectory(leaving: .anything) { scratch in
+        let place = try Place(scratch)
+        try await body(place)
+        #expect(try sysList(place.directory + "/names") == [])
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import Glibc
+import NamedPortServer
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+@Suite("Waiting for names", .census(warmingUp: makeSpareDescriptor))
+struct NameWaitTests {
+    @Test("a name that is there is found without a watch")
+    func there() async throws {
+        try await withPlace { place in
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            for limit in [Duration.zero, .seconds(-1), patience] {
+                let (right, calls) = try SystemCallFaults.counting { try place.names.waitFor("name", within: limit) }
+                #expect(right == port.makeSendRight())
+                #expect(calls[.inotify_init] == nil)
+                #expect(calls[.poll] == nil)
+            }
+            port.invalidate()
+        }
+    }
+
+    @Test("a name that does not come is an error at the limit, and not before")
+    func limit() async throws {
+        try await withPlace { place in
+            for limit in [Duration.zero, .seconds(-5), .milliseconds(20)] {
+                let start = MonotonicInstant.now
+                let error = failure { _ = try place.names.waitFor("name", within: limit) }
+                #expect(error?.code == .nameWaitTimedOut)
+                #expect(start.duration(to: .now) >= limit)
+                #expect(error?.description.contains("\"name\"") == true)
+            }
+            #expect(failure { _ = try place.names.waitFor("", within: patience) }?.code == .nameEmpty)
+        }
+    }
+
+    @Test("a name that comes at any moment of the call is found, 200 times in a row, without looking again and again")
+    func race() async throws {
+        try await withPlace { place in
+            for round in 0..<200 {
+                let start = Gate("the start")
+                let port = MachPort()
+                let registration = runOnThread {
+                    start.wait()
+                    for _ in 0..<(round * 20) { sched_yield() }
+                    try place.names.register(port, name: "name")
+                }
+                start.open()
+                let (right, calls) = try SystemCallFaults.counting {
+                    try place.names.waitFor("name", within: patience)
+                }
+                #expect(right == port.makeSendRight(), "round \(round)")
+                // Created, cut, written: few events, so few looks.
+                #expect(calls[.poll, default: 0] <= 8, "round \(round)")
+                try registration.join()
+                port.invalidate()
+            }
+        }
+    }
+
+    @Test("a name that another process takes ends the wait, and other names do not")
+    func otherProcess() async throws {
+        try await withPlace { place in
+            let waiter = runOnThread { try place.names.waitFor("name", within: patience) }
+            for _ in 0..<20 {
+                let port = MachPort()
+                try place.names.register(port, name: "other")
+                port.invalidate()
+            }
+            #expect(!waiter.hasEnded)
+            try withServer("name", at: place) { server in
+                let right = try waiter.join()
+                #expect(try right.request(MachMessage(id: Act.process)).text == "\(server.processID)")
+            }
+        }
+    }
+
+    @Test("a dead owner's record is waited over until the next owner has written its own")
+    func deadOwner() async throws {
+        try await withPlace(leaving: .anything) { place in
+            try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { try $0.killAndReap() }
+            let waiter = runOnThread { try place.names.waitFor("name", within: patience) }
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            #expect(try waiter.join() == port.makeSendRight())
+            port.invalidate()
+        }
+    }
+
+    @Test("a wait outlives the directory: removed, moved away, replaced", arguments: ["names", "", ".."])
+    func replaced(part: String) async throws {
+        try await withPlace(leaving: .anything) { place in
+            let outer = place.scratch.path("outer")
+            try FileManager.default.createDirectory(
+                atPath: outer, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+            let directory = outer + "/ports"
+            for isMoved in [true, false] {
+                let names = try PortNameServer(directory: directory)
+                let waiting = Gate("the first look")
+                let waiter = runOnThread {
+                    waiting.open()
+                    return try names.waitFor("name", within: patience)
+                }
+                waiting.wait()
+                let target = part == ".." ? outer : part.isEmpty ? directory : directory + "/" + part
+                if isMoved {
+                    try FileManager.default.moveItem(atPath: target, toPath: place.scratch.path("away\(part.count)"))
+                } else {
+                    try FileManager.default.removeItem(atPath: target)
+                }
+                if part == ".." {
+                    try FileManager.default.createDirectory(
+                        atPath: outer, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+                }
+                let port = MachPort()
+                try PortNameServer(directory: directory).register(port, name: "name")
+                #expect(try waiter.join() == port.makeSendRight())
+                port.invalidate()
+            }
+        }
+    }
+
+    @Test("a wait does not bring back a directory that was removed")
+    func removed() async throws {
+        try await withPlace(leaving: .anything) { place in
+            try FileManager.default.removeItem(atPath: place.directory)
+            let error = failure { _ = try place.names.waitFor("name", within: .milliseconds(20)) }
+            #expect(error?.code == .nameWaitTimedOut)
+            #expect(!FileManager.default.fileExists(atPath: place.directory))
+        }
+    }
+
+    @Test("a directory that is opened to others during the wait is not trusted")
+    func opened() async throws {
+        try await withPlace { place in
+            let waiter = runOnThread {
+                failure { _ = try place.names.waitFor("name", within: patience) }
+            }
+            chmod(place.directory, 0o755)
+            let error: PortError? = try waiter.join()
+            #expect(error?.code == .directoryUntrusted)
+            chmod(place.directory, 0o700)
+        }
+    }
+
+    @Test("without watches, instances or descriptors a wait is an error and leaves nothing open, 100 times")
+    func limits() async throws {
+        try await withPlace { place in
+            let cases: [(SystemCall, CInt, PortError.Code)] = [
+                (.inotify_init, EMFILE, .watchLimit), (.inotify_init, ENFILE, .descriptorLimit),
+                (.inotify_init, ENOMEM, .systemCallFailed), (.inotify_add_watch, ENOSPC, .watchLimit),
+                (.inotify_add_watch, ENOMEM, .systemCallFailed), (.poll, ENOMEM, .systemCallFailed),
+                (.open, EMFILE, .descriptorLimit),
+            ]
+            for round in 0..<105 {
+                let (call, number, code) = cases[round % cases.count]
+                let before = openDescriptors()
+                let rule = SystemCallFaults.Rule(call, .fail(number), skipping: call == .open ? 1 : 0)
+                let error = failure {
+                    _ = try SystemCallFaults.with([rule]) { _ = try place.names.waitFor("name", within: patience) }
+                }
+                #expect(error?.code == code, "\(call) \(number)")
+                #expect(openDescriptors() == before)
+            }
+            // All descriptors are taken: that is no limit of inotify's.
+            let error = failure {
+                _ = try SystemCallFaults.with([
+                    .init(.inotify_init, .fail(EMFILE)), .init(.epoll_create, .fail(EMFILE)),
+                ]) { _ = try place.names.waitFor("name", within: patience) }
+            }
+            #expect(error?.code == .descriptorLimit)
+        }
+    }
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import Glibc
+@testable import NamedPortServer
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+/// An event without what differs from run to run.
+func short(_ event: NameEvent) -> String {
+    switch event {
+    case .appeared(let registration): "+\(registration.name) \(registration.owner)"
+    case .went(let registration): "-\(registration.name) \(registration.owner)"
+    }
+}
+
+extension NameFollower {
+    /// The next event as text. Not typed, for the sake of the compiler.
+    func nextText() throws -> String? { try next().map(short) }
+}
+
+/// Watches a place's names on a loop of its own, and records what it is told.
+func withWatch(
+    _ place: Place, in mode: RunLoopMode = .default,
+    _ body: (Recorder<String>, ThreadRunLoop, NameWatch) throws -> Void
+) throws {
+    try withLoopThread { loop in
+        let told = Recorder<String>("an event")
+        let watch = try place.names.watch(on: loop, in: mode) { result in
+            switch result {
+            case .success(let event): told.append(short(event))
+            case .failure(let error): told.append("\(error.code)")
+            }
+        }
+        try body(told, loop, watch)
+        watch.invalidate()
+        // The loop lets go of the watch.
+        let done = Gate("the loop's next block")
+        loop.perform { done.open() }
+        done.wait()
+    }
+}
+
+@Suite("Watching names on a run loop", .census(warmingUp: makeSpareDescriptor))
+struct NameWatchTests {
+    private let own = sysProcessID()
+
+    @Test("first come the names that are there, by name; then what happens, in its order, each once")
+    func order() async throws {
+        try await withPlace { [own] place in
+            let ports = [MachPort(), MachPort(), MachPort()]
+            try place.names.register(ports[0], name: "b")
+            try place.names.register(ports[1], name: "a")
+            try withWatch(place) { told, _, _ in
+                told.waitUntilCount(2)
+                try place.names.register(ports[2], name: "d")
+                try place.names.register(ports[2], name: "c")
+                told.waitUntilCount(4)
+                place.names.unregister("a")
+                ports[0].invalidate()
+                told.waitUntilCount(6)
+                ports[2].invalidate()
+                let all = told.waitUntilCount(8)
+                #expect(
+                    all.prefix(6) == ["+a \(own)", "+b \(own)", "+d \(own)", "+c \(own)", "-a \(own)", "-b \(own)"])
+                #expect(Set(all.suffix(2)) == ["-c \(own)", "-d \(own)"])
+            }
+            ports[1].invalidate()
+        }
+    }
+
+    @Test("an owner that is killed takes its names along, 100 times in a row")
+    func killed() async throws {
+        try await withPlace(leaving: .anything) { place in
+            try withWatch(place) { told, _, _ in
+                for round in 0..<100 {
+                    try withPeer(["hold", place.directory], at: place, endsAs: .signalled(SIGKILL)) { holder in
+                        try holder.expect("ready")
+                        try holder.write("take name\n")
+                        try holder.expect("taken")
+                        told.waitUntilCount(2 * round + 1)
+                        holder.kill()
+                        let last = told.waitUntilCount(2 * round + 2).suffix(2)
+                        #expect(last == ["+name \(holder.processID)", "-name \(holder.processID)"])
+                        #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
+                    }
+                }
+                #expect(told.count == 200)
+            }
+        }
+    }
+
+    @Test("an owner that is killed while others try for its name goes once, 100 times in a row")
+    func killedAmongOthers() async throws {
+        try await withPlace(leaving: .anything) { place in
+            try withWatch(place) { told, _, _ in
+                for round in 0..<100 {
+                    try withPeer(["hold", place.directory], at: place, endsAs: .signalled(SIGKILL)) { holder in
+                        try holder.expect("ready")
+                        try holder.write("take name\n")
+                        try holder.expect("taken")
+                        told.waitUntilCount(2 * round + 1)
+                        // Each attempt closes the file after having opened it for writing.
+                        let error = failure { try place.names.register(MachPort(), name: "name") }
+                        #expect(error?.code == .nameTaken)
+                        holder.kill()
+                        told.waitUntilCount(2 * round + 2)
+                    }
+                }
+                #expect(told.count == 200)
+            }
+        }
+    }
+
+    @Test("an owner whose lock goes without an event from the directory is noticed by its end")
+    func withoutEvent() async throws {
+        try await withPlace(leaving: .anything) { place in
+            try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { server in
+                let follower = try NameFollower(place.directory)
+                #expect(try follower.nextText() == "+name \(server.processID)")
+                #expect(try follower.nextText() == nil)
+                try server.killAndReap()
+                // As if the look had come between the event and the lock's end: the report is taken and seen as nothing.
+                follower.forgetDirectoryReports()
+                #expect(try follower.nextText() == "-name \(server.processID)")
+                #expect(try follower.nextText() == nil)
+            }
+        }
+    }
+
+    @Test("a name that is taken over at once goes and comes")
+    func handover() async throws {
+        try await withPlace { [own] place in
+            try withWatch(place) { told, _, _ in
+                var expected: [String] = []
+                for _ in 0..<20 {
+                    let port = MachPort()
+                    try place.names.register(port, name: "name")
+                    expected += ["+name \(own)", "-name \(own)"]
+                    told.waitUntilCount(expected.count - 1)
+                    port.invalidate()
+                    told.waitUntilCount(expected.count)
+                }
+                #expect(told.elements == expected)
+            }
+        }
+    }
+
+    @Test(
+        "a removed directory takes all names along, and one that comes back brings its own", arguments: [true, false])
+    func replaced(isMoved: Bool) async throws {
+        try await withPlace(leaving: .anything) { [own] place in
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            try withWatch(place) { told, _, _ in
+                told.waitUntilCount(1)
+                if isMoved {
+                    try FileManager.default.moveItem(atPath: place.directory, toPath: place.scratch.path("away"))
+                } else {
+                    try FileManager.default.removeItem(atPath: place.directory)
+                }
+                #expect(told.waitUntilCount(2) == ["+name \(own)", "-name \(own)"])
+                let other = MachPort()
+                try PortNameServer(directory: place.directory).register(other, name: "other")
+                #expect(told.waitUntilCount(3).last == "+other \(own)")
+                // The server that was there before finds the new directory; a port with an address in the old one cannot
+                // have a name in it.
+                let right = try place.names.lookUp("other")
+                #expect(right == other.makeSendRight())
+                let error = failure { try place.names.register(port, name: "again") }
+                #expect(error?.code == .systemCallFailed)
+                #expect(error?.systemError?.code == ENOENT)
+                other.invalidate()
+                #expect(told.waitUntilCount(4).last == "-other \(own)")
+            }
+            port.invalidate()
+        }
+    }
+
+    @Test("a directory that is opened to others ends the watch with the reason, once")
+    func untrusted() async throws {
+        try await withPlace { place in
+            try withWatch(place) { told, _, watch in
+                chmod(place.directory, 0o750)
+                #expect(told.waitUntilCount(1) == ["directoryUntrusted"])
+                #expect(!watch.isValid)
+                chmod(place.directory, 0o700)
+            }
+        }
+    }
+
+    @Test("more changes than the kernel keeps are told as the difference")
+    func overflow() async throws {
+        try await withPlace(leaving: .anything) { [own] place in
+            let ports = [MachPort(), MachPort()]
+            try place.names.register(ports[0], name: "goes")
+            try place.names.register(ports[1], name: "stays")
+            let follower = try NameFollower(place.directory)
+            #expect(try follower.nextText() == "+goes \(own)")
+            #expect(try follower.nextText() == "+stays \(own)")
+            let limit = try String(contentsOfFile: "/proc/sys/fs/inotify/max_queued_events", encoding: .utf8)
+            let count = try #require(Int(limit.trimmingCharacters(in: .whitespacesAndNewlines)))
+            let (one, two) = (try place.file("x"), try place.file("y"))
+            // Reports that differ from the one before are kept one by one.
+            for _ in 0...(count / 4) {
+                for path in [one, two] {
+                    close(open(path, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0o600))
+                    unlink(path)
+                }
+            }
+            ports[0].invalidate()
+            let late = MachPort()
+            try place.names.register(late, name: "comes")
+            #expect(try follower.nextText() == "-goes \(own)")
+            #expect(try follower.nextText() == "+comes \(own)")
+            #expect(try follower.nextText() == nil)
+            late.invalidate()
+            ports[1].invalidate()
+        }
+    }
+
+    @Test("in a mode that does not run nothing is told; later it is")
+    func modes() async throws {
+        try await withPlace { place in
+            let told = Counter()
+            let mode = RunLoopMode(rawValue: "test.names")
+            let watch = try place.names.watch(on: .current, in: mode) { _ in
+                told.increment()
+                ThreadRunLoop.current.stop()
+            }
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            ThreadRunLoop.current.run(mode: .default, for: .zero)
+            #expect(told.value == 0)
+            #expect(ThreadRunLoop.current.run(mode: mode, for: patience) == .stopped)
+            #expect(told.value == 1)
+            watch.invalidate()
+            port.invalidate()
+            #expect(ThreadRunLoop.current.run(mode: mode, for: patience) == .finished)
+            #expect(told.value == 1)
+        }
+    }
+
+    @Test("a handler that ends its watch is told nothing more, and a loop whose thread ends lets its watches go")
+    func ends() async throws {
+        try await withPlace { place in
+            let ports = (0..<3).map { _ in MachPort() }
+            for (number, port) in ports.enumerated() { try place.names.register(port, name: "\(number)") }
+            let told = Counter()
+            let watches = Recorder<NameWatch>()
+            try onNewThread {
+                let loop = ThreadRunLoop.current
+                let watch = try place.names.watch(on: loop) { _ in
+                    told.increment()
+                    for watch in watches.takeAll() { watch.invalidate() }
+                }
+                watches.append(watch)
+                #expect(loop.run(for: patience) == .finished)
+                #expect(told.value == 1)
+                try place.names.watch(on: loop) { _ in told.increment() }
+            }
+            for port in ports { port.invalidate() }
+        }
+    }
+
+    @Test("without descriptors, watches or instances there is no watch, and nothing is left open, 100 times")
+    func limits() async throws {
+        try await withPlace { place in
+            let loop = ThreadRunLoop.current
+            loop.run(for: .zero)
+            let cases: [(SystemCall, CInt, PortError.Code)] = [
+                (.inotify_init, EMFILE, .watchLimit), (.inotify_add_watch, ENOSPC, .watchLimit),
+                (.epoll_create, EMFILE, .descriptorLimit), (.epoll_ctl, ENOSPC, .systemCallFailed),
+            ]
+            let warm = try place.names.watch(on: loop) { _ in }
+            warm.invalidate()
+            loop.run(for: .zero)
+            for round in 0..<100 {
+                let (call, number, code) = cases[round % cases.count]
+                let before = openDescriptors()
+                let error = failure {
+                    _ = try SystemCallFaults.with([.init(call, .fail(number))]) {
+                        _ = try place.names.watch(on: loop) { _ in }
+                    }
+                }
+                #expect(error?.code == code, "\(call) \(number)")
+                #expect(openDescriptors() == before)
+            }
+        }
+    }
+
+    @Test(
+        "a look that fails loses nothing: the next one tells", arguments: [SystemCall.open, .read, .fstat, .pidfd_open])
+    func failedLook(call: SystemCall) async throws {
+        try await withPlace { place in
+            let follower = try NameFollower(place.directory)
+            #expect(try follower.nextText() == nil)
+            try withServer("name", at: place) { server in
+                let error = failure {
+                    _ = try SystemCallFaults.with([.init(call, .fail(EMFILE))]) { _ = try follower.next() }
+                }
+                // What is missing for a look at the file system is an error; a name that is found is told before its owner
+                // is watched.
+                #expect(error?.code == .descriptorLimit)
+                let texts: [String?] = [try follower.nextText(), try follower.nextText()]
+                #expect(texts == ["+name \(server.processID)", nil])
+            }
+            #expect(try follower.nextText()?.hasPrefix("-name ") == true)
+        }
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+@Suite("queues and what waits in sockets", .contract) struct ArrivalContract {
+    @Test("the policy keeps the latest of all that has arrived, however much", arguments: TestTransport.allCases)
+    func keepLatest(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 3, policy: .keepLatest)
+            let right = try bench.right(to: port)
+            for id in Int32(0)..<100 { #expect(try right.trySend(MachMessage(id: id))) }
+            #expect(try port.next().id == 99)
+            #expect(try port.tryReceive()?.id == nil)
+            #expect(port.droppedMessageCount == 99)
+        }
+    }
+
+    @Test("the policy drops the oldest of all that has arrived, however much", arguments: TestTransport.allCases)
+    func dropOldest(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 3, policy: .dropOldest)
+            let right = try bench.right(to: port)
+            for id in Int32(0)..<100 { #expect(try right.trySend(MachMessage(id: id))) }
+            #expect(try (0..<3).map { _ in try port.next().id } == [97, 98, 99])
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+
+    @Test("so it does for a handler, and for a message that comes while others wait", arguments: TestTransport.allCases)
+    func handler(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let seen = Recorder<Int32>("messages")
+            let port = try bench.port(queueLimit: 3, policy: .dropOldest) { _, message in seen.append(message.id) }
+            let right = try bench.right(to: port)
+            for id in Int32(0)..<3 { #expect(try right.trySend(MachMessage(id: id))) }
+            port.core.receiveFromSockets()
+            for id in Int32(3)..<100 { #expect(try right.trySend(MachMessage(id: id))) }
+            try port.schedule()
+            while seen.count < 3 { ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true) }
+            #expect(seen.elements == [97, 98, 99])
+            port.invalidate()
+        }
+    }
+
+    @Test("a sender that does not wait for room is not told that there is none because another is sending")
+    func besideSender() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let turn = try #require(right.destination as? RemotePort).connection.turn
+            #expect(turn.take(until: .distantPast))  // another thread is in the middle of a send
+            let results = Recorder<Bool>("results of trySend")
+            let sender = runOnThread { results.append(try right.trySend(MachMessage(id: 4))) }
+            while turn.waitingCount == 0 && results.count == 0 { sched_yield() }
+            turn.give()
+            try sender.join()
+            #expect(results.elements == [true])
+            #expect(try port.next().id == 4)
+        }
+    }
+
+    @Test("large messages that began while there was a place wait for one when they are whole")
+    func pieces() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let peers = try (0..<6).map { _ in try RawPeer(to: port, on: bench) }
+            port.core.receiveFromSockets()
+            for peer in peers { try Begun.begin(peer) }
+            port.core.receiveFromSockets()
+            for peer in peers { try Begun.end(peer) }
+            for _ in peers {
+                port.core.receiveFromSockets()
+                #expect(port.queueCount == 1)
+                #expect(try port.next().bytes == Begun.contents)
+            }
+            #expect(port.queueHighWaterMark == 1)
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+
+    @Test("a message that stays unfinished holds up nobody else's")
+    func unfinished() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let (idle, busy) = (try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench))
+            try Begun.begin(idle)
+            port.core.receiveFromSockets()
+            for id in Int32(1)...3 {
+                try busy.send(MachMessage(id: id))
+                #expect(try port.next().id == id)
+            }
+            try Begun.end(idle)
+            #expect(try port.next().bytes == Begun.contents)
+        }
+    }
+
+    /// A message in two pieces.
+    private enum Begun {
+        static let contents: [UInt8] = [1, 2, 3, 4, 5, 6, 7, 8]
+        private static let payload: [UInt8] = [1, 0, 0, 0, 8, 0, 0, 0] + contents
+
+        static func begin(_ peer: RawPeer) throws {
+            let header = PacketHeader(kind: .message, messageID: 1, componentCount: 1, totalLength: 16)
+            try peer.send(header, Array(payload[..<8]))
+        }
+
+        static func end(_ peer: RawPeer) throws {
+            try peer.send(PacketHeader(kind: .continuation), Array(payload[8...]))
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+@testable import MessagePort
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("requests of tasks that wait for room", .tasks) struct AsyncSendContract {
+    @Test(
+        "requests that wait for room hold no thread, and are served in their order", arguments: TestTransport.allCases)
+    func noThreads(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            let count = try right.fill()
+            let threads = threadCount()
+            let replies = Recorder<Int32>()
+            for id in Int32(1)...100 {
+                Task { replies.append(try await right.request(MachMessage(id: -id), sendLimit: patience).id) }
+                try right.waitForSenders(Int(id))
+            }
+            // The pool of tasks has two threads or so, whatever waits.
+            #expect(threadCount() < threads + 20)
+            for id in 0..<count { #expect(try port.next().id == id) }
+            for id in Int32(1)...100 {
+                let message = try port.next()
+                #expect(message.id == -id)
+                try message.reply(MachMessage(id: id))
+            }
+            #expect(Set(replies.waitUntilCount(100)) == Set(1...100))
+        }
+    }
+
+    @Test("a task that is cancelled while it waits for room sends nothing", arguments: TestTransport.allCases)
+    func cancelled(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            let count = try right.fill()
+            let outcome = Recorder<PortError?>()
+            let tasks = try (1...3).map { number in
+                let task = Task { outcome.append(await failure(of: right, MachMessage(id: -1))) }
+                try right.waitForSenders(number)
+                return task
+            }
+            // The first of them has the turn to send, the others wait for it.
+            for (index, task) in tasks.enumerated() {
+                task.cancel()
+                let error = outcome.waitUntilCount(index + 1).last ?? nil
+                #expect(error?.code == .cancelled && error?.delivery == .notSent)
+            }
+            for id in 0..<count { #expect(try port.next().id == id) }
+            #expect(try port.tryReceive()?.id == nil)
+            try right.send(MachMessage(id: 5))
+            #expect(try port.next().id == 5)
+        }
+    }
+
+    @Test("a request that waits for room hears that the port has ended", arguments: TestTransport.allCases)
+    func ended(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            _ = try right.fill()
+            let outcome = Recorder<PortError?>()
+            for number in 1...2 {
+                Task { outcome.append(await failure(of: right, MachMessage(id: -1))) }
+                try right.waitForSenders(number)
+            }
+            port.invalidate()
+            #expect(outcome.waitUntilCount(2).map { $0?.code } == [.deadName, .deadName])
+        }
+    }
+
+    @Test("a large message of a task goes in pieces, as there is room; one that is cancelled meanwhile leaves no trace")
+    func large() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let outcome = Recorder<PortError?>()
+            for id in Int32(0)..<3 {
+                let cancelled = Task { outcome.append(await failure(of: right, large(-1))) }
+                try right.waitForSenders(1)
+                cancelled.cancel()
+                #expect(outcome.waitUntilCount(Int(id) + 1).last??.code == .cancelled)
+                let sizes = Recorder<Int>()
+                Task { sizes.append(try await right.request(large(id), sendLimit: patience).bytes.count) }
+                let message = try port.next()
+                #expect(message.id == id && message.bytes == pattern(4 << 20))
+                try message.reply(MachMessage(bytes: pattern(1_000)))
+                #expect(sizes.waitUntilCount(1) == [1_000])
+            }
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+
+    private func large(_ id: Int32) -> MachMessage { MachMessage(id: id, bytes: pattern(4 << 20)) }
+
+    @Test(
+        "with many tasks, cancellations and limits each request is either sent once or not at all", .seeded,
+        arguments: TestTransport.allCases)
+    func stress(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 2)
+            let count = 300
+            let rights = try (0..<3).map { _ in try bench.right(to: port) }
+            let outcomes = Recorder<(id: Int32, error: PortError?)>()
+            let ended = Gate("the end of all requests")
+            let receiver = runOnThread {
+                var ids: [Int32] = []
+                while true {
+                    while let message = try port.tryReceive() {
+                        ids.append(message.id)
+                        try? message.reply(MachMessage(id: message.id))
+                    }
+                    if ended.isOpen { return ids }
+                    _ = try port.receive(within: .microseconds(200)).map { message in
+                        ids.append(message.id)
+                        try? message.reply(MachMessage(id: message.id))
+                    }
+                }
+            }
+            for id in 0..<count {
+                let (right, bytes) = (rights[id % 3], [UInt8](repeating: 1, count: id % 7 == 0 ? 150_000 : 3_000))
+                let message = MachMessage(id: Int32(id), bytes: bytes)
+                let limit: Duration = id % 5 == 1 ? .microseconds(id) : patience
+                let task = Task { outcomes.append((message.id, await failure(of: right, message, sendLimit: limit))) }
+                if id % 5 == 2 { task.cancel() }
+                if id % 5 == 3 { Task { task.cancel() } }
+            }
+            let all = outcomes.waitUntilCount(count)
+            ended.open()
+            let received = try receiver.join()
+            #expect(Set(received).count == received.count)
+            let unsent = Set(all.filter { $0.error?.delivery == .notSent }.map(\.id))
+            #expect(unsent.isDisjoint(with: received))
+            #expect(unsent.count + received.count == count)
+            let others = all.compactMap { $0.error?.code }.filter { $0 != .cancelled && $0 != .sendTimedOut }
+            #expect(others == [])
+        }
+    }
+}
+
+/// How many threads the process has now.
+private func threadCount() -> Int {
+    (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count) ?? 0
+}
+
+extension SendRight {
+    /// Waits until so many senders wait for room, or for their turn to.
+    func waitForSenders(_ count: Int) throws {
+        if let core = destination as? PortCore { return core.waitForSenders(count) }
+        let turn = try #require(destination as? RemotePort).connection.turn
+        let deadline = Watchdog.deadline
+        while !turn.isTaken || turn.waitingCount != count - 1 {
+            if .now > deadline { return Watchdog.expired("\(count) senders that wait") }
+            sched_yield()
+        }
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// Two threads change one port. Locks of the library, held here, stop one of them at the moment that matters.
+
+import Glibc
+@testable import MessagePort
+import PortSystem
+@testable import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("changes at the same time", .tasks) struct ConcurrentChangeTests {
+    private typealias Rule = SystemCallFaults.Rule
+
+    @Test("a port that ends while it is being scheduled is not kept")
+    func scheduledWhileInvalidated() async throws {
+        try await onBench(over: .memory) { bench in
+            weak var gone: MachPort?
+            do {
+                let port = try bench.port()
+                gone = port
+                // What is left when the port ends between the making of its source and its being noted.
+                let source = port.makeSource(0).source
+                port.invalidate()
+                source.invalidate()
+                port.state.withLock { $0.source = source }
+                #expect(portError { () throws(PortError) in try port.schedule() }?.code == .invalidPort)
+            }
+            #expect(gone == nil)
+        }
+    }
+
+    @Test("a task that is woken for a message, and cannot wait, wakes the next")
+    func failingTask() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let watch = try port.core.taskWatch()
+            let first = Box<TestThread<PortError?>>()
+            try watch.isWatching.withLock { _ in
+                // It stops in line, where it is to watch the sockets, for which it will have no descriptor.
+                first.value.withLock { $0 = runOnThread { Self.failToWait(port) } }
+                while !port.core.hasWaitingTask { yieldThread() }
+                port.core.state.withLock { $0.extras.waitingTasks.append(WaitingTask()) }
+                try port.makeSendRight().send(MachMessage(id: 1))
+                #expect(port.core.state.withLock { $0.extras.waitingTasks.count } == 1)
+            }
+            #expect(try first.value.withLock { $0 }?.join()?.code == .descriptorLimit)
+            #expect(!port.core.hasWaitingTask)
+            #expect(try port.next().id == 1)
+            port.invalidate()
+        }
+    }
+
+    private static func failToWait(_ port: MachPort) -> PortError? {
+        SystemCallFaults.with([Rule(.epoll_ctl, .fail(EMFILE)), Rule(.epoll_create, .fail(EMFILE))]) {
+            portError { () throws(PortError) in
+                try immediately { () async throws(PortError) in _ = try await port.core.takeForTask() }
+            }
+        }.result
+    }
+
+    @Test("what receives for tasks is in its loop before a second task sees it")
+    func taskWatch() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let loop = try SharedReceiver.loop()
+            let (first, begun) = (Box<TestThread<TaskSocketWatch>>(), Gate("the first task"))
+            let early = loop.state.withLock { _ in
+                // It stops where the source enters the loop.
+                first.value.withLock {
+                    $0 = runOnThread {
+                        begun.open()
+                        return try port.core.taskWatch()
+                    }
+                }
+                begun.wait()
+                for _ in 0..<5000 where port.core.state.withLock({ $0.extras.taskWatch == nil }) { yieldThread() }
+                return port.core.state.withLock { $0.extras.taskWatch }
+            }
+            #expect(early == nil)
+            let made = try first.value.withLock { $0 }?.join()
+            #expect(made != nil && port.core.state.withLock { $0.extras.taskWatch } === made)
+            port.invalidate()
+        }
+    }
+}

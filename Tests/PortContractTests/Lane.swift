@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+/// A port of the stress test, and what is known of its messages.
+final class Lane: Sendable {
+    static let senders = 8
+    /// So many senders share a right: over sockets, a connection.
+    private static let sharers = 2
+
+    let slot: Int  // immutable
+    let port: MachPort  // immutable
+    private let rights: Mutex<[SendRight]>
+    /// What each sender's next message will be.
+    private let expected = Mutex([Int32](repeating: 0, count: Lane.senders))
+    private let busy = Atomic<Int>(0)
+
+    init(_ bench: Bench, slot: Int, limit: Int, handler: (@Sendable (Lane, MachMessage) -> Void)?) throws {
+        self.slot = slot
+        port = try bench.port(queueLimit: limit)
+        rights = Mutex(try (0..<Lane.senders / Lane.sharers).map { [port] _ in try bench.right(to: port) })
+        guard let handler else { return }
+        port.setHandler { [unowned self] _, message in handler(self, message) }
+    }
+
+    /// The sender's right; nil when the lane has ended.
+    func right(of sender: Int) -> SendRight? {
+        rights.withLock { $0.isEmpty ? nil : $0[sender / Lane.sharers] }
+    }
+
+    /// Ends the port, then lets the rights go.
+    func end() {
+        port.invalidate()
+        let old = rights.withLock { rights in
+            defer { rights = [] }
+            return rights
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    var deliveredCount: Int { expected.withLock { $0.reduce(0) { $0 + Int($1) } } }
+
+    /// Checks a message: its sender's next one, and no other handler at work.
+    ///
+    /// - Returns: whether that is so.
+    func take(_ message: MachMessage) -> Bool {
+        let isAlone = busy.add(1, ordering: .acquiringAndReleasing).newValue == 1
+        let isNext = expected.withLock { expected in
+            let sender = Int(message.bytes[0])
+            defer { expected[sender] += 1 }
+            return message.id == expected[sender]
+        }
+        busy.subtract(1, ordering: .acquiringAndReleasing)
+        return isAlone && isNext
+    }
+}
+
+/// Hears of the end of each message.
+final class Tally: ReplyReceiver {
+    let delivered = Atomic<Int>(0)
+    let bounced = Atomic<Int>(0)
+    let released = Atomic<Int>(0)
+    /// Its loop reads the answers that come by socket.
+    private let answers = MachPort()  // guards itself
+
+    /// Starts to listen for answers.
+    func begin(on loop: ThreadRunLoop) throws { try answers.schedule(on: loop) }
+
+    /// Nothing is awaited any more.
+    func end() { answers.invalidate() }
+
+    /// How many messages have come to an end.
+    var count: Int {
+        delivered.load(ordering: .acquiring) + bounced.load(ordering: .acquiring) + released.load(ordering: .acquiring)
+    }
+
+    func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        delivered.add(1, ordering: .releasing)
+    }
+
+    func fail(_ error: PortError) {
+        // The last copy of a message that was refused lets its reply right go.
+        if error.code == .peerDied {
+            bounced.add(1, ordering: .releasing)
+        } else {
+            released.add(1, ordering: .releasing)
+        }
+    }
+
+    func expectReply(over connection: SocketConnection) throws(PortError) {
+        try answers.core.openSockets().add(connection)
+    }
+}

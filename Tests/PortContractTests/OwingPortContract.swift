@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("the end of a port that owes replies", .contract) struct OwingPortContract {
+    @Test("a dead-name notice does not wait for the reply, which still comes", arguments: TestTransport.allCases)
+    func deadName(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let kept = Recorder<MachMessage>("requests")
+            try bench.serving({ _, message in kept.append(message) }) { right, port, _ in
+                let (watcher, told) = (Worker("watcher"), Counter("dead-name notices"))
+                try right.notifyWhenDead(on: watcher.loop) { told.increment() }
+                let asker = runOnThread { try right.ask(MachMessage(id: 1)).id }
+                kept.waitUntilCount(1)
+                #expect(!right.isDead && told.value == 0)
+                port.invalidate()
+                told.waitUntilCount(1)
+                #expect(right.isDead)
+                #expect(portError { () throws(PortError) in _ = try right.trySend(MachMessage()) }?.code == .deadName)
+                try right.notifyWhenDead(on: watcher.loop) { told.increment() }
+                told.waitUntilCount(2)
+                try kept.takeAll().first?.reply(MachMessage(id: 7))
+                #expect(try asker.join() == 7)
+                try watcher.perform {}
+                try watcher.end()
+                #expect(told.value == 2)
+            }
+        }
+    }
+
+    @Test("whoever asks whether it is dead is told though nobody listens", arguments: TestTransport.allCases)
+    func isDead(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (port, mine) = (try bench.port(), MachPort())
+            let right = try bench.right(to: port)
+            var request = MachMessage(id: 1)
+            request.setReplyRight(mine.makeSendOnceRight())
+            try right.send(request)
+            request = MachMessage()
+            var kept: MachMessage? = try port.next()
+            port.invalidate()
+            #expect(right.isDead)
+            withExtendedLifetime(kept) {}
+            kept = nil
+            #expect(try mine.next().id == MachMessage.sendOnceNotification)
+        }
+    }
+
+    @Test("a sender that failed has the death watchers told", arguments: TestTransport.allCases)
+    func failedSend(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (port, mine, told) = (try bench.port(), MachPort(), Counter("dead-name notices"))
+            let right = try bench.right(to: port)
+            var request = MachMessage(id: 1)
+            request.setReplyRight(mine.makeSendOnceRight())
+            try right.send(request)
+            request = MachMessage()
+            let kept = try port.next()
+            try right.notifyWhenDead { told.increment() }
+            port.invalidate()
+            #expect(portError { () throws(PortError) in _ = try right.trySend(MachMessage()) }?.code == .deadName)
+            let idle = RunLoopSource {}
+            ThreadRunLoop.current.add(idle)
+            ThreadRunLoop.current.run(for: .zero)
+            #expect(told.value == 1)
+            idle.invalidate()
+            withExtendedLifetime(kept) {}
+        }
+    }
+
+    @Test("who waits for room is told that the port is gone", arguments: TestTransport.allCases)
+    func room(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (port, mine) = (try bench.port(queueLimit: 1), MachPort())
+            let right = try bench.right(to: port)
+            var request = MachMessage(id: 1)
+            request.setReplyRight(mine.makeSendOnceRight())
+            try right.send(request)
+            request = MachMessage()
+            let kept = try port.next()
+            _ = try right.fill(bytes: 3000)
+            let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
+            try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
+            try worker.perform {}
+            #expect(told.count == 0)
+            port.invalidate()
+            #expect(told.waitUntilCount(1) == [.deadName])
+            try worker.end()
+            withExtendedLifetime(kept) {}
+        }
+    }
+
+    @Test("requests behind the one that ended the port are answered at once, whoever reads them")
+    func unreadRequests() async throws {
+        try await onBench(over: .socket) { bench in
+            let box = Box<MachPort>()
+            let port = MachPort(queueLimit: 8, handler: nil) { message in
+                if message.id == 1 { box.value.withLock { $0 }?.invalidate() }
+                return false
+            }
+            box.value.withLock { $0 = port }
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 0), asks: 1)
+            let kept = try port.next()
+            try peer.send(MachMessage(id: 1), asks: 2)
+            try peer.send(MachMessage(id: 2), asks: 3)
+            #expect(!kept.isCancelled)  // it reads what has come
+            #expect(!port.isValid)
+            var dropped: Set<UInt64> = []
+            while dropped != [2, 3] {
+                let header = try #require(try peer.next())
+                if header.kind == .replyDropped { dropped.insert(header.answers) }
+            }
+            box.value.withLock { $0 = nil }
+            withExtendedLifetime(kept) {}
+        }
+    }
+}

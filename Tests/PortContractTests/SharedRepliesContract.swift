@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import PortSystem
+import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("replies that the shared thread receives", .tasks) struct SharedRepliesContract {
+    @Test("a request that was handed on is answered though another request over that right ends first")
+    func handedOn() async throws {
+        try await onBench(over: .socket) { bench in
+            let kept = Recorder<MachMessage>("requests that were handed on")
+            try bench.serving({ _, message in
+                if message.id == 7 { kept.append(message) } else { try? message.reply(MachMessage(id: 2)) }
+            }) { far, _, _ in
+                let near = MachPort { _, message in
+                    var onward = MachMessage(id: 7)
+                    if let right = message.takeReplyRight() { onward.setReplyRight(right) }
+                    try? far.send(onward)
+                }
+                let worker = Worker("near")
+                try near.schedule(on: worker.loop)
+                let right = near.makeSendRight()
+                let asker = runOnThread { try right.ask(MachMessage(id: 1)).id }
+                kept.waitUntilCount(1)
+                let others = Recorder<Int32>("replies to tasks")
+                Task { others.append(try await far.request(MachMessage(id: 3)).id) }
+                #expect(others.waitUntilCount(1) == [2])
+                try kept.takeAll().first?.reply(MachMessage(id: 70))
+                #expect(try asker.join() == 70)
+                near.invalidate()
+                try worker.end()
+            }
+        }
+    }
+
+    @Test("a request that begins while the last one ends is listened for")
+    func beginsBesideEnd() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let remote = try #require(try bench.right(to: port).destination as? RemotePort)
+            let worker = Worker()
+            let loop = worker.loop
+            let (steps, rounds) = (Steps(), 100)
+            // Whether the source of the connection's replies is in the loop, for each round.
+            let other = runOnThread {
+                for number in 1...rounds {
+                    while steps.begun.load(ordering: .acquiring) < number { sched_yield() }
+                    remote.endReplies(on: loop, in: .default, to: NobodyAsks())
+                    steps.ended.store(number, ordering: .releasing)
+                }
+            }
+            var deafCount = 0
+            for number in 1...rounds {
+                try remote.beginReplies(on: loop, in: .default)
+                steps.begun.store(number, ordering: .releasing)
+                try remote.beginReplies(on: loop, in: .default)
+                while steps.ended.load(ordering: .acquiring) < number { sched_yield() }
+                if let source = try remote.connection.replySource(), !loop.contains(source, in: .default) {
+                    deafCount += 1
+                }
+                remote.endReplies(on: loop, in: .default, to: NobodyAsks())
+            }
+            try other.join()
+            #expect(deafCount == 0)
+            if let source = try remote.connection.replySource() { #expect(!loop.contains(source, in: .default)) }
+            try worker.end()
+        }
+    }
+
+    /// How far two threads have come.
+    private final class Steps: Sendable {
+        let begun = Atomic<Int>(0)
+        let ended = Atomic<Int>(0)
+    }
+
+    private final class NobodyAsks: ReplyReceiver {
+        func deliver(_ message: MachMessage, until deadline: MonotonicInstant) {}
+        func fail(_ error: PortError) {}
+        func expectReply(over connection: SocketConnection) {}
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import TestSupport
+import Testing
+
+@Suite("sending in a task", .tasks) struct TaskSendContract {
+    /// Sends in a task.
+    private func send(_ id: Int32, _ right: SendRight, within limit: Duration) -> Recorder<PortError.Code?> {
+        let outcome = Recorder<PortError.Code?>("the end of the task")
+        Task {
+            do throws(PortError) {
+                try await right.send(MachMessage(id: id, bytes: [7]), within: limit)
+                outcome.append(nil)
+            } catch {
+                outcome.append(error.code)
+            }
+        }
+        return outcome
+    }
+
+    @Test(
+        "a task that sends waits for room, and its message comes after those before it",
+        arguments: TestTransport.allCases)
+    func roomComes(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            let count = try right.fill(bytes: 3000)
+            let outcome = send(-7, right, within: patience)
+            for id in 0..<count { #expect(try port.next().id == id) }
+            #expect(try port.next().id == -7)
+            #expect(outcome.waitUntilCount(1) == [nil])
+        }
+    }
+
+    @Test(
+        "a task that sends does not wait longer than its limit, and sends what has room",
+        arguments: TestTransport.allCases)
+    func limit(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            #expect(send(1, right, within: .zero).waitUntilCount(1) == [nil])
+            #expect(try port.next().id == 1)
+            let count = try right.fill(bytes: 3000)
+            for limit in [Duration.zero, .seconds(-1), .milliseconds(1)] {
+                #expect(send(-1, right, within: limit).waitUntilCount(1) == [.sendTimedOut])
+            }
+            for id in 0..<count { #expect(try port.next().id == id) }
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+
+    @Test("a task that waits for room hears that the port has ended", arguments: TestTransport.allCases)
+    func portEnds(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 1)
+            let right = try bench.right(to: port)
+            _ = try right.fill(bytes: 3000)
+            let outcome = send(1, right, within: patience)
+            if transport == .memory { port.core.waitForSenders(1) }
+            port.invalidate()
+            #expect(outcome.waitUntilCount(1) == [.deadName])
+            #expect(send(2, right, within: patience).waitUntilCount(1) == [.deadName])
+        }
+    }
+
+    @Test("a task that was cancelled before sends nothing", arguments: TestTransport.allCases)
+    func cancelled(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let outcome = Recorder<PortError.Code?>("the end of the task")
+            Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                do throws(PortError) {
+                    try await right.send(MachMessage(id: 1), within: patience)
+                    outcome.append(nil)
+                } catch {
+                    outcome.append(error.code)
+                }
+            }
+            #expect(outcome.waitUntilCount(1) == [.cancelled])
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+}

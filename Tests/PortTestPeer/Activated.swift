@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import NamedPortServer
+import PortSystem
+import RunLoopCore
+
+/// Checks in for a name that a supervisor declared.
+private func checkIn(_ directory: String, _ name: String, _ server: Server) throws(PortError) -> MachPort {
+    let names = try PortNameServer(directory: directory)
+    let port = MachPort { port, message in
+        guard let reply = server.answer(port, message), message.expectsReply else { return }
+        try? message.reply(MachMessage(id: message.id, bytes: reply), within: .seconds(60))
+    }
+    try names.checkIn(port, name: name)
+    say("checked in")
+    return port
+}
+
+/// Answers messages to a declared name until the input ends.
+func activated(_ directory: String, _ name: String) throws(PortError) {
+    let server = Server()
+    let port = try checkIn(directory, name, server)
+    try port.schedule()
+    runUntilInputEnds()
+    port.invalidate()
+    server.end()
+}
+
+/// Shows that a socket is taken once, and that neither a child nor a program that takes this one's place finds it.
+func activatedAgain(_ directory: String, _ name: String) throws(PortError) {
+    let port = try checkIn(directory, name, Server())
+    do throws(PortError) {
+        _ = try checkIn(directory, name, Server())
+    } catch {
+        say(sentence(error))
+    }
+    let program = CommandLine.arguments[0]
+    system("'\(program)' activated '\(directory)' '\(name)'")
+    port.invalidate()
+    let words = [program, "activated", directory, name]
+    let arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+    execv(program, arguments)
+    giveUp("cannot start \(program)")
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+#include "wire.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void expect(int holds, const char *what) {
+    if (!holds) fail("expected: %s", what);
+    printf("%s\n", what);
+    fflush(stdout);
+}
+
+static struct message reply(int connection, uint64_t token) {
+    struct message answer;
+    if (!next_message(connection, &answer)) fail("the connection ended before the reply to %llu", (unsigned long long)token);
+    if (answer.head.answers != token) fail("a reply to %llu", (unsigned long long)answer.head.answers);
+    return answer;
+}
+
+static void ask_small(int connection) {
+    size_t length;
+    send_bytes(connection, 1, 1, 0, "stressed", 8);
+    struct message answer = reply(connection, 1);
+    const uint8_t *bytes = message_bytes(&answer, &length);
+    expect(length == 8 && memcmp(bytes, "desserts", 8) == 0, "a request is answered");
+    free_message(&answer);
+}
+
+static void ask_large(int connection) {
+    size_t size = 1000003, length;
+    uint8_t *request = malloc(size);
+    for (size_t index = 0; index < size; index++) request[index] = (uint8_t)(index * 7);
+    send_bytes(connection, 1, 2, 0, request, size);
+    struct message answer = reply(connection, 2);
+    const uint8_t *bytes = message_bytes(&answer, &length);
+    int same = length == size;
+    for (size_t index = 0; same && index < size; index++) same = bytes[index] == request[size - 1 - index];
+    expect(same, "a large request is answered with a large reply");
+    free_message(&answer);
+    free(request);
+}
+
+static void give_up_half_way(int connection) {
+    struct head head = {.kind = MESSAGE, .id = 1, .components = 1, .asks = 3, .total = 100000};
+    uint8_t piece[1000] = {0};
+    send_packet(connection, &head, piece, sizeof piece, NULL, 0);
+    head = (struct head){.kind = ABORT};
+    send_packet(connection, &head, NULL, 0, NULL, 0);
+    send_bytes(connection, 1, 4, 0, "ab", 2);
+    struct message answer = reply(connection, 4);
+    expect(answer.head.kind == MESSAGE, "a message that was given up is nothing");
+    free_message(&answer);
+}
+
+static void pass_descriptor(int connection) {
+    int ends[2];
+    char text[8] = {0};
+    uint8_t payload[8];
+    if (pipe(ends) < 0) fail("no pipe");
+    struct head head = {.kind = MESSAGE, .descriptors = 1, .id = 5, .components = 1, .asks = 5};
+    head.total = put_record(payload, 0, DESCRIPTOR, NULL, 0);
+    send_packet(connection, &head, payload, head.total, &ends[1], 1);
+    close(ends[1]);
+    struct message answer = reply(connection, 5);
+    expect(read(ends[0], text, sizeof text) == 5 && strcmp(text, "hello") == 0, "a descriptor arrives and is written to");
+    expect(read(ends[0], text, sizeof text) == 0, "a descriptor is closed once it is not needed");
+    expect(answer.head.kind == MESSAGE && answer.descriptor_count == 1, "a reply brings a descriptor");
+    expect(read(answer.descriptors[0], text, sizeof text) == 5, "that descriptor can be read");
+    close(ends[0]);
+    free_message(&answer);
+}
+
+static void refusals(int connection) {
+    send_bytes(connection, 2, 6, 0, "", 0);
+    struct message answer = reply(connection, 6);
+    expect(answer.head.kind == REPLY_DROPPED, "a reply that will not come is told");
+    free_message(&answer);
+    send_bytes(connection, 3, 7, 0, "", 0);
+    answer = reply(connection, 7);
+    expect(answer.head.kind == REPLY_FAILED && answer.head.id == 5 && answer.length == 4 &&
+               memcmp(answer.payload, "full", 4) == 0, "an error is told with its number and text");
+    free_message(&answer);
+}
+
+static void give_up_waiting(int connection) {
+    send_bytes(connection, 6, 8, 0, "", 0);
+    struct head head = {.kind = ABANDONED, .asks = 8};
+    send_packet(connection, &head, NULL, 0, NULL, 0);
+    send_bytes(connection, 1, 9, 0, "ab", 2);
+    struct message answer = reply(connection, 9);
+    expect(answer.head.kind == MESSAGE, "a request that nobody waits for any more is let go");
+    free_message(&answer);
+}
+
+static void check_in(int connection, const char *directory) {
+    char address[PATH_LIMIT];
+    int listener = listen_in(directory, address);
+    uint8_t payload[PATH_LIMIT + 8];
+    struct head head = {.kind = MESSAGE, .id = 100};
+    head.total = put_record(payload, 0, REPLY_PORT, address, (uint32_t)strlen(address));
+    send_packet(connection, &head, payload, head.total, NULL, 0);
+    int parent = accept_one(listener);
+    struct message message;
+    expect(next_message(parent, &message) && message.head.id == 102, "a port that checked in is spoken to");
+    free_message(&message);
+    close(parent);
+    close(listener);
+    let_go();
+}
+
+int run_client(const char *directory, const char *name) {
+    int connection = look_up(directory, name);
+    expect(connection >= 0, "the name leads to a port");
+    ask_small(connection);
+    ask_large(connection);
+    give_up_half_way(connection);
+    pass_descriptor(connection);
+    refusals(connection);
+    give_up_waiting(connection);
+    check_in(connection, directory);
+    expect(look_up(directory, "nobody has this name") < 0, "a name that nobody has leads nowhere");
+    close(connection);
+    return 0;
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+#define _GNU_SOURCE
+#include "wire.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { PATIENCE = 60000 };  // milliseconds
+
+void fail(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("wire-peer: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputs("\n", stderr);
+    va_end(arguments);
+    exit(1);
+}
+
+static void wait_for(int descriptor, short events) {
+    struct pollfd watched = {.fd = descriptor, .events = events};
+    int count;
+    do count = poll(&watched, 1, PATIENCE);
+    while (count < 0 && errno == EINTR);
+    if (count <= 0) fail("nothing happened on descriptor %d", descriptor);
+}
+
+void await_readable(int descriptor) { wait_for(descriptor, POLLIN); }
+
+static void put(uint8_t *out, uint64_t number, int size) {
+    for (int index = 0; index < size; index++) out[index] = (uint8_t)(number >> (8 * index));
+}
+
+static uint64_t get(const uint8_t *bytes, int size) {
+    uint64_t number = 0;
+    for (int index = 0; index < size; index++) number |= (uint64_t)bytes[index] << (8 * index);
+    return number;
+}
+
+void encode_head(uint8_t out[HEAD], const struct head *head) {
+    memcpy(out, "MPRT", 4);
+    out[4] = 1;
+    out[5] = head->kind;
+    put(out + 6, head->descriptors, 2);
+    put(out + 8, (uint32_t)head->id, 4);
+    put(out + 12, head->components, 4);
+    put(out + 16, head->asks, 8);
+    put(out + 24, head->answers, 8);
+    put(out + 32, head->total, 8);
+}
+
+static void decode_head(const uint8_t *bytes, size_t length, struct head *head) {
+    if (length < HEAD || memcmp(bytes, "MPRT", 4) != 0 || bytes[4] != 1) fail("a packet without a head");
+    head->kind = bytes[5];
+    head->descriptors = (uint16_t)get(bytes + 6, 2);
+    head->id = (int32_t)get(bytes + 8, 4);
+    head->components = (uint32_t)get(bytes + 12, 4);
+    head->asks = get(bytes + 16, 8);
+    head->answers = get(bytes + 24, 8);
+    head->total = get(bytes + 32, 8);
+}
+
+int send_raw(int connection, const void *bytes, size_t length, const int *fds, int count) {
+    char control[CMSG_SPACE(sizeof(int) * DESCRIPTOR_LIMIT)];
+    struct iovec piece = {.iov_base = (void *)bytes, .iov_len = length};
+    struct msghdr packet = {.msg_iov = &piece, .msg_iovlen = 1};
+    if (count > 0) {
+        packet.msg_control = control;
+        packet.msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)count);
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&packet);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(sizeof(int) * (size_t)count);
+        memcpy(CMSG_DATA(rights), fds, sizeof(int) * (size_t)count);
+    }
+    for (;;) {
+        if (sendmsg(connection, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return 1;
+        if (errno == EPIPE || errno == ECONNRESET) return 0;
+        if (errno == EAGAIN) wait_for(connection, POLLOUT);
+        else if (errno != EINTR) fail("sendmsg: %s", strerror(errno));
+    }
+}
+
+int send_packet(int connection, const struct head *head, const void *payload, size_t length, const int *fds, int count) {
+    uint8_t packet[PACKET_LIMIT];
+    encode_head(packet, head);
+    if (length > 0) memcpy(packet + HEAD, payload, length);
+    return send_raw(connection, packet, HEAD + length, fds, count);
+}
+
+size_t put_record(uint8_t *payload, size_t at, uint8_t kind, const void *bytes, uint32_t length) {
+    put(payload + at, kind, 4);
+    put(payload + at + 4, length, 4);
+    if (length > 0) memcpy(payload + at + 8, bytes, length);
+    return at + 8 + length;
+}
+
+int send_bytes(int connection, int32_t id, uint64_t asks, uint64_t answers, const void *bytes, size_t length) {
+    uint8_t *payload = malloc(length + 8);
+    size_t total = put_record(payload, 0, BYTES, bytes, (uint32_t)length), sent = 0;
+    struct head head = {.kind = MESSAGE, .id = id, .components = 1, .asks = asks, .answers = answers, .total = total};
+    int result = 1;
+    do {
+        size_t piece = total - sent < PIECE ? total - sent : PIECE;
+        result = send_packet(connection, &head, payload + sent, piece, NULL, 0);
+        sent += piece;
+        head = (struct head){.kind = CONTINUATION};
+    } while (result && sent < total);
+    free(payload);
+    return result;
+}
+
+/// One packet; 0 at the end of the connection.
+static int receive(int connection, uint8_t *bytes, size_t *length, int *fds, int *count) {
+    char control[CMSG_SPACE(sizeof(int) * DESCRIPTOR_LIMIT)];
+    struct iovec piece = {.iov_base = bytes, .iov_len = PACKET_LIMIT};
+    struct msghdr packet = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    wait_for(connection, POLLIN);
+    ssize_t size = recvmsg(connection, &packet, MSG_CMSG_CLOEXEC);
+    if (size < 0 && errno == ECONNRESET) return 0;
+    if (size < 0) fail("recvmsg: %s", strerror(errno));
+    if (packet.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) fail("a packet that is too large");
+    *length = (size_t)size;
+    *count = 0;
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(&packet); part; part = CMSG_NXTHDR(&packet, part)) {
+        if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+        *count = (int)((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        memcpy(fds, CMSG_DATA(part), sizeof(int) * (size_t)*count);
+    }
+    return size > 0;
+}
+
+static int is_whole(const struct message *message) {
+    return message->head.kind != MESSAGE || message->length == message->head.total;
+}
+
+int next_message(int connection, struct message *message) {
+    uint8_t bytes[PACKET_LIMIT];
+    size_t length;
+    int none[DESCRIPTOR_LIMIT], none_count;
+    memset(message, 0, sizeof *message);
+    if (!receive(connection, bytes, &length, message->descriptors, &message->descriptor_count)) return 0;
+    decode_head(bytes, length, &message->head);
+    if (message->head.descriptors != message->descriptor_count) fail("a lie about descriptors");
+    if (message->head.kind == CONTINUATION || message->head.kind == ABORT) fail("a piece of nothing");
+    size_t room = message->head.kind == MESSAGE ? message->head.total : length - HEAD;
+    message->payload = malloc(room + 1);
+    for (;;) {
+        if (message->length + length - HEAD > room) fail("more bytes than announced");
+        memcpy(message->payload + message->length, bytes + HEAD, length - HEAD);
+        message->length += length - HEAD;
+        if (is_whole(message)) return 1;
+        struct head head;
+        if (!receive(connection, bytes, &length, none, &none_count)) fail("half a message");
+        decode_head(bytes, length, &head);
+        if (head.kind == ABORT) {
+            free_message(message);
+            return next_message(connection, message);
+        }
+        if (head.kind != CONTINUATION || none_count != 0 || length == HEAD) fail("a message within a message");
+    }
+}
+
+/// The first record of a kind; its bytes, or NULL.
+static const uint8_t *record(const struct message *message, uint8_t kind, size_t *length) {
+    for (size_t at = 0; at + 8 <= message->length; at += 8 + *length) {
+        *length = (size_t)get(message->payload + at + 4, 4);
+        if (*length > message->length - at - 8 || get(message->payload + at + 1, 3) != 0) fail("a broken record");
+        if (message->payload[at] == kind) return message->payload + at + 8;
+    }
+    return NULL;
+}
+
+const uint8_t *message_bytes(const struct message *message, size_t *length) {
+    const uint8_t *bytes = record(message, BYTES, length);
+    if (!bytes) fail("a message without bytes");
+    return bytes;
+}
+
+int message_address(const struct message *message, uint8_t kind, char address[PATH_LIMIT]) {
+    size_t length;
+    const uint8_t *bytes = record(message, kind, &length);
+    if (!bytes) return 0;
+    if (length == 0 || bytes[0] != '/' || length >= PATH_LIMIT) fail("an address that is no path");
+    memcpy(address, bytes, length);
+    address[length] = 0;
+    return 1;
+}
+
+void free_message(struct message *message) {
+    for (int index = 0; index < message->descriptor_count; index++) close(message->descriptors[index]);
+    free(message->payload);
+    memset(message, 0, sizeof *message);
+}
