@@ -38,7 +38,10 @@ extension MachPort {
         let (old, turn) = state.withLock { ($0.source, $0.turn) }
         if let old, old.isValid { return old }
         let made = makeSource(turn)
-        guard try core.attach(made) else { throw PortError(.invalidPort) }
+        guard try core.attach(made) else {
+            dropUnusedSource()  // one that was noted when the port had ended already
+            throw PortError(.invalidPort)
+        }
         let (winner, _) = state.withLock { state in
             let former = state.source
             // After a move nobody would call the handler for this source.
