@@ -133,7 +133,7 @@ package func sysReap(_ process: CInt) throws(SystemError) -> ChildEnd? {
 /// Kills a child that has no process descriptor, and waits for it. Does nothing when it has been waited for, by somebody else
 /// or by the kernel: its number may be another process's by then.
 package func sysKillAndReap(_ process: pid_t) {
-    var information = siginfo_t()
+    var information = unsafe siginfo_t()
     let isChild = try? retrying(.waitid) {
         unsafe waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT)
     }

@@ -224,7 +224,8 @@ import Testing
     @Test("a wait for room ends at its deadline, not before", arguments: TestTransport.allCases)
     func deadline(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (_, right, _) = try bench.full()
+            let (port, right, _) = try bench.full()
+            defer { port.invalidate() }  // it lives until here
             for limit in [Duration.milliseconds(1), .milliseconds(20)] {
                 let due = MonotonicInstant.after(limit)
                 let error = portError { () throws(PortError) in

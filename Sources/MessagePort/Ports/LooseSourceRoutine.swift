@@ -4,18 +4,6 @@
 import RunLoopCore
 import Synchronization
 
-/// What a port's source is for.
-enum SourcePurpose: UInt8, Sendable {
-    /// For loops. It keeps the port; it ends when it is in no loop any more.
-    case loops
-    /// The same, but it keeps the port, or what owns it, only while it is in a loop.
-    case looseLoops
-    /// As before, but somebody else may have it too: it stays when it is in no loop.
-    case others
-    /// It enqueues blocks that call the handler, and does not call that on its loop.
-    case dispatcher
-}
-
 /// What the source of a port does that others may have, or that belongs to another object: it keeps the port, or that object,
 /// while it is in a loop, and only then.
 final class LooseSourceRoutine: SourceRoutine {

@@ -32,12 +32,12 @@ extension MachPort {
     ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. Then everything is as it was.
     public func setDispatcher(_ dispatcher: Dispatcher?) throws(PortError) {
         try core.checkProcess()
-        let (source, purpose) = state.withLock { ($0.source, $0.purpose) }
+        let service = state.withLock { $0.service }
         guard let dispatcher else {
-            if purpose == .dispatcher { unscheduleEverywhere() }
+            if service.isDispatcher { unscheduleEverywhere() }
             return
         }
-        if let source, purpose != .dispatcher, source.isValid { throw PortError(.servedElsewhere) }
+        if !service.isDispatcher, service.source?.isValid == true { throw PortError(.servedElsewhere) }
         let loop = try SharedReceiver.loop()
         let turn = core.makeTurnNumber()
         let dispatch = PortDispatch(self, turn, dispatcher)
@@ -51,7 +51,7 @@ extension MachPort {
             made.invalidate()
             throw error
         }
-        giveTurn(to: made, turn, .dispatcher)
+        giveTurn(to: .dispatcher(made), turn)
         if !isValid { throw PortError(.invalidPort) }
     }
 }

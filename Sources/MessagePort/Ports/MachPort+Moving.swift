@@ -19,7 +19,7 @@ extension MachPort {
     public func move(to loop: ThreadRunLoop, in mode: RunLoopMode = .default) throws(PortError) {
         try core.checkProcess()
         let turn = core.makeTurnNumber()
-        let (source, purpose) = makeSource(turn)
+        let (source, service) = makeSource(turn)
         guard try core.attach(source) else { throw PortError(.invalidPort) }
         do throws(PortError) {
             try loop.addOrThrow(source, to: mode)
@@ -28,7 +28,7 @@ extension MachPort {
             source.invalidate()
             throw error
         }
-        giveTurn(to: source, turn, purpose)
+        giveTurn(to: service, turn)
         if !isValid { throw PortError(.invalidPort) }
     }
 
@@ -37,14 +37,14 @@ extension MachPort {
     /// A handler that is under way goes on; no other begins.
     public func unscheduleEverywhere() {
         if core.isInherited { return }
-        giveTurn(to: nil, core.makeTurnNumber())
+        giveTurn(to: .nobody, core.makeTurnNumber())
     }
 
     /// Puts a source in the place of the one that the port has, unless a later move has done so.
-    func giveTurn(to source: RunLoopSource?, _ turn: UInt64, _ purpose: SourcePurpose = .loops) {
+    func giveTurn(to service: PortService, _ turn: UInt64) {
         let (old, isLast) = state.withLock { state -> (RunLoopSource?, Bool) in
-            guard turn > state.turn else { return (source, false) }
-            defer { (state.source, state.turn, state.purpose) = (source, turn, purpose) }
+            guard turn > state.turn else { return (service.source, false) }
+            defer { (state.service, state.turn) = (service, turn) }
             return (state.source, true)
         }
         if isLast { core.giveTurn(to: turn) }

@@ -33,27 +33,24 @@ extension MachPort {
     }
 
     /// The port's source, made when there is none, or when somebody has invalidated it.
-    ///
-    /// - Parameters:
-    ///   - order: its place among others, when it is made.
-    ///   - staysForOthers: whether others may keep it, when it is made.
+    /// Its place among others, and whether these may keep it, matters when it is made.
     func attachedSource(order: Int = 0, staysForOthers: Bool = false) throws(PortError) -> RunLoopSource {
         try core.checkProcess()
-        let (old, turn, oldPurpose) = state.withLock { ($0.source, $0.turn, $0.purpose) }
-        if let old, old.isValid {
-            if oldPurpose == .dispatcher { throw PortError(.servedElsewhere) }
-            return old
+        let (old, turn) = state.withLock { ($0.service, $0.turn) }
+        if let source = old.source, source.isValid {
+            if old.isDispatcher { throw PortError(.servedElsewhere) }
+            return source
         }
-        let (made, purpose) = makeSource(turn, order: order, staysForOthers: staysForOthers)
+        let (made, service) = makeSource(turn, order: order, staysForOthers: staysForOthers)
         guard try core.attach(made) else {
-            dropUnusedSource()  // the port may have ended while its source was being made
+            dropUnusedSource()  // one that was noted when the port had ended already
             throw PortError(.invalidPort)
         }
         let (isTaken, former) = state.withLock { state in
             let former = state.source
             // After a move nobody would call the handler for this source.
-            let isTaken = former === old && state.turn == turn
-            if isTaken { (state.source, state.purpose) = (made, purpose) }
+            let isTaken = former === old.source && state.turn == turn
+            if isTaken { state.service = service }
             return (isTaken, former)
         }
         if isTaken {
@@ -77,21 +74,20 @@ extension MachPort {
     }
 
     /// A source that keeps the port alive as long as a loop has it.
-    ///
-    /// - Parameters:
-    ///   - turn: its number in `HandlerTurns`.
-    ///   - order: its place among others.
-    ///   - staysForOthers: whether others may keep it.
     func makeSource(
         _ turn: UInt64, order: Int = 0, staysForOthers: Bool = false
-    ) -> (source: RunLoopSource, purpose: SourcePurpose) {
+    ) -> (source: RunLoopSource, service: PortService) {
+        func make(_ routine: any SourceRoutine) -> RunLoopSource {
+            RunLoopSource(name: "port messages", order: order, routine: routine)
+        }
         guard staysForOthers || core.owner != nil else {
-            return (RunLoopSource(name: "port messages", order: order, routine: Routine(port: self, turn: turn)), .loops)
+            let source = make(Routine(port: self, turn: turn))
+            return (source, .loops(source))
         }
         let routine = LooseSourceRoutine(self, turn)
-        let source = RunLoopSource(name: "port messages", order: order, routine: routine)
+        let source = make(routine)
         routine.setSource(source)
-        return (source, .looseLoops)
+        return (source, .looseLoops(source))
     }
 
     /// What the port's source does. It keeps the port, and the port ends it when it is in no loop.
@@ -107,8 +103,10 @@ extension MachPort {
     /// When the source is in no loop, and nobody else may have it, it ends.
     func dropUnusedSource() {
         let source = state.withLock { state -> RunLoopSource? in
-            guard state.purpose != .others, let source = state.source, source.invalidateUnlessInLoop() else { return nil }
-            return state.source.take()
+            if case .others = state.service { return nil }
+            guard let source = state.source, source.invalidateUnlessInLoop() else { return nil }
+            state.service = .nobody
+            return source
         }
         if let source { core.detach(source) }
     }

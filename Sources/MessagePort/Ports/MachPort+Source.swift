@@ -21,7 +21,7 @@ extension MachPort {
             let source = try attachedSource(order: order, staysForOthers: true)
             let isOurs = state.withLock { state in
                 guard state.source === source else { return false }
-                if state.purpose == .looseLoops { state.purpose = .others }
+                if case .looseLoops = state.service { state.service = .others(source) }
                 return true
             }
             // If not, it left its last loop at this very moment.

@@ -26,11 +26,10 @@ public final class MachPort: Sendable {
     struct State {
         /// What gets the messages; nil drops them.
         var receiver: Receiver?
-        /// What the source is for.
-        var purpose = SourcePurpose.loops
         var invalidationHandler: (@Sendable () -> Void)?
         /// The port's source while it is in a loop, or others may have it too.
-        var source: RunLoopSource?
+        var service = PortService.nobody
+        var source: RunLoopSource? { service.source }
         /// The number in `HandlerTurns` of this source, or of the next.
         var turn: UInt64 = 0
     }
@@ -132,7 +131,7 @@ public final class MachPort: Sendable {
         let old = state.withLock { state in
             let old = (state.receiver, state.source)
             state.receiver = nil
-            state.source = nil
+            state.service = .nobody
             return old
         }
         old.1?.invalidate()

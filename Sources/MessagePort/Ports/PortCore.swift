@@ -58,13 +58,13 @@ package final class PortCore: PortDestination {
     let state: Mutex<State>
     /// Somebody has received other than by the port's sources: what serves the port cannot be told any more.
     let receivesElsewhere = Atomic<Bool>(false)
+    /// Whether the queue's policy is to choose among all that has arrived, so that the sockets are read before the queue.
+    let readsAhead: Bool  // immutable; here it takes no room
     private let forkCount = sysForkCount()  // immutable
     /// Tells the ports of this process apart in descriptions and errors.
     let number = PortCore.lastNumber.add(1, ordering: .relaxed).newValue  // immutable
     private static let lastNumber = Atomic<UInt64>(0)
     private let intercept: Interceptor?  // immutable
-    /// Whether the queue's policy is to choose among all that has arrived, so that the sockets are read before the queue.
-    let readsAhead: Bool  // immutable
 
     init(queueLimit: Int, policy: QueuePolicy = .refuse, intercept: Interceptor? = nil) {
         self.intercept = intercept
