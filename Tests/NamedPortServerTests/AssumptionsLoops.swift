@@ -53,6 +53,43 @@ import Testing
         }
     }
 
+    @Test("A20: a bare port is kept by its source in a loop; a source that scheduling made ends outside of loops")
+    func bareSource() async throws {
+        try await withPlace { place in
+            let loop = ThreadRunLoop.current
+            weak var gone: MachPort?
+            let seen = Counter()
+            func make() throws -> (RunLoopSource, SendRight) {
+                let port = MachPort { _, _ in seen.increment() }
+                gone = port
+                let source = try port.runLoopSource()
+                loop.add(source)
+                loop.add(source, to: "other")
+                return (source, port.makeSendRight())
+            }
+            let (source, right) = try make()
+            loop.remove(source)
+            try right.send(MachMessage(), within: patience)
+            #expect(loop.run(mode: "other", until: .after(patience), returnAfterSourceHandled: true) == .handledSource)
+            #expect(seen.value == 1)
+            #expect(gone != nil)
+            loop.remove(source, from: "other")
+            #expect(gone == nil)
+            #expect(!source.isValid)
+            #expect(right.isDead)
+
+            let port = MachPort()
+            try port.schedule(on: loop)
+            let first = try port.runLoopSource()
+            #expect(loop.contains(first))
+            port.unschedule(from: loop)
+            #expect(!first.isValid)
+            let second = try port.runLoopSource()
+            #expect(second.isValid)
+            port.invalidate()
+        }
+    }
+
     @Test("A23: a port in the common modes is served in a mode that becomes common later", arguments: Way.allCases)
     func common(way: Way) async throws {
         try await withPlace { place in
