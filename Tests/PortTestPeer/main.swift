@@ -8,12 +8,17 @@
 //   ask DIRECTORY NAME ID TEXT            sends a request; "reply TEXT"
 //   send DIRECTORY NAME COUNT             sends COUNT numbered notes, one way, and exits
 //   crowd DIRECTORY NAME COUNT            COUNT connections at once, one request over each; "replies COUNT"
+//   crowd-that-stays DIRECTORY NAME COUNT the same, and keeps the connections until its input ends (Faults.swift)
+//   ledger DIRECTORY NAME FILE            replies what it got, after it wrote that to the file; "ready"
+//   stream DIRECTORY NAME COUNT           sends the numbers below COUNT, by turns as request and as note
+//   pace DIRECTORY NAME                   a new connection and a request for each line of its input; "reply TEXT"
 //   check-in DIRECTORY NAME right|name    tells the port NAME its own port, and serves that until its input ends
 //   activated DIRECTORY NAME              checks in for a declared name; "checked in", then serves until its input ends
 //   activated-again DIRECTORY NAME        checks in twice, then lets a child check in, then starts "activated" in its place
 //   knock PATH                            connects to a socket's path as a stranger would; "heard" what comes back
 //   worker KIND [ARGUMENT]                a worker process of a test, as WorkerProcess.swift says
 //   as USER COMMAND …                     the command as another user; for root only
+//   unlimited COMMAND …                   the command with as many descriptors as the system allows
 //
 // A port error is the line "error CODE", and ", owner PROCESS" if it tells one. The status is 0 whenever the command was
 // carried out, whatever came of it, and 2 when it was not understood.
@@ -26,6 +31,10 @@ if arguments.first == "as", arguments.count > 2, let user = UInt32(arguments[1])
     become(user)
     arguments.removeFirst(2)
 }
+if arguments.first == "unlimited" {
+    raiseDescriptorLimit()
+    arguments.removeFirst()
+}
 do throws(PortError) {
     let command = arguments.first ?? ""
     let rest = Array(arguments.dropFirst())
@@ -36,6 +45,10 @@ do throws(PortError) {
     case ("ask", 4): try ask(rest[0], rest[1], id: Int32(rest[2]) ?? 0, text: rest[3])
     case ("send", 3): try send(rest[0], rest[1], count: Int(rest[2]) ?? 0)
     case ("crowd", 3): try crowd(rest[0], rest[1], count: Int(rest[2]) ?? 0)
+    case ("crowd-that-stays", 3): try crowdThatStays(rest[0], rest[1], count: Int(rest[2]) ?? 0)
+    case ("ledger", 3): try keepLedger(rest[0], rest[1], rest[2])
+    case ("stream", 3): try stream(rest[0], rest[1], count: Int(rest[2]) ?? 0)
+    case ("pace", 2): try pace(rest[0], rest[1])
     case ("check-in", 3): try checkIn(rest[0], rest[1], by: rest[2])
     case ("activated", 2): try activated(rest[0], rest[1])
     case ("activated-again", 2): try activatedAgain(rest[0], rest[1])

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import NamedPortServer
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Clients killed at any point", .census(warmingUp: makeSpareDescriptor))
+struct KilledClientTests {
+    @Test(
+        "a client killed among its messages: each came once and in order, others are served, nothing stays, 100 times",
+        .seeded)
+    func killedAnywhere() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let desk = Desk()
+            let local = try LocalMessagePort(name: "name", nameServer: place.names, handler: desk.handle)
+            try withLoopThread { loop in
+                try local.schedule(on: loop)
+                try withPeer(["pace", place.directory, "name"], at: place) { other in
+                    try other.expect("ready")
+                    desk.ignore(other.processID)
+                    var generator = Seed.generator()
+                    var before: Set<String>?
+                    for round in 0..<100 {
+                        let plan = Plan(&generator)
+                        try Self.kill(by: plan, desk, at: place, beside: other, "round \(round), \(plan)")
+                        expectSoon("round \(round): connections") { local.port.core.connectionCount == 0 }
+                        #expect(desk.faults == [], "round \(round), \(plan)")
+                        // The pools of the loop's thread are there after the first round.
+                        guard let before else {
+                            before = openDescriptors()
+                            continue
+                        }
+                        expectSoon("round \(round): descriptors") { openDescriptors() == before }
+                    }
+                }
+                local.invalidate()
+            }
+        }
+    }
+
+    private struct Plan {
+        let messages: Int
+        let turns: Int
+        let keepsReply: Bool
+
+        init(_ generator: inout SplitMix64) {
+            keepsReply = Bool.random(using: &generator)
+            // Every second message is a request, and the first is one.
+            messages = Int.random(in: 1...40, using: &generator) | (keepsReply ? 1 : 0)
+            turns = Int.random(in: 0...2000, using: &generator)
+        }
+    }
+
+    private static func kill(
+        by plan: Plan, _ desk: Desk, at place: Place, beside other: ChildProcess, _ comment: Comment
+    ) throws {
+        desk.open(keepingReplyFrom: plan.keepsReply ? plan.messages : .max)
+        let client = try ChildProcess(builtProduct("port-test-peer"), ["stream", place.directory, "name", "1000000"])
+        desk.seen(from: client.processID).waitUntilCount(plan.messages)
+        // The other client's request is under way while this one dies.
+        try other.write("\(plan.turns)\n")
+        spin(plan.turns)
+        client.kill()
+        try other.expect("reply \(plan.turns)")
+        #expect(try client.waitForExit().end == .signalled(SIGKILL), comment)
+        let kept = desk.takeKept()
+        if plan.keepsReply {
+            let request = try #require(kept.first, comment)
+            expectSoon(comment) { request.isCancelled }
+            #expect(failure { try request.reply(MachMessage(id: 1)) }?.code == .deadName, comment)
+        }
+        #expect(kept.count == (plan.keepsReply ? 1 : 0), comment)
+    }
+}
+
+/// A server's handler that checks each sender's numbers and may keep a reply right.
+private final class Desk: Sendable {
+    fileprivate struct State {
+        var next: [Int32: Int] = [:]
+        var counters: [Int32: Counter] = [:]
+        var ignored: Int32 = 0
+        var faults: [String] = []
+        var keepsFrom = Int.max
+        var kept: [MachMessage] = []
+    }
+
+    private let state = Mutex(State())
+
+    /// From this number on replies are owed, and none is given.
+    func open(keepingReplyFrom number: Int) {
+        state.withLock { $0.keepsFrom = number }
+    }
+
+    /// The numbers of this sender are no series.
+    func ignore(_ sender: Int32) {
+        state.withLock { $0.ignored = sender }
+    }
+
+    /// Counts the messages of a sender.
+    func seen(from sender: Int32) -> Counter {
+        state.withLock { $0.seen(sender) }
+    }
+
+    /// What came out of order, twice, or not.
+    var faults: [String] { state.withLock { $0.faults } }
+
+    func takeKept() -> [MachMessage] {
+        state.withLock { state in
+            defer { state.kept = [] }
+            return state.kept
+        }
+    }
+
+    @Sendable func handle(_ port: MachPort, _ message: MachMessage) -> [UInt8]? {
+        let (counter, keeps) = state.withLock { state in state.note(message) }
+        if keeps, let right = message.takeReplyRight() {
+            var copy = MachMessage(id: message.id)
+            copy.setReplyRight(right)
+            state.withLock { $0.kept.append(copy) }
+        }
+        counter.increment()
+        return message.bytes
+    }
+}
+
+extension Desk.State {
+    fileprivate mutating func seen(_ sender: Int32) -> Counter {
+        if let counter = counters[sender] { return counter }
+        let counter = Counter("the messages of \(sender)")
+        counters[sender] = counter
+        return counter
+    }
+
+    /// - Returns: what to count the message in, and whether its reply is to be kept.
+    fileprivate mutating func note(_ message: MachMessage) -> (Counter, Bool) {
+        let sender = message.sender.processID
+        if sender == ignored { return (seen(sender), false) }
+        let number = next[sender, default: 0]
+        if message.text != String(number) { faults.append("\(sender): \(message.text) instead of \(number)") }
+        next[sender] = number + 1
+        let keeps = message.expectsReply && number + 1 >= keepsFrom
+        return (seen(sender), keeps)
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("Servers killed at any point", .census(warmingUp: makeSpareDescriptor))
+struct KilledServerTests {
+    @Test(
+        "a server killed among requests: the acknowledged ones were handled once, the others end, the name is free, 100 times",
+        .seeded)
+    func killedAnywhere() async throws {
+        try await withPlace(leaving: .anything) { place in
+            var generator = Seed.generator()
+            for round in 0..<100 {
+                let replies = Int.random(in: 0...12, using: &generator)
+                let turns = Int.random(in: 0...2000, using: &generator)
+                let before = openDescriptors()
+                let ledger = Ledger("ledger.\(round)", at: place)
+                let attempts = try Self.attempts(killing: ledger, at: place, after: replies, turns)
+                #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown, "round \(round)")
+                try Self.compare(attempts, ledger, "round \(round), \(replies) replies and \(turns) turns")
+                #expect(openDescriptors() == before, "round \(round)")
+            }
+            // The last one's file of the name is replaced, not joined by another.
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            #expect(try sysList(place.directory + "/names").count == 1)
+            port.invalidate()
+            #expect(try sysList(place.directory + "/names") == [])
+            // Each process removes what dead ones left: only the last one's may be there.
+            #expect(try sysList(place.directory + "/sockets").count <= 3)
+        }
+    }
+
+    /// Two threads send requests until the server is killed.
+    private static func attempts(
+        killing ledger: Ledger, at place: Place, after replies: Int, _ turns: Int
+    ) throws -> [Attempt] {
+        try withLedgerServer(ledger, at: place, endsAs: .signalled(SIGKILL)) { server in
+            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+            let answered = Counter("the replies")
+            let clients = (0..<2).map { client in
+                runOnThread { Self.requests(of: client, to: port, counting: answered) }
+            }
+            answered.waitUntilCount(replies)
+            spin(turns)
+            server.kill()
+            return try clients.flatMap { try $0.join() }
+        }
+    }
+
+    /// Sends requests until one fails, and one more.
+    private static func requests(of client: Int, to port: RemoteMessagePort, counting answered: Counter) -> [Attempt] {
+        var attempts: [Attempt] = []
+        for number in 0..<1_000_000 {
+            let text = "\(client).\(number)"
+            let error = failure {
+                let reply = try port.ask(Act.reverse, text)
+                if reply != text { Issue.record("\(text) was answered with \(reply)") }
+            }
+            attempts.append(Attempt(number: text, error: error))
+            if attempts.dropLast().last?.error != nil { break }
+            if error == nil { answered.increment() }
+        }
+        return attempts
+    }
+
+    private static func compare(_ attempts: [Attempt], _ ledger: Ledger, _ comment: Comment) throws {
+        let handled = try ledger.handled()
+        for attempt in attempts {
+            attempt.expect(in: handled, comment)
+            switch attempt.error?.code {
+            case nil: break
+            case .peerDied: #expect(attempt.error?.delivery == .unknown, comment)
+            case .deadName: #expect(attempt.error?.delivery == .notSent, comment)
+            default: Issue.record("\(comment): \(attempt)")
+            }
+        }
+        #expect(attempts.filter { $0.error != nil }.count == 4, comment)
+        #expect(Set(handled.keys).isSubset(of: attempts.map(\.number)), comment)
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+/// What the command `ledger` of `port-test-peer` wrote: how often each number was handled.
+struct Ledger {
+    let path: String
+
+    init(_ name: String, at place: Place) {
+        path = place.scratch.path(name)
+    }
+
+    /// How often each number was handled so far.
+    func handled() throws -> [String: Int] {
+        let file = try sysOpen(path, .reading)
+        let bytes = try sysReadAll(file.raw)
+        var counts: [String: Int] = [:]
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+            counts[String(line), default: 0] += 1
+        }
+        return counts
+    }
+}
+
+/// Runs `body` beside a server process that notes in `ledger` what it handles.
+func withLedgerServer<Result>(
+    _ ledger: Ledger, at place: Place, endsAs end: ProcessEnd = .exited(0),
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
+) throws -> Result {
+    try withPeer(
+        ["ledger", place.directory, "name", ledger.path], at: place, endsAs: end, sourceLocation: sourceLocation
+    ) { peer in
+        try peer.expect("ready", sourceLocation: sourceLocation)
+        return try body(peer)
+    }
+}
+
+/// A message with a number, and what came of it.
+struct Attempt: Sendable {
+    let number: String
+    /// nil: acknowledged.
+    let error: PortError?
+
+    /// Expects that the ledger agrees: what was acknowledged was handled once, what was not sent never.
+    func expect(in handled: [String: Int], _ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation) {
+        let times = handled[number, default: 0]
+        switch error?.delivery {
+        case nil, .read: #expect(times == 1, "\(comment): \(self)", sourceLocation: sourceLocation)
+        case .notSent, .unread: #expect(times == 0, "\(comment): \(self)", sourceLocation: sourceLocation)
+        case .unknown: #expect(times <= 1, "\(comment): \(self)", sourceLocation: sourceLocation)
+        }
+    }
+}
+
+/// Lets some time pass that no clock measures, so that what comes next meets another thread or process anywhere.
+func spin(_ turns: Int) {
+    for _ in 0..<turns { _ = getppid() }
+}
+
+/// Waits until something is so that another thread or process brings about in its own time.
+func expectSoon(
+    _ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ condition: () throws -> Bool
+) rethrows {
+    let deadline = Watchdog.deadline
+    while try !condition(), .now < deadline { sched_yield() }
+    #expect(try condition(), comment, sourceLocation: sourceLocation)
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import Glibc
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("Ten thousand clients", .census(warmingUp: makeSpareDescriptor))
+struct ManyClientsTests {
+    /// Less than a port takes from one process.
+    static let connectionsPerProcess = 200
+    static let processes = 50
+
+    @Test(
+        "10,000 connections to one named port, open at once, are each answered; afterwards nothing of them stays",
+        .enabled(if: hasDescriptors, "needs 10,200 descriptors in a process (RLIMIT_NOFILE)"))
+    func tenThousand() async throws {
+        try await withPlace { place in
+            try withPeer(["unlimited", "serve", place.directory, "name"], at: place) { server in
+                try server.expect("ready")
+                let sockets = try Self.sockets(of: server)
+                // What a first client makes the server keep.
+                try withPeer(["ask", place.directory, "name", "1", "ab"], at: place) { try $0.expect("reply ba") }
+                expectSoon("the first client's end") { (try? Self.sockets(of: server)) == sockets }
+                let (descriptors, memory) = (try Self.descriptors(of: server), try Self.memory(of: server))
+                var clients: [ChildProcess] = []
+                let result = Result { try Self.connect(&clients, at: place) }
+                let (most, mostMemory) = (try Self.descriptors(of: server), try Self.memory(of: server))
+                for client in clients { client.closeInput() }
+                for client in clients { #expect(try client.waitForExit().end == .exited(0)) }
+                try result.get()
+                let count = Self.connectionsPerProcess * Self.processes
+                #expect(most >= descriptors + count)
+                expectSoon("the clients' ends") { (try? Self.descriptors(of: server)) == descriptors }
+                let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+                #expect(try port.ask(Act.reverse, "on") == "no")
+                print(
+                    "\(count) connections to one port: the server has \(most) descriptors, \(descriptors) before; "
+                        + "\(mostMemory) KiB resident, \(memory) before, \(try Self.memory(of: server)) after them: "
+                        + "\((mostMemory - memory) * 1024 / count) bytes for each")
+            }
+        }
+    }
+
+    /// Starts the clients and waits until each of their requests was answered; their connections stay.
+    private static func connect(_ clients: inout [ChildProcess], at place: Place) throws {
+        let arguments = ["unlimited", "crowd-that-stays", place.directory, "name", "\(connectionsPerProcess)"]
+        for _ in 0..<processes {
+            clients.append(try ChildProcess(builtProduct("port-test-peer"), arguments))
+        }
+        for client in clients { try client.expect("replies \(connectionsPerProcess)") }
+    }
+
+    private static func sockets(of process: ChildProcess) throws -> Int {
+        let directory = "/proc/\(process.processID)/fd"
+        return try FileManager.default.contentsOfDirectory(atPath: directory).filter { name in
+            let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "\(directory)/\(name)")
+            return target?.hasPrefix("socket:") == true
+        }.count
+    }
+
+    private static func descriptors(of process: ChildProcess) throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.processID)/fd").count
+    }
+
+    /// The resident memory in KiB.
+    private static func memory(of process: ChildProcess) throws -> Int {
+        let file = try sysOpen("/proc/\(process.processID)/status", .reading)
+        let status = try sysReadAll(file.raw)
+        let line = String(decoding: status, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
+        return try #require(line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) })
+    }
+
+    /// Whether a process may have so many.
+    private static let hasDescriptors: Bool = {
+        var limit = rlimit()
+        let isKnown = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
+        return isKnown && limit.rlim_max >= connectionsPerProcess * processes + 200
+    }()
+}
