@@ -88,6 +88,7 @@ struct DocumentTests {
             "`MessageReader.depthLimit`": MessageReader.depthLimit,
             "`PacketHeader.packetLimit`": PacketHeader.packetLimit,
             "`SocketConnection.overdueLimit`": SocketConnection.overdueLimit,
+            "`SocketConnection.overdueReplyLimit`": SocketConnection.overdueReplyLimit,
             "`PortName.limit`": PortName.limit,
             "`NameRecord.pathLimit`": NameRecord.pathLimit,
             "`RunLoopTracer.defaultCapacity`": RunLoopTracer.defaultCapacity,

@@ -134,7 +134,8 @@ import Testing
             connection.state.withLock { $0.source = source }
             try remote.beginReplies(on: loop, in: .default)
             remote.endReplies(on: loop, in: .default, to: Tally())
-            #expect(routine.hasCome.load(ordering: .relaxed))
+            let hasCome = routine.hasCome.load(ordering: .relaxed)
+            #expect(hasCome)
             port.invalidate()
             let (idle, deadline) = (RunLoopSource {}, Watchdog.deadline)
             loop.add(idle)

@@ -134,12 +134,12 @@ extension MachMessage {
         replyTarget = right.release()
     }
 
-    /// Replies to the requester that waits for this message's answer. Never waits for room in a queue of this process;
-    /// to another process it waits at most `limit` for room in the connection.
+    /// Replies to the requester that waits for this message's answer. Never waits for a requester that reads slowly, or not
+    /// at all: see ``SendOnceRight/send(_:within:)``.
     ///
     /// - Parameters:
     ///   - message: the reply.
-    ///   - limit: how long to wait for room.
+    ///   - limit: how long to wait for room, where the reply is to a reply of another process.
     /// - Throws: ``PortError/Code/noReplyRight`` when no reply is expected or one was sent; whatever
     ///   ``SendOnceRight/send(_:within:)`` throws.
     public func reply(_ message: MachMessage, within limit: Duration = SendOnceRight.defaultLimit) throws(PortError) {

@@ -112,7 +112,7 @@ extension PortCore {
     /// - Returns: nil when the port has an address already; the socket is closed then.
     package func listen(on listener: consuming Listener) throws(PortError) -> PortAddress? {
         try checkProcess()
-        if state.withLock({ $0.address }) != nil { return nil }
+        if state.withLock({ $0.liveAddress }) != nil { return nil }
         SpareDescriptor.shared.keep()
         let sockets = try openSockets()
         let (address, isTaken) = try sockets.listen(on: listener)

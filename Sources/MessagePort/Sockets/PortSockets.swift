@@ -14,6 +14,8 @@ package final class PortSockets: Sendable {
         var lastKey: UInt64 = listenerKey
         var members: [UInt64: SocketConnection] = [:]
         var keys: [ObjectIdentifier: UInt64] = [:]
+        /// What is waited for on those connections that are paused.
+        var pausedInterests: [UInt64: EpollEvents] = [:]
         /// The number of looks, to begin each with another of the sockets that are ready.
         var lookCount = 0
         var isClosed = false
@@ -80,18 +82,34 @@ package final class PortSockets: Sendable {
         // Counted first: from the next line on its end may be found.
         let core = connection.port?.object.flatMap { $0.sockets === self ? $0 : nil }
         core?.clientDidConnect()
+        if core == nil, connection.port != nil {
+            connection.state.withLock { state in
+                state.listeners.removeAll { $0.object == nil }
+                state.listeners.append(Weak(object: self))
+            }
+        }
         do throws(SystemError) {
-            try epoll.add(connection.descriptor.rawValue, [.readable, .peerClosed], key: key)
+            try state.withLock { (state) throws(SystemError) in
+                let wanted = connection.interest  // one of another port may be paused
+                state.pausedInterests[key] = wanted == .arrival ? nil : wanted
+                try epoll.add(connection.descriptor.rawValue, wanted, key: key)
+            }
         } catch {
             if remove(key) { core?.clientDidGo() }
             throw PortError(error)
         }
     }
 
-    /// Reports when the connection has room again, once.
-    func awaitRoom(_ connection: SocketConnection) {
-        guard let key = state.withLock({ $0.keys[ObjectIdentifier(connection)] }) else { return }
-        try? epoll.modify(connection.descriptor.rawValue, [.readable, .peerClosed, .writable], key: key)
+    /// Waits from now on for what the connection is to be waited for. The kernel is told under the lock, so that what was
+    /// said last is what holds.
+    func updateInterest(in connection: SocketConnection) {
+        state.withLock { state in
+            guard let key = state.keys[ObjectIdentifier(connection)] else { return }
+            let wanted = connection.interest
+            if wanted == state.pausedInterests[key] ?? .arrival { return }
+            state.pausedInterests[key] = wanted == .arrival ? nil : wanted
+            try? epoll.modify(connection.descriptor.rawValue, wanted, key: key)
+        }
     }
 
     /// Receives what has arrived on any of the sockets. Never waits.
@@ -116,10 +134,8 @@ package final class PortSockets: Sendable {
     }
 
     private func receive(_ report: EpollReport, from member: SocketConnection, into core: PortCore) {
-        if report.events.contains(.writable) {
-            try? epoll.modify(member.descriptor.rawValue, [.readable, .peerClosed], key: report.key)
-            member.sendOverdue()
-        }
+        // There is room for what is overdue, or nobody who will read it.
+        if !EpollEvents.arrival.isSuperset(of: report.events) { member.sendOverdue() }
         // A right's end never gets messages for a port, and the end of another port's connection has its own.
         member.receive(into: member.port?.object)
         guard member.isClosed, remove(report.key), member.port?.object === core else { return }
@@ -135,6 +151,7 @@ package final class PortSockets: Sendable {
         let member = state.withLock { state in
             let member = state.members.removeValue(forKey: key)
             if let member { state.keys[ObjectIdentifier(member)] = nil }
+            state.pausedInterests[key] = nil
             return member
         }
         guard let member else { return false }

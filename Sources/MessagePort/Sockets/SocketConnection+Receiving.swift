@@ -48,6 +48,7 @@ extension SocketConnection {
         for _ in 0..<(core?.readsAhead == true ? Self.policyPacketBudget : Self.packetBudget) {
             // Of a message that was begun all but the last piece is read: that waits for a place in the queue.
             if let core, assembly.mayNeedPlace, !core.hasRoomForSockets() { return }
+            if isPaused { return }
             guard receivePacket(&assembly, core) else { return }
         }
     }

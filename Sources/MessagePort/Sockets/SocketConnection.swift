@@ -45,6 +45,8 @@ package final class SocketConnection: Sendable {
         var isDeaf = false
         /// The connection itself, while nothing else keeps it for those who watch for the port's end.
         var own: SocketConnection?
+        /// The other ports that listen to this end of a port's connection, because they await replies over it.
+        var listeners: [Weak<PortSockets>] = []
 
         /// Whether somebody waits for a reply, or for the port's end.
         var isNeeded: Bool { !awaited.isEmpty || !deathWatchers.isEmpty }
@@ -59,6 +61,10 @@ package final class SocketConnection: Sendable {
         var size = 0
         /// The shared thread waits for room to send them.
         var isWatched = false
+        /// They wait for room at the port's end: nothing is read from the peer meanwhile.
+        var isPausing = false
+
+        var isEmpty: Bool { !needsAbort && packets.isEmpty }
 
         mutating func append(_ packet: OverduePacket) {
             packets.append(packet)
@@ -67,6 +73,13 @@ package final class SocketConnection: Sendable {
 
         mutating func popFirst() {
             if let packet = packets.popFirst() { size -= packet.size }
+        }
+
+        /// Puts the rest of a message before everything else.
+        mutating func prepend(_ rest: [OverduePacket]) {
+            let others = packets.removeAll()
+            for packet in rest + others { packets.append(packet) }
+            for packet in rest { size += packet.size }
         }
     }
 
@@ -80,8 +93,11 @@ package final class SocketConnection: Sendable {
         var size: Int { packet.payload.count + Self.cost }
     }
 
-    /// How much may be overdue when more comes; beyond it the connection ends. A reply that is handed on may exceed it.
+    /// How much may be overdue at the right's end when more comes; beyond it the connection ends. What is one message may
+    /// exceed it.
     package static let overdueLimit = 16 << 20
+    /// The same at the port's end: the replies to the requests that were read before the first of them found no room.
+    package static let overdueReplyLimit = MessageLimits.payload
 
     package let peer: PeerIdentity  // immutable
     /// The port that this end belongs to; nil at the right's end.
