@@ -9,7 +9,7 @@ import Testing
 @Suite("PortError") struct PortErrorTests {
     @Test("every code has its own number, name and sentence")
     func codes() {
-        #expect(PortError.Code.all.count == 38)
+        #expect(PortError.Code.all.count == 39)
         #expect(Set(PortError.Code.all.map(\.rawValue)).count == PortError.Code.all.count)
         #expect(Set(PortError.Code.all.map(\.description)).count == PortError.Code.all.count)
         let sentences = PortError.Code.all.map { PortError($0).description }
@@ -24,10 +24,13 @@ import Testing
     @Test("the numbers that travel never change")
     func wireNumbers() {
         #expect(PortError.Code.peerDied.rawValue == 3)
+        #expect(PortError.Code.messageTooLarge.rawValue == 7)
         #expect(PortError.Code.descriptorsLost.rawValue == 9)
         #expect(PortError.Code.descriptorLimit.rawValue == 10)
         #expect(PortError.Code.peerRefused.rawValue == 17)
         #expect(PortError.Code.malformedPacket.rawValue == 18)
+        #expect(PortError.Code.messageDropped.rawValue == 21)
+        #expect(PortError.Code.tooManyConnections.rawValue == 35)
     }
 
     @Test("the sentence tells the particulars")

@@ -44,6 +44,9 @@ public struct MachMessage: Sendable {
     /// The process at the other end of the connection over which the message came; nil when it came over none.
     package var remoteSender: PeerIdentity?
 
+    /// What it takes up in the account of the process that sent it, while it is in a port's queue.
+    var charge: PeerCharge?
+
     /// The right to the one reply that a requester waits for; shared by all copies of the message, taken once.
     package var replyTarget: ReplyTarget?
 

@@ -60,14 +60,17 @@ extension SocketConnection {
 }
 
 extension SocketConnection {
+    /// Whether replies wait for room.
+    var isAwaitingRoom: Bool { port != nil && overdue.withLock { $0.isPausing } }
+
     /// Whether nothing more is read from the peer now.
-    var isPaused: Bool { port != nil && overdue.withLock { $0.isPausing } }
+    private var isPaused: Bool { isHeldBack.load(ordering: .acquiring) || isAwaitingRoom }
 
     /// What a port that listens to the connection waits for.
     var interest: EpollEvents {
         guard port != nil else { return .arrival }
         return overdue.withLock { overdue in
-            if !overdue.isPausing { return .arrival }
+            if !overdue.isPausing { return isHeldBack.load(ordering: .acquiring) ? [] : .arrival }
             // That the peer is gone is told all the same.
             return overdue.isWatched ? [] : .writable
         }
@@ -79,6 +82,16 @@ extension SocketConnection {
         let (listeners, source) = state.withLock { ($0.listeners, $0.source) }
         for listener in listeners { listener.object?.updateInterest(in: self) }
         if let source, !isPaused { try? source.watch(descriptor.rawValue) }
+    }
+
+    /// The peer is gone, though there may still be something to read from it: it does not wait for replies any more.
+    func peerDidGo() {
+        let watches = state.withLock { state in
+            state.abandoned.formUnion(state.owed)
+            defer { state.abandonWatches = [:] }
+            return state.abandonWatches
+        }
+        for tell in watches.values.joined() { tell() }
     }
 
     /// Has the source that receives replies not look at a paused connection, which may stay readable.

@@ -134,6 +134,7 @@ extension SocketConnection {
             return overdue.isPausing
         }
         guard isPausing else { return }
+        chargeOverdue()
         if let loop = try? SharedReceiver.loop() { watchRoomForOverdue(on: loop) }
         updateInterest()
     }
@@ -164,22 +165,34 @@ extension SocketConnection {
 
     /// Drops what is overdue: nobody is there to read it.
     private func dropOverdue() {
-        let (dropped, wasPausing) = overdue.withLock { overdue in
-            let wasPausing = overdue.isPausing
+        var dropped = overdue.withLock { overdue in
             defer { overdue = Overdue(isWatched: overdue.isWatched) }
-            return (overdue.packets.removeAll(), wasPausing)
+            return overdue
         }
-        if wasPausing { updateInterest() }
-        for packet in dropped { if let token = packet.settles { didSettleReply(to: token) } }
+        dropped.charge = nil
+        if dropped.isPausing { updateInterest() }
+        while let packet = dropped.packets.popFirst() { if let token = packet.settles { didSettleReply(to: token) } }
     }
 
     /// What was overdue has been sent: the peer is read again.
     func resumeReading() {
-        let wasPausing = overdue.withLock { overdue in
-            guard overdue.isPausing, overdue.isEmpty else { return false }
+        let wasPausing = overdue.withLock { overdue -> (isTrue: Bool, charge: PeerCharge?) in
+            guard overdue.isPausing, overdue.isEmpty else { return (false, nil) }
             overdue.isPausing = false
-            return true
+            return (true, overdue.charge.take())
         }
-        if wasPausing { updateInterest() }
+        if wasPausing.isTrue { updateInterest() }
+    }
+
+    /// Charges the peer's process for what it has not read.
+    private func chargeOverdue() {
+        guard let sockets = port?.object?.sockets else { return }
+        let charge = sockets.charge(peer.processID, forUnread: overdue.withLock { $0.size })
+        // The old one, or that for what was sent meanwhile, goes without the lock.
+        _ = overdue.withLock { overdue -> PeerCharge? in
+            guard overdue.isPausing else { return charge }
+            defer { overdue.charge = charge }
+            return overdue.charge
+        }
     }
 }

@@ -63,6 +63,8 @@ package final class SocketConnection: Sendable {
         var isWatched = false
         /// They wait for room at the port's end: nothing is read from the peer meanwhile.
         var isPausing = false
+        /// For them, in the peer's account.
+        var charge: PeerCharge?
 
         var isEmpty: Bool { !needsAbort && packets.isEmpty }
 
@@ -107,6 +109,8 @@ package final class SocketConnection: Sendable {
     let assembly = Mutex(PacketAssembly())  // held while receiving, so that messages keep their order
     let turn = SendTurn()
     let overdue = Mutex(Overdue())
+    /// Nothing new is read, because the peer's process takes up too much. Changed under the lock of the port's sockets.
+    let isHeldBack = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
 
     /// Takes over a connected socket.
@@ -180,6 +184,7 @@ package final class SocketConnection: Sendable {
         }
         guard let old else { return }
         sysShutDown(descriptor.rawValue)
+        _ = overdue.withLock { $0.charge.take() }
         old.source?.invalidate()
         for target in old.awaited.values { target.failAsking(reason.delivered(.unknown)) }
         for watches in old.abandonWatches.values { for tell in watches { tell() } }
