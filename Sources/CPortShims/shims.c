@@ -183,6 +183,16 @@ int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *gr
     return result;
 }
 
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77  /* Linux 6.5 */
+#endif
+
+int shim_peer_process(int socket) {
+    int process = -1;
+    socklen_t length = sizeof process;
+    return getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &process, &length) < 0 ? -1 : process;
+}
+
 int shim_accept(int socket) { return accept4(socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
 
 int shim_thread_id(void) { return (int)syscall(SYS_gettid); }

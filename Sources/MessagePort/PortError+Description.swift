@@ -62,6 +62,8 @@ extension PortError: CustomStringConvertible {
         .workerStillRunning: "The worker did not end before the limit; its code does not return to its run loop.",
         .bootstrapInvalid:
             "The environment names a bootstrap port that cannot be; start the program as a worker, or take the variable out.",
+        .tooManyConnections:
+            "The port lets one process have so many connections and no more; let go of rights, or share one connection.",
         .cancelled: "The task that waited was cancelled; a late reply will be dropped.",
         .remoteError: "The receiver answered with an error.",
         .wouldDeadlock:

@@ -132,6 +132,8 @@ extension PortError.Code {
     public static let workerStillRunning = Self(33, "workerStillRunning")
     /// The environment names a bootstrap port that cannot be: its variable is malformed, or the other end another user's.
     public static let bootstrapInvalid = Self(34, "bootstrapInvalid")
+    /// This process has as many connections to the port as the port lets one process have (``PeerLimits/connections``).
+    public static let tooManyConnections = Self(35, "tooManyConnections")
 
     /// The kernel gives this user no further watch of a directory (`fs.inotify.max_user_instances`,
     /// `fs.inotify.max_user_watches`).
@@ -155,8 +157,8 @@ extension PortError.Code {
         .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .noReplyRight,
         .systemCallFailed, .messageDropped, .forkedProcess, .notTransferable, .cancelled, .remoteError, .wouldDeadlock,
         .malformedContent, .peerNotReading, .workerNotStarted, .workerExited, .checkInTimedOut, .workerStillRunning,
-        .bootstrapInvalid, .watchLimit, .nameWaitTimedOut, .activationInvalid, .nameNotDeclared, .alreadyCheckedIn,
-        .servedElsewhere,
+        .bootstrapInvalid, .tooManyConnections, .watchLimit, .nameWaitTimedOut, .activationInvalid, .nameNotDeclared,
+        .alreadyCheckedIn, .servedElsewhere,
     ]
 }
 

@@ -163,6 +163,13 @@ package func sysPeerCredentials(_ socket: CInt) throws(SystemError) -> (process:
     return (process, user, group)
 }
 
+/// A descriptor of the process at the other end of a connected Unix socket (`pidfd`), whatever became of its number.
+///
+/// - Throws: `ENOPROTOOPT` before Linux 6.5, `ESRCH` when the process has ended and was reaped, `EMFILE`.
+package func sysPeerProcess(_ socket: CInt) throws(SystemError) -> FileDescriptor {
+    FileDescriptor(owning: try retrying(.getsockopt) { shim_peer_process(socket) })
+}
+
 /// Calls `body` with the address of a socket at `path`.
 private func withSocketAddress<Result>(
     _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) throws(SystemError) -> Result

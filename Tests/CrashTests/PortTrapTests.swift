@@ -30,6 +30,17 @@ import Testing
         for limit in [1, MachPort.maximumQueueLimit] { #expect(MachPort(queueLimit: limit).queueLimit == limit) }
     }
 
+    @Test("peer limits that are not possible trap, and say what is", arguments: [0, -1, MessageLimits.payload + 1])
+    func peerLimits(size: Int) async throws {
+        let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            [size = size as Int] in
+            var limits = PeerLimits.standard
+            limits.messageBytes = size
+            MachPort().setPeerLimits(limits)
+        }
+        expectSentence("choose each at least 1, and messageBytes at most 268435456.", in: result)
+    }
+
     @Test("a request that waits in the common modes traps, and says why")
     func requestInCommonModes() async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {

@@ -88,6 +88,11 @@ struct DocumentTests {
             "`MessageReader.depthLimit`": MessageReader.depthLimit,
             "`PacketHeader.packetLimit`": PacketHeader.packetLimit,
             "`SocketConnection.overdueLimit`": SocketConnection.overdueLimit,
+            "`SocketConnection.overdueReplyLimit`": SocketConnection.overdueReplyLimit,
+            "`PeerLimits.connections`": PeerLimits.standard.connections,
+            "`PeerLimits.queuedBytes`": PeerLimits.standard.queuedBytes,
+            "`PeerLimits.queuedDescriptors`": PeerLimits.standard.queuedDescriptors,
+            "`PeerLimits.messageBytes`": PeerLimits.standard.messageBytes,
             "`PortName.limit`": PortName.limit,
             "`NameRecord.pathLimit`": NameRecord.pathLimit,
             "`RunLoopTracer.defaultCapacity`": RunLoopTracer.defaultCapacity,
@@ -96,6 +101,18 @@ struct DocumentTests {
         #expect(shown == limits.mapValues { "\($0)" })
         #expect(SendOnceRight.defaultLimit == .seconds(1))
         #expect(RunLoopStallMonitor.defaultThreshold == .milliseconds(250))
+    }
+
+    @Test("every suite that the page about security names is there")
+    func security() throws {
+        let tests = Document.packageDirectory + "/Tests"
+        let files = try FileManager.default.subpathsOfDirectory(atPath: tests).filter { $0.hasSuffix(".swift") }
+        let known = Set(files.map { URL(fileURLWithPath: $0).deletingPathExtension().lastPathComponent })
+        let named = try Document("Docs/Security.md").text.matches(of: /`([A-Za-z]+(?:Tests|Contract))`/).map {
+            String($0.1)
+        }
+        #expect(named.count > 20)
+        #expect(Set(named).subtracting(known) == [])
     }
 
     @Test("the table of locks has every lock of the sources, and no other")

@@ -212,7 +212,9 @@ private final class Mailbox {
         return sender
     }
 
-    func take(keepingPlace: Bool = false) -> (message: MachMessage, sender: WaitingSender?)? {
+    func take(keepingPlace: Bool = false) -> (
+        message: MachMessage, sender: WaitingSender?, charge: PeerCharge?
+    )? {
         state.take(keepingPlace: keepingPlace)
     }
 

@@ -170,10 +170,29 @@ extension PacketKind {
     fileprivate var hasPayload: Bool { self == .message || self == .continuation || self == .replyFailed }
 }
 
+extension PacketAssemblyTests {
+    @Test(
+        "of a message above the port's own limit nothing is kept, and the next one is read; an answer has no such limit"
+    )
+    func tooLarge() {
+        var assembly = PacketAssembly()
+        var header = PacketHeader(kind: .message, componentCount: 1, asks: 3, totalLength: 20)
+        let piece = [UInt8](repeating: 0, count: 10)
+        let first = assembly.take(header, payload: piece, descriptors: [], limit: 19)
+        #expect(first.text == "incomplete" && !assembly.mayNeedPlace)
+        let last = assembly.take(PacketHeader(kind: .continuation), payload: piece, descriptors: [])
+        #expect(last.text == "too large, asks 3" && !assembly.isBegun)
+        header.answers = 1
+        let answer = assembly.take(header, payload: piece + piece, descriptors: [], limit: 19)
+        #expect(answer.text.hasPrefix("message"))
+    }
+}
+
 extension PacketAssembly.Event {
     fileprivate var text: String {
         switch self {
         case .incomplete: "incomplete"
+        case .tooLarge(let asks): "too large, asks \(asks)"
         case .message(let message, let asks, let answers):
             "message \(message.id) \(message.payload) asks \(asks) answers \(answers)"
         case .withoutDescriptors(let asks, let answers): "without descriptors, asks \(asks) answers \(answers)"

@@ -24,10 +24,13 @@ import Testing
     @Test("the numbers that travel never change")
     func wireNumbers() {
         #expect(PortError.Code.peerDied.rawValue == 3)
+        #expect(PortError.Code.messageTooLarge.rawValue == 7)
         #expect(PortError.Code.descriptorsLost.rawValue == 9)
         #expect(PortError.Code.descriptorLimit.rawValue == 10)
         #expect(PortError.Code.peerRefused.rawValue == 17)
         #expect(PortError.Code.malformedPacket.rawValue == 18)
+        #expect(PortError.Code.messageDropped.rawValue == 21)
+        #expect(PortError.Code.tooManyConnections.rawValue == 35)
     }
 
     @Test("the sentence tells the particulars")

@@ -2,8 +2,10 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import Foundation
+import MessagePort
 import NamedPortServer
 import PortSystem
+import RunLoopCore
 import TestSupport
 import Testing
 
@@ -59,12 +61,17 @@ func withPlace(
     }
 }
 
-/// Makes what a process keeps once it has had a port with an address: the spare descriptor.
+/// Makes what a process keeps once it has had a port with an address: the spare descriptor, and the thread that sends replies
+/// for which there was no room.
 @Sendable func makeSpareDescriptor() throws {
     try withScratchDirectory(leaving: .anything) { scratch in
         let port = MachPort()
         try Place(scratch).names.register(port, name: "warm")
         port.invalidate()
+        let idle = try EpollSet()
+        let source = RunLoopSource(descriptor: idle.raw) {}
+        try SharedReceiver.loop().add(source)
+        source.invalidate()
     }
 }
 

@@ -79,4 +79,40 @@ struct StrangersTests {
             }
         }
     }
+
+    @Test("a policy that admits another user lets it in, and tells who it is")
+    func admitted() async throws {
+        try await withPlace { place in
+            let asked = Recorder<PeerIdentity>()
+            let process = Recorder<SharedDescriptor>()
+            let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, message in message.bytes }
+            local.port.setPeerPolicy(
+                PeerPolicy { peer in
+                    asked.append(peer.identity)
+                    if let opened = try? peer.openProcess() { process.append(opened) }
+                    return true
+                })
+            let socket = try place.socket("name")
+            for path in [place.scratch.path, place.directory, place.directory + "/sockets"] { chmod(path, 0o711) }
+            chmod(socket, 0o777)
+            try withLoopThread { loop in
+                try local.schedule(on: loop)
+                var child: Int32 = 0
+                try withPeer(["as", stranger, "knock", socket], at: place) { peer in
+                    child = peer.processID
+                    try peer.expect("connected")
+                    let opened = process.waitUntilCount(1)[0]
+                    #expect(try sysPoll(opened.rawValue, .readable, until: .distantPast).isEmpty)
+                    local.invalidate()
+                    try peer.expect("heard nothing")
+                }
+                let identity = asked.waitUntilCount(1)[0]
+                #expect(asked.elements.count == 1)
+                #expect(String(identity.userID) == stranger)
+                #expect(identity.processID == child)
+                // Its end can be waited for, whoever has got its number since.
+                #expect(try !sysPoll(process.elements[0].rawValue, .readable, until: Watchdog.deadline).isEmpty)
+            }
+        }
+    }
 }

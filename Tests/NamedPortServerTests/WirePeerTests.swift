@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test("a client that falls silent, floods, or crowds keeps nobody else out", arguments: ["half", "crowd"])
+    @Test("a client that falls silent, floods, or crowds keeps nobody else out", arguments: ["half", "crowd", "flood"])
     func greed(act: String) async throws {
         try await withPlace { place in
             try withForeignService(at: place) { port in

@@ -289,15 +289,6 @@ extension Trait where Self == Census {
     /// The census, for tests of tasks: the thread that receives for them stays.
     static var tasks: Self {
         .census(
-            settles: true,
-            warmingUp: {
-                SpareDescriptor.shared.keep()
-                let loop = try SharedReceiver.loop()
-                // What the loop makes when it first watches a descriptor in its mode, it keeps.
-                let pipe = try TestPipe()
-                let source = RunLoopSource(descriptor: pipe.reading.rawValue) {}
-                loop.add(source)
-                source.invalidate()
-            })
+            settles: true, warmingUp: makeSharedReceiver)
     }
 }

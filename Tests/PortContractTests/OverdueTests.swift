@@ -71,17 +71,101 @@ import Testing
         withExtendedLifetime(far) {}
     }
 
-    @Test("a client that asks and never reads is cut off, and the port goes on")
+    @Test(
+        "a client that asks and never reads is not read either, others are served; once it reads it gets all, in order")
     func deafClient() async throws {
         try await onBench(over: .socket) { bench in
-            let text = String(repeating: "x", count: PortError.remoteTextLimit)
-            try bench.serving({ _, message in try? message.replyError(7, text) }) { right, port, _ in
+            let served = Counter()
+            try bench.serving({ _, message in
+                served.increment()
+                try? message.reply(MachMessage(id: message.id, bytes: pattern(3_000)))
+            }) { right, port, _ in
                 let peer = try RawPeer(to: port, on: bench)
-                let asked = try peer.askUntilCutOff()
-                #expect(asked > SocketConnection.overdueLimit / (text.utf8.count + OverdueCost.packet))
-                let error = portError { () throws(PortError) in _ = try right.ask(MachMessage()) }
-                #expect(error?.remoteCode == 7)
+                let asked = try peer.askUntilFull(while: { _ = try right.ask(MachMessage(id: -1)) })
+                let others = served.value
+                for _ in 0..<10 { #expect(try right.ask(MachMessage(id: -1)).id == -1) }
+                // Of the deaf one nothing more was handled.
+                #expect(served.value == others + 10)
+                for token in 1...UInt64(asked) {
+                    let reply = try peer.next()
+                    #expect(reply?.answers == token && reply?.messageID == Int32(token))
+                }
+                #expect(try peer.isSilent)
             }
+        }
+    }
+
+    @Test("a reply that finds no room blocks nobody, and keeps no loop busy; what is sent after it is not read before")
+    func pause() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1), asks: 1)
+            let message = try port.next()
+            try peer.send(MachMessage(id: 2))
+            let large = pattern(1 << 20)
+            try message.reply(MachMessage(bytes: large), within: .zero)
+            #expect(try port.tryReceive() == nil)
+            let sockets = try #require(port.core.sockets)
+            #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
+            // Nobody looks at the port, and all the same the whole reply comes.
+            #expect(try peer.readMessage() == large.count + 8)
+            #expect(try port.next().id == 2)
+        }
+    }
+
+    @Test("the end of a client that does not read is noticed, and what it had sent before is received")
+    func end() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let message = try {
+                let peer = try RawPeer(to: port, on: bench)
+                try peer.send(MachMessage(id: 1), asks: 1)
+                let message = try port.next()
+                try message.reply(MachMessage(bytes: pattern(1 << 20)))
+                try peer.send(MachMessage(id: 2), asks: 2)
+                #expect(try port.tryReceive() == nil)
+                return message
+            }()
+            let last = try port.next()
+            #expect(last.id == 2)
+            while port.core.connectionCount > 0 { #expect(try port.tryReceive() == nil) }
+            #expect(last.isCancelled)
+            #expect(portError { () throws(PortError) in try last.reply(MachMessage()) }?.code == .deadName)
+            withExtendedLifetime(message) {}
+        }
+    }
+
+    @Test("a port that ends while a reply waits for room still sends it")
+    func portEnd() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1), asks: 1)
+            let large = pattern(1 << 20)
+            try port.next().reply(MachMessage(bytes: large))
+            port.invalidate()
+            #expect(try peer.readMessage() == large.count + 8)
+            var next = try peer.next()
+            if next?.kind == .portEnded { next = try peer.next() }
+            #expect(next == nil)
+        }
+    }
+
+    @Test("replies beyond the limit of what may lie unread end the connection: the one that is refused throws")
+    func replyLimit() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            for token in UInt64(1)...2 { try peer.send(MachMessage(id: Int32(token)), asks: token) }
+            let messages = [try port.next(), try port.next()]
+            // As if the first were as large as that.
+            try messages[0].reply(MachMessage(bytes: pattern(1 << 20)))
+            let connection = try #require(port.core.sockets?.state.withLock { $0.members.values.first })
+            connection.overdue.withLock { $0.size += SocketConnection.overdueReplyLimit }
+            let error = portError { () throws(PortError) in try messages[1].reply(MachMessage()) }
+            #expect(error?.code == .deadName)
+            #expect(connection.isClosed)
         }
     }
 }
@@ -91,23 +175,44 @@ private enum OverdueCost {
 }
 
 extension RawPeer {
-    /// Sends requests without reading the answers until the connection has ended.
+    /// Sends requests without reading the answers until the port reads no more of them.
     ///
+    /// - Parameter others: what another client does meanwhile; by then the port has read what it reads.
     /// - Returns: how many were sent.
-    fileprivate func askUntilCutOff() throws -> Int {
-        for token in 1..<UInt64(100_000) {
-            let header = PacketHeader(kind: .message, asks: token)
-            var outcome = SendOutcome.wouldBlock
-            while outcome == .wouldBlock {
-                outcome = try sysSendPacket(socket.rawValue, head: header.encoded, body: [], descriptors: [])
-                if outcome == .wouldBlock {
-                    let seen = try sysPoll(socket.rawValue, .writable, until: Watchdog.deadline)
-                    if seen.isEmpty { throw NothingCame() }
-                }
+    fileprivate func askUntilFull(while others: () throws -> Void) throws -> Int {
+        var refusals = 0
+        var token: UInt64 = 1
+        while refusals < 20, token < 100_000 {
+            let header = PacketHeader(kind: .message, messageID: Int32(token), asks: token)
+            if try send(header) {
+                (token, refusals) = (token + 1, 0)
+            } else {
+                refusals += 1
+                try others()
             }
-            if outcome == .peerClosed { return Int(token) }
         }
-        Issue.record("the connection never ended")
-        return 0
+        #expect(token < 100_000, "the connection never became full")
+        return Int(token) - 1
+    }
+
+    /// Whether nothing lies there to be read.
+    fileprivate var isSilent: Bool {
+        get throws { try sysPoll(socket.rawValue, .readable, until: .distantPast).isEmpty }
+    }
+
+    /// Reads a whole message.
+    ///
+    /// - Returns: the bytes of its payload.
+    fileprivate func readMessage() throws -> Int {
+        var (total, count) = (Int.max, 0)
+        while count < total {
+            let seen = try sysPoll(socket.rawValue, .readable, until: Watchdog.deadline)
+            if seen.isEmpty { throw NothingCame() }
+            let (_, bytes) = try sysReceivePacket(socket.rawValue, limit: PacketHeader.packetLimit)
+            let header = try #require(PacketHeader(bytes))
+            if header.kind == .message { total = Int(header.totalLength) }
+            count += bytes.count - PacketHeader.size
+        }
+        return count
     }
 }

@@ -6,6 +6,7 @@
 
 @testable import MessagePort
 import PortSystem
+import RunLoopCore
 import TestSupport
 import Testing
 
@@ -120,8 +121,20 @@ extension MachPort {
 }
 
 extension Trait where Self == Census {
-    /// The census, for tests that open sockets: the library keeps one spare descriptor for ever.
+    /// The census, for tests that open sockets: the library keeps one spare descriptor for ever, and the thread that sends
+    /// replies for which there was no room.
     static var contract: Self {
-        .census(warmingUp: { SpareDescriptor.shared.keep() })
+        .census(warmingUp: makeSharedReceiver)
     }
+}
+
+/// Makes what a process keeps once it has had sockets.
+@Sendable func makeSharedReceiver() throws {
+    SpareDescriptor.shared.keep()
+    let loop = try SharedReceiver.loop()
+    // What the loop makes when it first watches a descriptor in its mode, it keeps.
+    let pipe = try TestPipe()
+    let source = RunLoopSource(descriptor: pipe.reading.rawValue) {}
+    loop.add(source)
+    source.invalidate()
 }

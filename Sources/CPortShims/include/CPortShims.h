@@ -55,6 +55,8 @@ extern const int SHIM_MSG_TRUNC, SHIM_MSG_CTRUNC, SHIM_SCM_MAX_FD;
 int shim_socket_path(int socket, char *path, int capacity, int *length);
 int shim_set_nonblocking(int descriptor);
 int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *group);
+/* A descriptor of the peer's process, close-on-exec; -1 and ENOPROTOOPT before Linux 6.5. */
+int shim_peer_process(int socket);
 int shim_accept(int socket);
 int shim_thread_id(void);
 /* How many forks lie between the start of the program and this process. */

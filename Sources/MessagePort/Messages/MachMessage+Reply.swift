@@ -20,7 +20,7 @@ extension MachMessage {
     ///
     /// - Parameters:
     ///   - content: the value.
-    ///   - limit: how long to wait for room, when the requester is in another process.
+    ///   - limit: how long to wait for room, where the reply is to a reply of another process.
     /// - Throws: as ``reply(_:within:)``.
     public func reply<Content: MessageContent>(
         content: Content, within limit: Duration = SendOnceRight.defaultLimit

@@ -44,6 +44,9 @@ public struct MachMessage: Sendable {
     /// The process at the other end of the connection over which the message came; nil when it came over none.
     package var remoteSender: PeerIdentity?
 
+    /// What it takes up in the account of the process that sent it, while it is in a port's queue.
+    var charge: PeerCharge?
+
     /// The right to the one reply that a requester waits for; shared by all copies of the message, taken once.
     package var replyTarget: ReplyTarget?
 
@@ -134,12 +137,12 @@ extension MachMessage {
         replyTarget = right.release()
     }
 
-    /// Replies to the requester that waits for this message's answer. Never waits for room in a queue of this process;
-    /// to another process it waits at most `limit` for room in the connection.
+    /// Replies to the requester that waits for this message's answer. Never waits for a requester that reads slowly, or not
+    /// at all: see ``SendOnceRight/send(_:within:)``.
     ///
     /// - Parameters:
     ///   - message: the reply.
-    ///   - limit: how long to wait for room.
+    ///   - limit: how long to wait for room, where the reply is to a reply of another process.
     /// - Throws: ``PortError/Code/noReplyRight`` when no reply is expected or one was sent; whatever
     ///   ``SendOnceRight/send(_:within:)`` throws.
     public func reply(_ message: MachMessage, within limit: Duration = SendOnceRight.defaultLimit) throws(PortError) {

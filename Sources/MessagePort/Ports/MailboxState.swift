@@ -116,15 +116,18 @@ struct MailboxState {
     ///
     /// - Parameter keepingPlace: the place that becomes free is kept, for a message that waits in a socket, until
     ///   `endKeepingPlace`.
-    /// - Returns: the message, and the sender whose wait is over.
-    mutating func take(keepingPlace: Bool = false) -> (message: MachMessage, sender: WaitingSender?)? {
+    /// - Returns: the message, the sender whose wait is over, and what the message took up in its process's account.
+    mutating func take(
+        keepingPlace: Bool = false
+    ) -> (message: MachMessage, sender: WaitingSender?, charge: PeerCharge?)? {
         guard var message = queue.popFirst() else { return nil }
         if message.cameByReplyRight {
             replyCount -= 1
             message.cameByReplyRight = false  // the receiver may send it on
         }
         if keepingPlace { crowd.keptPlaces += 1 }
-        return (message, letOneIn())
+        let charge = message.charge.take()  // the receiver may keep the message as long as it likes
+        return (message, letOneIn(), charge)
     }
 
     /// Nobody looks into the sockets any more for a message for the kept place: what is left goes to those who wait.

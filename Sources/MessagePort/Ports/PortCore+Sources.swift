@@ -85,6 +85,7 @@ extension PortCore {
             guard others.isEmpty else { return others }
             if let failure = state.extras.bell?.watch(sockets) { throw failure }
             state.extras.sockets = sockets
+            if let rules = state.extras.rules { sockets.accounts.withLock { $0.limits = rules.limits } }
             return nil
         }
     }

@@ -6,6 +6,8 @@ import RunLoopCore
 /// A message that was taken from a port's queue, and what is to be done because of it.
 struct TakenMessage: Sendable {
     var message: MachMessage
+    /// What the message took up in its process's account; given back without the port's lock.
+    var charge: PeerCharge?
     /// The sender whose message has got the place that became free.
     var sender: WaitingSender?
     /// The task to wake, because another message waits: perhaps that sender's.
@@ -29,13 +31,14 @@ extension PortCore.State {
     mutating func take(for handler: (turn: UInt64, loop: ThreadRunLoop)?, looksAfter takes: Int) -> TakenMessage? {
         if let handler, !turns.mayBegin(handler.turn) { return nil }
         let mustLook = mustLook(after: takes)
-        guard let (message, sender) = mailbox.take(keepingPlace: mustLook) else { return nil }
+        guard let (message, sender, charge) = mailbox.take(keepingPlace: mustLook) else { return nil }
         if let handler {
             turns.begin()
             handlers.append(handler)
         }
         return TakenMessage(
-            message: message, sender: sender, task: nextTask(), notices: mailbox.takeRoomNotices(), mustLook: mustLook)
+            message: message, charge: charge, sender: sender, task: nextTask(), notices: mailbox.takeRoomNotices(),
+            mustLook: mustLook)
     }
 
     /// Whether the sockets must be looked at: after so many messages, or by turns while their messages find no room.

@@ -34,6 +34,8 @@ package final class PortCore: PortDestination {
         var waitingTasks: [WaitingTask] = []
         var taskWatch: TaskSocketWatch?
         var sockets: PortSockets?
+        /// Which processes the port talks to; nil for the standard.
+        var rules: PeerRules?
         /// Stays when the port has ended: rights that were on their way are equal then to those that are here.
         var address: PortAddress?
         /// How many messages were taken since the sockets were looked at.
@@ -191,9 +193,10 @@ package final class PortCore: PortDestination {
     /// Takes the oldest message of the queue: for a handler, of which the source's number and the loop are noted, or for
     /// another receiver.
     func takeQueued(for handler: (turn: UInt64, loop: ThreadRunLoop)? = nil) -> MachMessage? {
-        guard let taken = state.withLock({ $0.take(for: handler, looksAfter: Self.takesBetweenLooks) }) else {
+        guard var taken = state.withLock({ $0.take(for: handler, looksAfter: Self.takesBetweenLooks) }) else {
             return nil
         }
+        taken.charge = nil  // its process may send more
         taken.message.replyTarget?.noteRead()
         taken.task?.wake()
         taken.sender?.waiter.wake()

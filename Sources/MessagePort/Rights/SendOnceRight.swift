@@ -12,7 +12,7 @@ public import RunLoopCore
 ///
 /// - Important: Thread safety: any thread.
 public struct SendOnceRight: ~Copyable, Sendable {
-    /// How long a reply to another process waits for room, unless the caller says otherwise: one second.
+    /// How long a reply to a reply of another process waits for room, unless the caller says otherwise: one second.
     public static let defaultLimit = Duration.seconds(1)
 
     private var target: ReplyTarget?  // nil only on the way out of `release`
@@ -27,12 +27,19 @@ public struct SendOnceRight: ~Copyable, Sendable {
 
     /// Sends the one message. Never waits for room in a queue of this process, which a reply may exceed by one.
     ///
+    /// Nor does it wait for a requester in another process that has sent its request to a port of this one: what finds no
+    /// room in the connection is kept, and sent by a thread of the library as the requester reads. Until then nothing more
+    /// is received from that process. What is still kept when this process ends is lost.
+    ///
+    /// Only a reply to a reply, to a request that came as the answer of another process, waits for room.
+    ///
     /// - Parameters:
     ///   - message: the reply. It stays the caller's.
-    ///   - limit: how long to wait for room in the connection, when the requester is in another process.
-    /// - Throws: ``PortError/Code/deadName`` when the requester is gone, ``PortError/Code/sendTimedOut`` when there was no
-    ///   room, ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``. The requester is then told that no
-    ///   reply will come.
+    ///   - limit: how long to wait for room in the connection, where it is waited for.
+    /// - Throws: ``PortError/Code/deadName`` when the requester is gone, or so much that it was sent lies unread that the
+    ///   connection has ended; ``PortError/Code/sendTimedOut`` when room was waited for and did not come;
+    ///   ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``. The requester is then told that no reply
+    ///   will come.
     public consuming func send(_ message: MachMessage, within limit: Duration = SendOnceRight.defaultLimit)
         throws(PortError)
     {

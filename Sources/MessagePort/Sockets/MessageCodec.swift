@@ -16,6 +16,8 @@ struct EncodedMessage: Sendable {
     var componentCount: Int
     var payload: [UInt8]
     var descriptors: [SharedDescriptor]
+    /// For a message to a port: what it takes up in its sender's account.
+    var charge: PeerCharge?
 }
 
 private enum RecordKind: UInt8 {

@@ -21,6 +21,8 @@ struct PacketAssembly: Sendable {
         case message(EncodedMessage, asks: UInt64, answers: UInt64)
         /// A whole message whose descriptors were lost on the way; the tokens are as above.
         case withoutDescriptors(asks: UInt64, answers: UInt64)
+        /// A whole message to the port that has more bytes than the port takes; nothing of it was kept.
+        case tooLarge(asks: UInt64)
         /// The message that asked with the token will not be answered; the reason is an error code, zero for none.
         case replyDropped(token: UInt64, reason: Int32, delivery: PortError.Delivery)
         /// The message that asked with the token is answered with an error.
@@ -42,6 +44,9 @@ struct PacketAssembly: Sendable {
         var header: PacketHeader
         var message: EncodedMessage
         var lacksDescriptors: Bool
+        var isTooLarge: Bool
+        /// How many bytes have come.
+        var count: Int
     }
 
     private var begun: Begun?
@@ -53,9 +58,12 @@ struct PacketAssembly: Sendable {
     /// of another.
     var mayNeedPlace: Bool {
         guard let begun else { return true }
-        let missing = Int(begun.header.totalLength) - begun.message.payload.count
-        return begun.header.answers == 0 && missing <= PacketHeader.payloadLimit
+        let missing = Int(begun.header.totalLength) - begun.count
+        return begun.header.answers == 0 && !begun.isTooLarge && missing <= PacketHeader.payloadLimit
     }
+
+    /// Nothing more comes: a message that was begun will not be finished.
+    mutating func giveUp() { begun = nil }
 
     /// Takes one packet.
     ///
@@ -63,12 +71,17 @@ struct PacketAssembly: Sendable {
     ///   - header: its head.
     ///   - payload: what follows the head.
     ///   - received: the descriptors that came with it; they close when they are not used. Nil: they were lost.
+    ///   - limit: the most bytes of a message to the port that are kept; of a larger one nothing is.
+    ///   - charge: goes with the message that the packet begins.
     /// - Returns: what the packet amounts to.
-    mutating func take(_ header: PacketHeader, payload: [UInt8], descriptors received: [SharedDescriptor]?) -> Event {
+    mutating func take(
+        _ header: PacketHeader, payload: [UInt8], descriptors received: [SharedDescriptor]?,
+        limit: Int = MessageLimits.payload, charge: PeerCharge? = nil
+    ) -> Event {
         let descriptors = received ?? []
         guard received == nil || Int(header.descriptorCount) == descriptors.count else { return .violation }
         switch header.kind {
-        case .message: return begin(header, payload, received)
+        case .message: return begin(header, payload, received, limit, charge)
         case .continuation: return proceed(header, payload, descriptors)
         case .abort:
             guard begun != nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
@@ -101,38 +114,49 @@ struct PacketAssembly: Sendable {
         }
     }
 
-    private mutating func begin(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?) -> Event
-    {
+    private mutating func begin(
+        _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ limit: Int,
+        _ charge: PeerCharge?
+    ) -> Event {
         guard begun == nil, header.totalLength <= UInt64(MessageLimits.payload),
             header.componentCount <= UInt32(MessageLimits.components)
         else { return .violation }
-        var contents = payload
-        // Room for what was announced, as far as a lie would not cost much.
-        if header.totalLength > UInt64(payload.count) {
-            contents.reserveCapacity(min(Int(header.totalLength), Self.trustedLength))
+        let isTooLarge = header.answers == 0 && header.totalLength > UInt64(limit)
+        var message = EncodedMessage(
+            id: header.messageID, componentCount: Int(header.componentCount), payload: [], descriptors: [],
+            charge: charge)
+        if !isTooLarge {
+            message.payload = payload
+            // Room for what was announced, as far as a lie would not cost much.
+            if header.totalLength > UInt64(payload.count) {
+                message.payload.reserveCapacity(min(Int(header.totalLength), Self.trustedLength))
+            }
+            message.descriptors = descriptors ?? []
         }
-        let message = EncodedMessage(
-            id: header.messageID, componentCount: Int(header.componentCount), payload: contents,
-            descriptors: descriptors ?? [])
-        return finish(Begun(header: header, message: message, lacksDescriptors: descriptors == nil))
+        return finish(
+            Begun(
+                header: header, message: message, lacksDescriptors: descriptors == nil, isTooLarge: isTooLarge,
+                count: payload.count))
     }
 
     private mutating func proceed(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor])
         -> Event
     {
         guard var piece = begun.take(), descriptors.isEmpty, !payload.isEmpty else { return .violation }
-        piece.message.payload += payload
+        piece.count += payload.count
+        if !piece.isTooLarge { piece.message.payload += payload }
         return finish(piece)
     }
 
     private mutating func finish(_ piece: Begun) -> Event {
         let total = Int(piece.header.totalLength)
-        if piece.message.payload.count > total { return .violation }
-        if piece.message.payload.count < total {
+        if piece.count > total { return .violation }
+        if piece.count < total {
             begun = piece
             return .incomplete
         }
         let (asks, answers) = (piece.header.asks, piece.header.answers)
+        if piece.isTooLarge { return .tooLarge(asks: asks) }
         if piece.lacksDescriptors { return .withoutDescriptors(asks: asks, answers: answers) }
         return .message(piece.message, asks: asks, answers: answers)
     }

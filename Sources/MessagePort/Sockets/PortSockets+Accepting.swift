@@ -24,18 +24,31 @@ extension PortSockets {
             guard let accepted = try accept() else { return false }
             let socket = SharedDescriptor(accepted)
             guard let connection = try? SocketConnection(socket, port: core) else { return true }
-            // Nobody else's process may even begin to talk: asked before the first message is read.
-            guard connection.peer.userID == sysUserID() else {
+            // Who is not admitted may not even begin to talk: asked before the first message is read.
+            guard core.peerRules.policy.admits(ConnectingPeer(connection.peer, on: socket)) else {
                 SocketConnection.sendRefusal(.peerRefused, to: socket)
                 return true
             }
-            try? add(connection)
+            if let refusal = refusal(adding: connection) {
+                SocketConnection.sendRefusal(refusal, to: socket)
+                return true
+            }
             // Most clients send at once: their message comes with this turn.
             connection.receive(into: core)
             return true
         } catch {
             // Without a descriptor the connection would wait, and be reported, for ever: accept it with the spare one.
             return error.isDescriptorLimit && SpareDescriptor.shared.lend { refuseOne() }
+        }
+    }
+
+    /// - Returns: why the connection is not kept.
+    private func refusal(adding connection: SocketConnection) -> PortError.Code? {
+        do throws(PortError) {
+            try add(connection, isLimited: true)
+            return nil
+        } catch {
+            return error.code
         }
     }
 

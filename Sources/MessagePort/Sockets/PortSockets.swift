@@ -14,6 +14,10 @@ package final class PortSockets: Sendable {
         var lastKey: UInt64 = listenerKey
         var members: [UInt64: SocketConnection] = [:]
         var keys: [ObjectIdentifier: UInt64] = [:]
+        /// What is waited for on those connections that are paused.
+        var pausedInterests: [UInt64: EpollEvents] = [:]
+        /// Those among them that have left the set.
+        var silenced: Set<UInt64> = []
         /// The number of looks, to begin each with another of the sockets that are ready.
         var lookCount = 0
         var isClosed = false
@@ -25,6 +29,8 @@ package final class PortSockets: Sendable {
 
     let epoll: EpollSet  // immutable
     let state = Mutex(State())
+    let accounts = Mutex(PeerAccounts())
+    private let forkCount = sysForkCount()  // immutable
 
     package init() throws(PortError) {
         do throws(SystemError) {
@@ -33,6 +39,9 @@ package final class PortSockets: Sendable {
             throw PortError(error)
         }
     }
+
+    /// Whether these are a forked child's copies of its parent's.
+    var isInherited: Bool { sysForkCount() != forkCount }
 
     /// The descriptor to wait on.
     var rawValue: CInt { epoll.raw }
@@ -68,30 +77,58 @@ package final class PortSockets: Sendable {
 
     /// Listens to a connection too. A client of the port whose sockets these are is counted as one of its senders, until
     /// it is found closed.
-    func add(_ connection: SocketConnection) throws(PortError) {
-        let key = state.withLock { state -> UInt64? in
-            if state.isClosed || state.keys[ObjectIdentifier(connection)] != nil { return nil }
-            state.lastKey += 1
-            state.members[state.lastKey] = connection
-            state.keys[ObjectIdentifier(connection)] = state.lastKey
-            return state.lastKey
-        }
-        guard let key else { return }
-        // Counted first: from the next line on its end may be found.
+    ///
+    /// - Parameter isLimited: whether its process may have too many.
+    /// - Throws: `tooManyConnections`, or why the kernel cannot watch it.
+    func add(_ connection: SocketConnection, isLimited: Bool = false) throws(PortError) {
         let core = connection.port?.object.flatMap { $0.sockets === self ? $0 : nil }
+        let result = state.withLock { state -> Result<UInt64?, PortError> in
+            if state.isClosed || state.keys[ObjectIdentifier(connection)] != nil { return .success(nil) }
+            let (key, process) = (state.lastKey + 1, connection.peer.processID)
+            if core != nil, !accounts.withLock({ $0.connect(key, of: process, isLimited: isLimited) }) {
+                return .failure(PortError(.tooManyConnections))
+            }
+            state.lastKey = key
+            state.members[key] = connection
+            state.keys[ObjectIdentifier(connection)] = key
+            return .success(key)
+        }
+        guard let key = try result.get() else { return }
+        // Counted first: from the next line on its end may be found.
         core?.clientDidConnect()
+        if core == nil, connection.port != nil {
+            connection.state.withLock { state in
+                state.listeners.removeAll { $0.object == nil }
+                state.listeners.append(Weak(object: self))
+            }
+        }
         do throws(SystemError) {
-            try epoll.add(connection.descriptor.rawValue, [.readable, .peerClosed], key: key)
+            try state.withLock { (state) throws(SystemError) in
+                let wanted = connection.interest  // one of another port may be paused
+                state.pausedInterests[key] = wanted == .arrival ? nil : wanted
+                try epoll.add(connection.descriptor.rawValue, wanted, key: key)
+            }
         } catch {
             if remove(key) { core?.clientDidGo() }
             throw PortError(error)
         }
     }
 
-    /// Reports when the connection has room again, once.
-    func awaitRoom(_ connection: SocketConnection) {
-        guard let key = state.withLock({ $0.keys[ObjectIdentifier(connection)] }) else { return }
-        try? epoll.modify(connection.descriptor.rawValue, [.readable, .peerClosed, .writable], key: key)
+    /// Waits from now on for what the connection is to be waited for. The kernel is told under the lock, so that what was
+    /// said last is what holds.
+    func updateInterest(in connection: SocketConnection) {
+        state.withLock { state in
+            guard let key = state.keys[ObjectIdentifier(connection)] else { return }
+            let wanted = connection.interest
+            if wanted == state.pausedInterests[key] ?? .arrival { return }
+            if state.silenced.contains(key) {
+                guard wanted == .arrival else { return }
+                (state.pausedInterests[key], _) = (nil, state.silenced.remove(key))
+                return (try? epoll.add(connection.descriptor.rawValue, wanted, key: key)) ?? ()
+            }
+            state.pausedInterests[key] = wanted == .arrival ? nil : wanted
+            try? epoll.modify(connection.descriptor.rawValue, wanted, key: key)
+        }
     }
 
     /// Receives what has arrived on any of the sockets. Never waits.
@@ -116,12 +153,14 @@ package final class PortSockets: Sendable {
     }
 
     private func receive(_ report: EpollReport, from member: SocketConnection, into core: PortCore) {
-        if report.events.contains(.writable) {
-            try? epoll.modify(member.descriptor.rawValue, [.readable, .peerClosed], key: report.key)
-            member.sendOverdue()
-        }
+        // There is room for what is overdue, or nobody who will read it.
+        if !EpollEvents.arrival.isSuperset(of: report.events) { member.sendOverdue() }
         // A right's end never gets messages for a port, and the end of another port's connection has its own.
         member.receive(into: member.port?.object)
+        if !report.events.isDisjoint(with: [.hangUp, .error]), member.isHeldBack.load(ordering: .acquiring) {
+            member.peerDidGo()
+            silence(member)
+        }
         guard member.isClosed, remove(report.key), member.port?.object === core else { return }
         // One that has connected meanwhile is a sender: the port still has one then.
         acceptAll(for: core)
@@ -135,6 +174,9 @@ package final class PortSockets: Sendable {
         let member = state.withLock { state in
             let member = state.members.removeValue(forKey: key)
             if let member { state.keys[ObjectIdentifier(member)] = nil }
+            state.pausedInterests[key] = nil
+            state.silenced.remove(key)
+            accounts.withLock { $0.disconnect(key) }
             return member
         }
         guard let member else { return false }

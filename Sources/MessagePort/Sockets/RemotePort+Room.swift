@@ -67,7 +67,9 @@ private final class RoomWatch: Sendable {
         self.port = port
         do throws(SystemError) {
             let trigger = try EpollSet()
-            try trigger.add(connection.descriptor.rawValue, [.writable, .peerClosed], key: 0)
+            // The end of a port closes its connections for receiving, which would look like the peer's end there.
+            let events: EpollEvents = connection.port == nil ? [.writable, .peerClosed] : .writable
+            try trigger.add(connection.descriptor.rawValue, events, key: 0)
             self.trigger = trigger
         } catch {
             throw PortError(error)
@@ -78,8 +80,10 @@ private final class RoomWatch: Sendable {
 
     /// What to tell now; nil when there is no room.
     var possibility: SendPossibility? {
-        if connection.isInherited || connection.isFoundDead() { return .deadName }
-        let seen = try? sysPoll(connection.descriptor.rawValue, .writable, until: .distantPast)
-        return seen?.contains(.writable) == true ? .possible : nil
+        if connection.isInherited { return .deadName }
+        if connection.port == nil, connection.isFoundDead() { return .deadName }
+        let seen = (try? sysPoll(connection.descriptor.rawValue, .writable, until: .distantPast)) ?? []
+        if !seen.isDisjoint(with: [.hangUp, .error]) { return .deadName }
+        return seen.contains(.writable) ? .possible : nil
     }
 }

@@ -45,9 +45,13 @@ extension SocketConnection {
     }
 
     private func receive(into core: PortCore?, _ assembly: inout PacketAssembly) {
+        defer { if isClosed { assembly.giveUp() } }
         for _ in 0..<(core?.readsAhead == true ? Self.policyPacketBudget : Self.packetBudget) {
             // Of a message that was begun all but the last piece is read: that waits for a place in the queue.
             if let core, assembly.mayNeedPlace, !core.hasRoomForSockets() { return }
+            if isAwaitingRoom { return }
+            // A message that was begun is finished.
+            if let core, port != nil, !assembly.isBegun, core.sockets?.holdBack(self) == true { return }
             guard receivePacket(&assembly, core) else { return }
         }
     }
@@ -81,7 +85,12 @@ extension SocketConnection {
     ) -> Bool {
         guard let header = PacketHeader(bytes) else { return refuse(.malformedPacket) }
         let payload = Array(bytes.dropFirst(PacketHeader.size))
-        return handle(assembly.take(header, payload: payload, descriptors: descriptors), core)
+        var (charge, limit) = (PeerCharge?.none, MessageLimits.payload)
+        if port != nil, header.kind == .message, header.answers == 0, let sockets = core?.sockets {
+            (charge, limit) = sockets.charge(peer.processID, for: header, descriptors: descriptors?.count ?? 0)
+        }
+        let event = assembly.take(header, payload: payload, descriptors: descriptors, limit: limit, charge: charge)
+        return handle(event, core)
     }
 
     private func handle(_ event: PacketAssembly.Event, _ core: PortCore?) -> Bool {
@@ -92,8 +101,14 @@ extension SocketConnection {
         case .withoutDescriptors(let asks, let answers):
             loseMessage(asks: asks, answers: answers)
             return true
+        case .tooLarge(let asks):
+            if asks != 0 {
+                willOweReply(to: asks)
+                dropReply(to: asks, because: .messageTooLarge, delivery: .unread)
+            }
+            return true
         case .replyDropped(let token, let reason, let delivery):
-            let known: [PortError.Code] = [.peerDied, .descriptorsLost, .messageDropped]
+            let known: [PortError.Code] = [.peerDied, .messageTooLarge, .descriptorsLost, .messageDropped]
             let code = known.first { Int32($0.rawValue) == reason } ?? .replyDropped
             failAwaited(token, PortError(code, delivery: delivery))
             return true
@@ -122,6 +137,7 @@ extension SocketConnection {
                 })
             else { return refuse(.malformedPacket) }
             message.remoteSender = peer
+            message.charge = encoded.charge
             if asks != 0 { message.replyTarget = ReplyTarget(RemoteReplyReceiver(self, token: asks)) }
             return deliver(message, answering: answers, core)
         } catch {
@@ -169,12 +185,13 @@ extension SocketConnection {
 
     /// What a peer's refusal means here.
     private static func failure(refusal: Int32) -> PortError {
-        let known: [PortError.Code] = [.descriptorsLost, .malformedPacket, .descriptorLimit]
+        let known: [PortError.Code] = [.descriptorsLost, .malformedPacket, .descriptorLimit, .tooManyConnections]
         switch known.first(where: { Int32($0.rawValue) == refusal }) {
         case PortError.Code.descriptorLimit?:
             // It was accepted only to be refused: what was sent lies unread.
             return PortError(
                 .descriptorLimit, subject: .reason(.init("It is the other process that has none.")), delivery: .unread)
+        case PortError.Code.tooManyConnections?: return PortError(.tooManyConnections, delivery: .unread)
         case let code?: return PortError(code)
         case nil: return PortError(.peerRefused)
         }

@@ -191,6 +191,7 @@ private struct ReplyRoutine: SourceRoutine {
 
     func perform() -> Bool {
         connection?.receive(into: connection?.port?.object)
+        connection?.pauseSource()
         return false
     }
 }
@@ -210,6 +211,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
         try connection.checkProcess()
         // What `use` does after an error settles the request.
         if connection.isAbandoned(token) { throw PortError(.deadName) }
+        if connection.port != nil { return try connection.reply(message, answering: token) }
         try connection.send(message, answering: token, until: deadline)
         connection.didSettleReply(to: token)
     }
@@ -217,7 +219,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
     func handOn(_ message: MachMessage) throws(PortError) {
         try connection.checkProcess()
         if connection.isAbandoned(token) { throw PortError(.deadName) }
-        try connection.handOn(message, answering: token)
+        try connection.reply(message, answering: token)
     }
 
     func fail(_ error: PortError) {

@@ -82,49 +82,38 @@ extension SocketConnection {
         owe([OverduePacket(packet: OutgoingPacket(header: PacketHeader(kind: .portEnded)))])
     }
 
-    /// Sends a reply that has come from another process, now or when there is room. Never waits: the thread that received
-    /// it has other things to do. The request is settled once the whole reply has been sent.
-    ///
-    /// - Parameters:
-    ///   - message: the reply.
-    ///   - token: the token that came with the request.
-    /// - Throws: ``PortError`` when it passes a limit, or the connection has ended.
-    func handOn(_ message: MachMessage, answering token: UInt64) throws(PortError) {
-        if isClosed { throw PortError(.deadName) }
-        let encoded = try EncodedMessage(message)
-        let asks = try expectReply(for: message.replyTarget)
-        var (reply, packets) = (Transmission(encoded, asks: asks, answers: token), [OverduePacket]())
-        while !reply.isDone {
-            let packet = reply.next
-            reply.advance(by: packet)
-            packets.append(OverduePacket(packet: packet, settles: reply.isDone ? token : nil))
-        }
-        owe(packets)
-        if asks != 0 { didSend(token: asks) }
-    }
-
     /// Has packets sent now, before the next message, or when there is room. A peer for which too much waits so reads
     /// nothing: it would have this process keep ever more for it, so the connection ends.
-    private func owe(_ packets: [OverduePacket]) {
-        let isTooMuch = overdue.withLock { overdue in
-            if overdue.size > Self.overdueLimit { return true }
+    func owe(_ packets: [OverduePacket]) {
+        if oweIfAllowed(packets) { return sendOverdue() }
+        endBecauseUnread()
+        for packet in packets { if let token = packet.settles { didSettleReply(to: token) } }
+    }
+
+    /// - Returns: false when too much is overdue already.
+    func oweIfAllowed(_ packets: [OverduePacket]) -> Bool {
+        let limit = port == nil ? Self.overdueLimit : Self.overdueReplyLimit
+        return overdue.withLock { overdue in
+            if overdue.size > limit { return false }
             for packet in packets { overdue.append(packet) }
-            return false
+            return true
         }
-        guard isTooMuch else { return sendOverdue() }
+    }
+
+    /// The peer reads nothing of what it is sent.
+    func endBecauseUnread() {
         close(PortError(.peerNotReading))
         dropOverdue()
-        for packet in packets { if let token = packet.settles { didSettleReply(to: token) } }
     }
 
     /// Sends what is overdue as far as there is room. Never waits; when another thread is sending, it does this afterwards.
     func sendOverdue() {
-        while overdue.withLock({ $0.needsAbort || !$0.packets.isEmpty }), !isClosed {
+        while overdue.withLock({ !$0.isEmpty }), !isClosed {
             guard turn.takeIfFree() else { return }
             let outcome = Result { () throws(PortError) in try proceedWithOverdue() }
             turn.give()
             switch outcome {
-            case .success(true): continue
+            case .success(true): resumeReading()
             // A peer that reads nothing any more always has room: waiting for it would never end.
             case .failure(let failure) where failure.code == .deadName: return dropOverdue()
             case .success(false), .failure: return awaitRoomForOverdue()
@@ -132,20 +121,34 @@ extension SocketConnection {
         }
     }
 
-    /// There is no room for what is overdue. At the port's end whoever receives for the port sends it when there is; at the
-    /// right's end the shared thread does, where there is one. Otherwise it goes before the next message, or when something
-    /// is received.
+    /// There is no room for what is overdue. The shared thread sends it when there is; at the port's end it is started for
+    /// that, and without it whoever receives for the port does. At the right's end what is overdue goes, without it, before
+    /// the next message, or when something is received.
     private func awaitRoomForOverdue() {
-        if let port { return port.object?.sockets?.awaitRoom(self) ?? () }
-        guard let loop = SharedReceiver.startedLoop else { return }
+        guard port != nil else {
+            if let loop = SharedReceiver.startedLoop { watchRoomForOverdue(on: loop) }
+            return
+        }
+        let isPausing = overdue.withLock { overdue in
+            overdue.isPausing = !overdue.isEmpty
+            return overdue.isPausing
+        }
+        guard isPausing else { return }
+        chargeOverdue()
+        if let loop = try? SharedReceiver.loop() { watchRoomForOverdue(on: loop) }
+        updateInterest()
+    }
+
+    private func watchRoomForOverdue(on loop: ThreadRunLoop) {
         let isWatched = overdue.withLock { overdue in
             defer { overdue.isWatched = true }
             return overdue.isWatched
         }
         if isWatched { return }
-        let notice = LoopNotice<SendPossibility>(on: loop, in: .default) { [weak self] _ in
-            self?.overdue.withLock { $0.isWatched = false }
-            self?.sendOverdue()
+        // A port that has ended keeps its connections no more, but what it owes is still to be sent.
+        let owner = port == nil ? nil : self
+        let notice = LoopNotice<SendPossibility>(on: loop, in: .default) { [weak self, owner] _ in
+            withExtendedLifetime(owner) { self?.roomDidCome() }
         }
         do throws(PortError) {
             try watchRoom(notice)
@@ -155,12 +158,41 @@ extension SocketConnection {
         }
     }
 
+    private func roomDidCome() {
+        overdue.withLock { $0.isWatched = false }
+        sendOverdue()
+    }
+
     /// Drops what is overdue: nobody is there to read it.
     private func dropOverdue() {
-        let dropped = overdue.withLock { overdue in
+        var dropped = overdue.withLock { overdue in
             defer { overdue = Overdue(isWatched: overdue.isWatched) }
-            return overdue.packets.removeAll()
+            return overdue
         }
-        for packet in dropped { if let token = packet.settles { didSettleReply(to: token) } }
+        dropped.charge = nil
+        if dropped.isPausing { updateInterest() }
+        while let packet = dropped.packets.popFirst() { if let token = packet.settles { didSettleReply(to: token) } }
+    }
+
+    /// What was overdue has been sent: the peer is read again.
+    func resumeReading() {
+        let wasPausing = overdue.withLock { overdue -> (isTrue: Bool, charge: PeerCharge?) in
+            guard overdue.isPausing, overdue.isEmpty else { return (false, nil) }
+            overdue.isPausing = false
+            return (true, overdue.charge.take())
+        }
+        if wasPausing.isTrue { updateInterest() }
+    }
+
+    /// Charges the peer's process for what it has not read.
+    private func chargeOverdue() {
+        guard let sockets = port?.object?.sockets else { return }
+        let charge = sockets.charge(peer.processID, forUnread: overdue.withLock { $0.size })
+        // The old one, or that for what was sent meanwhile, goes without the lock.
+        _ = overdue.withLock { overdue -> PeerCharge? in
+            guard overdue.isPausing else { return charge }
+            defer { overdue.charge = charge }
+            return overdue.charge
+        }
     }
 }

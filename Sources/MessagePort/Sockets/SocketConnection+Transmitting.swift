@@ -95,14 +95,14 @@ extension SocketConnection {
     }
 
     /// The rest of a message will never be sent: if it was begun, the peer has to know.
-    private func abort(_ message: Transmission) {
+    func abort(_ message: Transmission) {
         if message.isBegun { overdue.withLock { $0.needsAbort = true } }
     }
 
     /// Sends as much of a message as there is room for, and what is overdue before it. The caller has the turn.
     ///
     /// - Returns: whether all was sent; false when there is no room for the rest.
-    private func proceed(_ message: inout Transmission) throws(PortError) -> Bool {
+    func proceed(_ message: inout Transmission) throws(PortError) -> Bool {
         // What becomes overdue between two pieces waits: pieces of one message follow each other.
         if !message.isBegun, try !proceedWithOverdue() { return false }
         while !message.isDone {

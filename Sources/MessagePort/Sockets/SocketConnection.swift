@@ -45,6 +45,8 @@ package final class SocketConnection: Sendable {
         var isDeaf = false
         /// The connection itself, while nothing else keeps it for those who watch for the port's end.
         var own: SocketConnection?
+        /// The other ports that listen to this end of a port's connection, because they await replies over it.
+        var listeners: [Weak<PortSockets>] = []
 
         /// Whether somebody waits for a reply, or for the port's end.
         var isNeeded: Bool { !awaited.isEmpty || !deathWatchers.isEmpty }
@@ -59,6 +61,12 @@ package final class SocketConnection: Sendable {
         var size = 0
         /// The shared thread waits for room to send them.
         var isWatched = false
+        /// They wait for room at the port's end: nothing is read from the peer meanwhile.
+        var isPausing = false
+        /// For them, in the peer's account.
+        var charge: PeerCharge?
+
+        var isEmpty: Bool { !needsAbort && packets.isEmpty }
 
         mutating func append(_ packet: OverduePacket) {
             packets.append(packet)
@@ -67,6 +75,13 @@ package final class SocketConnection: Sendable {
 
         mutating func popFirst() {
             if let packet = packets.popFirst() { size -= packet.size }
+        }
+
+        /// Puts the rest of a message before everything else.
+        mutating func prepend(_ rest: [OverduePacket]) {
+            let others = packets.removeAll()
+            for packet in rest + others { packets.append(packet) }
+            for packet in rest { size += packet.size }
         }
     }
 
@@ -80,8 +95,11 @@ package final class SocketConnection: Sendable {
         var size: Int { packet.payload.count + Self.cost }
     }
 
-    /// How much may be overdue when more comes; beyond it the connection ends. A reply that is handed on may exceed it.
+    /// How much may be overdue at the right's end when more comes; beyond it the connection ends. What is one message may
+    /// exceed it.
     package static let overdueLimit = 16 << 20
+    /// The same at the port's end: the replies to the requests that were read before the first of them found no room.
+    package static let overdueReplyLimit = MessageLimits.payload
 
     package let peer: PeerIdentity  // immutable
     /// The port that this end belongs to; nil at the right's end.
@@ -91,6 +109,8 @@ package final class SocketConnection: Sendable {
     let assembly = Mutex(PacketAssembly())  // held while receiving, so that messages keep their order
     let turn = SendTurn()
     let overdue = Mutex(Overdue())
+    /// Nothing new is read, because the peer's process takes up too much. Changed under the lock of the port's sockets.
+    let isHeldBack = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
 
     /// Takes over a connected socket.
@@ -162,6 +182,7 @@ package final class SocketConnection: Sendable {
         }
         guard let old else { return }
         sysShutDown(descriptor.rawValue)
+        _ = overdue.withLock { $0.charge.take() }
         old.source?.invalidate()
         for target in old.awaited.values { target.failAsking(reason.delivered(.unknown)) }
         for watches in old.abandonWatches.values { for tell in watches { tell() } }

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// What one other process may take up at a port, so that none keeps the others out.
+///
+/// A process that has reached a limit in bytes or descriptors is not an error: the port reads nothing more from it until
+/// some of its messages have been received, and its replies have been read; its senders wait meanwhile, as at a full queue.
+/// Others are served. Rights that the port's own process uses in memory are not counted.
+///
+/// - Important: Source of the behaviour: none of the originals. Mach limits messages only, not what is in them.
+public struct PeerLimits: Hashable, Sendable {
+    /// The limits that a port has unless it is given others.
+    public static let standard = PeerLimits()
+
+    /// Most connections: 256. A process of this library makes one, however many rights it has. Beyond it the newest is
+    /// refused: ``PortError/Code/tooManyConnections``.
+    public var connections = 256
+
+    /// Most bytes of its messages in the port's queue, or on their way into it, and of replies to it that it has not read:
+    /// 64 MiB. A message is received whole, so one may lie above the limit.
+    public var queuedBytes = 64 << 20
+
+    /// Most descriptors in its messages in the port's queue: 512. The descriptors of one message may lie above the limit.
+    public var queuedDescriptors = 512
+
+    /// Most bytes of one message, eight for each component included: ``MessageLimits/payload``. Beyond it the message is not
+    /// received; who asked for a reply gets ``PortError/Code/messageTooLarge``.
+    public var messageBytes = MessageLimits.payload
+
+    /// The standard limits, to be changed.
+    public init() {}
+
+    /// Whether each is at least 1, and a message no larger than the wire format's largest.
+    var isPossible: Bool {
+        min(connections, queuedBytes, queuedDescriptors, messageBytes) > 0 && messageBytes <= MessageLimits.payload
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A reply at the port's end never waits for its reader. What finds no room is overdue, and as long as that is so nothing
+// more is read from the peer: who does not read its replies gets no further request handled, and keeps nobody else waiting.
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+extension SocketConnection {
+    /// Sends a reply, now as far as there is room, and the rest when there is. Never waits. The request is settled once the
+    /// whole reply has been sent.
+    ///
+    /// - Parameters:
+    ///   - message: the reply.
+    ///   - token: the token that came with the request.
+    /// - Throws: ``PortError`` when it passes a limit, the kernel failed, or nobody will read it. The request is not settled
+    ///   then.
+    func reply(_ message: MachMessage, answering token: UInt64) throws(PortError) {
+        if isClosed { throw PortError(.deadName) }
+        let encoded = try EncodedMessage(message)
+        let asks = try expectReply(for: message.replyTarget)
+        do throws(PortError) {
+            try sendOrOwe(Transmission(encoded, asks: asks, answers: token), settling: token)
+        } catch {
+            forget(token: asks)
+            throw error
+        }
+        if asks != 0 { didSend(token: asks) }
+    }
+
+    private func sendOrOwe(_ message: Transmission, settling token: UInt64) throws(PortError) {
+        var message = message
+        // At the right's end the turn is for those who wait; there the whole reply is owed.
+        guard port != nil, turn.takeIfFree() else {
+            guard oweIfAllowed(message.rest(settling: token)) else { return try failUnread() }
+            return sendOverdue()
+        }
+        let outcome = Result { () throws(PortError) in try proceed(&message) }
+        var isAllowed = true
+        switch outcome {
+        case .failure: abort(message)
+        case .success(true): break
+        case .success(false):
+            // Before the turn is given: pieces of one message follow each other.
+            let rest = message.rest(settling: token)
+            if message.isBegun { overdue.withLock { $0.prepend(rest) } } else { isAllowed = oweIfAllowed(rest) }
+        }
+        turn.give()
+        if !isAllowed { try failUnread() }
+        sendOverdue()
+        if try outcome.get() { didSettleReply(to: token) }
+    }
+
+    private func failUnread() throws(PortError) {
+        endBecauseUnread()
+        throw PortError(.deadName)
+    }
+}
+
+extension SocketConnection {
+    /// Whether replies wait for room.
+    var isAwaitingRoom: Bool { port != nil && overdue.withLock { $0.isPausing } }
+
+    /// Whether nothing more is read from the peer now.
+    private var isPaused: Bool { isHeldBack.load(ordering: .acquiring) || isAwaitingRoom }
+
+    /// What a port that listens to the connection waits for.
+    var interest: EpollEvents {
+        guard port != nil else { return .arrival }
+        return overdue.withLock { overdue in
+            if !overdue.isPausing { return isHeldBack.load(ordering: .acquiring) ? [] : .arrival }
+            // That the peer is gone is told all the same.
+            return overdue.isWatched ? [] : .writable
+        }
+    }
+
+    /// Whoever listens to the connection learns that it is paused, or is not any more.
+    func updateInterest() {
+        port?.object?.sockets?.updateInterest(in: self)
+        let (listeners, source) = state.withLock { ($0.listeners, $0.source) }
+        for listener in listeners { listener.object?.updateInterest(in: self) }
+        if let source, !isPaused { try? source.watch(descriptor.rawValue) }
+    }
+
+    /// The peer is gone, though there may still be something to read from it: it does not wait for replies any more.
+    func peerDidGo() {
+        let watches = state.withLock { state in
+            state.abandoned.formUnion(state.owed)
+            defer { state.abandonWatches = [:] }
+            return state.abandonWatches
+        }
+        for tell in watches.values.joined() { tell() }
+    }
+
+    /// Has the source that receives replies not look at a paused connection, which may stay readable.
+    func pauseSource() {
+        guard isPaused, let source = state.withLock({ $0.source }) else { return }
+        try? source.watch(nil)
+        if !isPaused { try? source.watch(descriptor.rawValue) }
+    }
+}
+
+extension EpollEvents {
+    /// Something to read, or the end.
+    static let arrival: EpollEvents = [.readable, .peerClosed]
+}
+
+extension Transmission {
+    /// The packets that have not been sent.
+    ///
+    /// - Parameter token: what is settled with the last of them.
+    consuming func rest(settling token: UInt64) -> [SocketConnection.OverduePacket] {
+        var packets: [SocketConnection.OverduePacket] = []
+        while !isDone {
+            let packet = next
+            advance(by: packet)
+            packets.append(.init(packet: packet, settles: isDone ? token : nil))
+        }
+        return packets
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import Testing
+
+@Suite("PeerAccounts") struct PeerAccountsTests {
+    private func accounts(connections: Int = 10) -> Ledger {
+        let ledger = Ledger()
+        ledger.accounts.limits.connections = connections
+        ledger.accounts.limits.queuedBytes = 100
+        ledger.accounts.limits.queuedDescriptors = 10
+        return ledger
+    }
+
+    @Test("a process has as many connections as it may, others have their own")
+    func connections() {
+        let accounts = accounts(connections: 2)
+        let made = [accounts.connect(1, of: 7), accounts.connect(2, of: 7), accounts.connect(3, of: 7)]
+        #expect(made == [true, true, false])
+        let other = accounts.connect(4, of: 8)
+        #expect(other)
+        let unlimited = accounts.connect(5, of: 7, isLimited: false)
+        #expect(unlimited)
+        accounts.disconnect(3)  // was never counted
+        let fourth = accounts.connect(6, of: 7)
+        #expect(!fourth)
+        for key in UInt64(1)...6 { accounts.disconnect(key) }
+        #expect(accounts.isEmpty)
+    }
+
+    @Test(
+        "who has reached a limit is paused until it is under it again; a message may lie above it",
+        arguments: [false, true])
+    func pausing(byDescriptors: Bool) {
+        let accounts = accounts()
+        let (bytes, descriptors) = byDescriptors ? (0, 6) : (60, 0)
+        for (key, process) in [(UInt64(1), Int32(7)), (2, 7), (3, 8)] {
+            #expect(accounts.connect(key, of: process) == true)
+        }
+        accounts.take(bytes: bytes, descriptors: descriptors, by: 7)
+        #expect(accounts.pause(1) == false)
+        accounts.take(bytes: bytes, descriptors: descriptors, by: 7)
+        #expect(accounts.isOver(7) && !accounts.isOver(8))
+        #expect(accounts.pause(1) == true)
+        #expect(accounts.pause(2) == true)
+        #expect(accounts.pause(3) == false)
+        #expect(accounts.takeResumable() == [])
+        #expect(accounts.giveBack(bytes: bytes, descriptors: descriptors, by: 7) == true)
+        #expect(accounts.takeResumable() == [1, 2])
+        #expect(accounts.takeResumable() == [])
+        #expect(accounts.giveBack(bytes: bytes, descriptors: descriptors, by: 7) == false)
+        for key in UInt64(1)...3 { accounts.disconnect(key) }
+        #expect(accounts.isEmpty)
+    }
+
+    @Test("what lies in the queue counts after the connection has gone, and against the next one")
+    func reconnecting() {
+        let accounts = accounts()
+        _ = accounts.connect(1, of: 7)
+        accounts.take(bytes: 100, descriptors: 0, by: 7)
+        #expect(accounts.pause(1) == true)
+        accounts.disconnect(1)
+        #expect(accounts.takeResumable() == [])
+        _ = accounts.connect(2, of: 7)
+        #expect(accounts.pause(2) == true)
+        accounts.disconnect(2)
+        #expect(accounts.giveBack(bytes: 100, descriptors: 0, by: 7) == false)
+        #expect(accounts.isEmpty)
+    }
+
+    @Test("a higher limit lets those go on who were paused")
+    func raising() {
+        let accounts = accounts()
+        _ = accounts.connect(1, of: 7)
+        accounts.take(bytes: 100, descriptors: 0, by: 7)
+        _ = accounts.pause(1)
+        accounts.accounts.limits.queuedBytes = 101
+        #expect(accounts.takeResumable() == [1])
+    }
+}
+
+/// Accounts in a place, so that expectations can change them.
+private final class Ledger {
+    var accounts = PeerAccounts()
+
+    var isEmpty: Bool { accounts.isEmpty }
+
+    func connect(_ key: UInt64, of process: Int32, isLimited: Bool = true) -> Bool {
+        accounts.connect(key, of: process, isLimited: isLimited)
+    }
+
+    func disconnect(_ key: UInt64) { accounts.disconnect(key) }
+    func isOver(_ process: Int32) -> Bool { accounts.isOver(process) }
+    func pause(_ key: UInt64) -> Bool { accounts.pause(key) }
+
+    func take(bytes: Int, descriptors: Int, by process: Int32) {
+        accounts.take(bytes: bytes, descriptors: descriptors, by: process)
+    }
+
+    func giveBack(bytes: Int, descriptors: Int, by process: Int32) -> Bool {
+        accounts.giveBack(bytes: bytes, descriptors: descriptors, by: process)
+    }
+
+    func takeResumable() -> Set<UInt64> { accounts.takeResumable() }
+}

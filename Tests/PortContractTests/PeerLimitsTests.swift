@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+/// The connections of these tests come from one process, their own, which counts like any other.
+@Suite("what one process may take up at a port", .contract) struct PeerLimitsTests {
+    private static let block = pattern(10_000)
+
+    private func port(on bench: Bench, _ change: (inout PeerLimits) -> Void) throws -> MachPort {
+        let port = try bench.port()
+        var limits = PeerLimits()
+        change(&limits)
+        port.setPeerLimits(limits)
+        return port
+    }
+
+    @Test("the newest connection above the limit is refused, and may come back when another has gone")
+    func connections() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try port(on: bench) { $0.connections = 2 }
+            let first = try RawPeer(to: port, on: bench)
+            try first.send(MachMessage(id: 1))
+            #expect(try port.next().id == 1)
+            try {
+                let second = try RawPeer(to: port, on: bench)
+                let right = try bench.right(to: port)
+                let late = try RawPeer(to: port, on: bench)
+                #expect(try port.tryReceive() == nil)
+                #expect(port.core.connectionCount == 2)
+                let refusal = try late.next()
+                #expect(refusal?.kind == .refused)
+                #expect(refusal?.messageID == Int32(PortError.Code.tooManyConnections.rawValue))
+                #expect(try late.next() == nil)
+                let error = portError { () throws(PortError) in _ = try right.ask(MachMessage()) }
+                #expect(error?.code == .tooManyConnections)
+                try second.send(MachMessage(id: 2))
+                #expect(try port.next().id == 2)
+            }()
+            #expect(try port.tryReceive() == nil)
+            let next = try RawPeer(to: port, on: bench)
+            try next.send(MachMessage(id: 3))
+            #expect(try port.next().id == 3)
+        }
+    }
+
+    @Test("above the limit in bytes nothing more is read, and no loop kept busy; taking goes on with it, in order")
+    func bytes() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try port(on: bench) { $0.queuedBytes = 15_000 }
+            let peers = [try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench)]
+            for id in Int32(0)..<5 { try peers[0].send(MachMessage(id: id, bytes: Self.block)) }
+            port.core.receiveFromSockets()
+            // The second lies above the limit.
+            #expect(port.queueCount == 2)
+            try peers[1].send(MachMessage(id: 10))
+            for _ in 0..<3 { port.core.receiveFromSockets() }
+            #expect(port.queueCount == 2)
+            try expectSilence(of: port)
+            var (ids, kept) = ([Int32](), [MachMessage]())
+            while ids.count < 6 {
+                let message = try port.next()
+                ids.append(message.id)
+                kept.append(message)  // what the receiver keeps is its own affair
+            }
+            #expect(ids.filter { $0 < 10 } == [0, 1, 2, 3, 4])
+            #expect(ids.contains(10))
+            #expect(try port.tryReceive() == nil)
+            try expectNoCharge(at: port)
+        }
+    }
+
+    @Test("above the limit in descriptors nothing more is read until some have been taken")
+    func descriptors() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try port(on: bench) { $0.queuedDescriptors = 3 }
+            let pipe = try TestPipe()
+            let peer = try RawPeer(to: port, on: bench)
+            let two = MachMessage(components: [.descriptor(pipe.reading), .descriptor(pipe.writing)])
+            for _ in 0..<4 { try peer.send(two) }
+            port.core.receiveFromSockets()
+            #expect(port.queueCount == 2)
+            try expectSilence(of: port)
+            for _ in 0..<4 { #expect(try port.next().descriptors.count == 2) }
+            try expectNoCharge(at: port)
+        }
+    }
+
+    @Test("a message that was begun is finished, however much it adds")
+    func begun() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try port(on: bench) { $0.queuedBytes = 1_000 }
+            let peer = try RawPeer(to: port, on: bench)
+            let right = try bench.right(to: port)
+            // A record of bytes, in two pieces.
+            let payload = [1, 0, 0, 0] + [UInt8](littleEndian: UInt32(20_000)) + pattern(20_000)
+            let header = PacketHeader(
+                kind: .message, messageID: 1, componentCount: 1, totalLength: UInt64(payload.count))
+            try peer.send(header, Array(payload.prefix(10_000)))
+            port.core.receiveFromSockets()
+            #expect(try right.trySend(MachMessage(id: 2)))
+            port.core.receiveFromSockets()
+            #expect(port.queueCount == 0)
+            try peer.send(PacketHeader(kind: .continuation), Array(payload.dropFirst(10_000)))
+            #expect(try port.next().bytes == pattern(20_000))
+            #expect(try port.next().id == 2)
+        }
+    }
+
+    @Test("a message above the port's own limit is not kept: who asked is told, and the connection goes on")
+    func messageBytes() async throws {
+        try await onBench(over: .socket) { bench in
+            var limits = PeerLimits()
+            limits.messageBytes = 5_000
+            try bench.serving({ _, message in try? message.reply(message) }) { right, port, _ in
+                port.setPeerLimits(limits)
+                for size in [4_993, 100_000] {
+                    let error = portError { () throws(PortError) in
+                        _ = try right.ask(MachMessage(bytes: pattern(size)))
+                    }
+                    #expect(error?.code == .messageTooLarge)
+                    #expect(error?.delivery == .unread)
+                    try right.send(MachMessage(bytes: pattern(size)))
+                }
+                #expect(try right.ask(MachMessage(id: 3, bytes: pattern(4_992))).id == 3)
+            }
+        }
+    }
+
+    @Test("what bounces, is dropped by the policy, or ends with the port is given back", arguments: ["policy", "end"])
+    func givenBack(by way: String) async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port(queueLimit: 2, policy: way == "policy" ? .keepLatest : .refuse)
+            let peer = try RawPeer(to: port, on: bench)
+            for id in Int32(0)..<2 { try peer.send(MachMessage(id: id, bytes: Self.block), asks: UInt64(id + 1)) }
+            port.core.receiveFromSockets()
+            let sockets = try #require(port.core.sockets)
+            let process = PeerIdentity.current.processID
+            if way == "policy" {
+                #expect(port.queueCount == 1)
+                #expect(try port.next().id == 1)
+                try expectNoCharge(at: port)
+            } else {
+                var tight = PeerLimits()
+                tight.queuedBytes = 1
+                port.setPeerLimits(tight)
+                #expect(sockets.accounts.withLock { $0.isOver(process) })
+                port.invalidate()
+                #expect(!sockets.accounts.withLock { $0.isOver(process) })
+            }
+        }
+    }
+
+    @Test("a paused client that ends is noticed, and what it sent is still received")
+    func end() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try port(on: bench) { $0.queuedBytes = 1 }
+            try {
+                let peer = try RawPeer(to: port, on: bench)
+                for id in Int32(0)..<4 { try peer.send(MachMessage(id: id, bytes: [1]), asks: UInt64(id + 1)) }
+                port.core.receiveFromSockets()
+                #expect(port.queueCount == 1)
+            }()
+            port.core.receiveFromSockets()
+            #expect(port.queueCount == 1)
+            try expectSilence(of: port)
+            let first = try port.next()
+            #expect(first.id == 0 && first.isCancelled)
+            for id in Int32(1)..<4 { #expect(try port.next().id == id) }
+            #expect(try port.tryReceive() == nil)
+            #expect(port.core.connectionCount == 0)
+            try expectNoCharge(at: port)
+        }
+    }
+
+    @Test("higher limits let a paused client go on")
+    func raised() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try port(on: bench) { $0.queuedBytes = 1 }
+            let peer = try RawPeer(to: port, on: bench)
+            for id in Int32(0)..<4 { try peer.send(MachMessage(id: id, bytes: [1])) }
+            port.core.receiveFromSockets()
+            #expect(port.queueCount == 1)
+            port.setPeerLimits(.standard)
+            port.core.receiveFromSockets()
+            #expect(port.queueCount == 4)
+        }
+    }
+
+    @Test("replies that are not read count, and are given back when they are")
+    func unreadReplies() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try port(on: bench) { $0.queuedBytes = 500_000 }
+            let process = PeerIdentity.current.processID
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1), asks: 1)
+            try port.next().reply(MachMessage(bytes: pattern(2 << 20)))
+            let sockets = try #require(port.core.sockets)
+            #expect(sockets.accounts.withLock { $0.isOver(process) })
+            var count = 0
+            while count < 2 << 20 {
+                _ = try sysPoll(peer.socket.rawValue, .readable, until: Watchdog.deadline)
+                count += try sysReceivePacket(peer.socket.rawValue, limit: PacketHeader.packetLimit).1.count
+                if count == 0 { throw NothingCame() }
+            }
+            try peer.send(MachMessage(id: 2))
+            #expect(try port.next().id == 2)
+        }
+    }
+
+    /// The sockets report nothing, so the port's loop sleeps.
+    private func expectSilence(of port: MachPort) throws {
+        let sockets = try #require(port.core.sockets)
+        #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
+    }
+
+    /// Even the tightest limit would pause nobody.
+    private func expectNoCharge(at port: MachPort) throws {
+        var tight = PeerLimits()
+        (tight.queuedBytes, tight.queuedDescriptors) = (1, 1)
+        port.setPeerLimits(tight)
+        let sockets = try #require(port.core.sockets)
+        #expect(!sockets.accounts.withLock { $0.isOver(PeerIdentity.current.processID) })
+    }
+}
+
+extension [UInt8] {
+    fileprivate init(littleEndian number: UInt32) {
+        self = []
+        append(littleEndian: number)
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("the policy of a port", .contract) struct PeerPolicyTests {
+    @Test("it is asked once for each connection, with the process that the kernel names, before anything is read")
+    func asked() async throws {
+        try await onBench(over: .socket) { bench in
+            let asked = Recorder<PeerIdentity>()
+            let port = try bench.port()
+            port.setPeerPolicy(
+                PeerPolicy { peer in
+                    asked.append(peer.identity)
+                    return true
+                })
+            let peers = [try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench)]
+            for id in Int32(0)..<6 { try peers[Int(id) % 2].send(MachMessage(id: id)) }
+            for _ in 0..<6 { #expect(try port.next().sender == .current) }
+            #expect(asked.elements == [.current, .current])
+        }
+    }
+
+    @Test(
+        "who is not admitted is refused, what it sent is not read, and a right of the process itself is not asked about"
+    )
+    func refused() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            port.setPeerPolicy(PeerPolicy { _ in false })
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1))
+            let right = try bench.right(to: port)
+            try port.makeSendRight().send(MachMessage(id: 2))
+            #expect(try port.next().id == 2)
+            #expect(try port.tryReceive() == nil)
+            let refusal = try peer.next()
+            #expect(refusal?.kind == .refused)
+            #expect(refusal?.messageID == Int32(PortError.Code.peerRefused.rawValue))
+            #expect(try peer.next() == nil)
+            #expect(portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code == .peerRefused)
+            #expect(port.core.connectionCount == 0)
+        }
+    }
+
+    @Test("the policy that a port begins with admits its own user")
+    func sameUser() throws {
+        let (near, far) = try sysPacketSocketPair()
+        let own = PeerIdentity.current
+        let other = PeerIdentity(processID: own.processID, userID: own.userID + 1, groupID: own.groupID)
+        let admits = [own, other].map { PeerPolicy.sameUser.admits(ConnectingPeer($0, on: near)) }
+        #expect(admits == [true, false])
+        withExtendedLifetime(far) {}
+    }
+
+    @Test("a descriptor of the peer's process can be waited on")
+    func process() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let opened = Recorder<Result<SharedDescriptor, PortError>>()
+            port.setPeerPolicy(
+                PeerPolicy { peer in
+                    opened.append(Result { () throws(PortError) in try peer.openProcess() })
+                    return true
+                })
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1))
+            #expect(try port.next().id == 1)
+            // This process, which has not ended.
+            let process = try #require(opened.elements.first).get()
+            #expect(try sysPoll(process.rawValue, .readable, until: .distantPast).isEmpty)
+        }
+    }
+}
