@@ -37,8 +37,8 @@ public final class LocalMessagePort: Sendable {
         port = MachPort(queueLimit: queueLimit)
         port.core.setOwner(self)
         port.setHandler { [weak self] _, message in
-            guard let self else { return }
-            let reply = handler(self, message)
+            // Whoever has the reply finds the object let go.
+            guard let reply = self.map({ handler($0, message) }) else { return }
             // The requester may have gone meanwhile: then nobody wants the reply.
             if message.expectsReply { try? message.reply(MachMessage(id: message.id, bytes: reply ?? [])) }
         }

@@ -14,7 +14,10 @@ import Testing
         _ handler: @escaping LocalMessagePort.Handler, _ body: (LocalMessagePort) throws -> Void
     ) throws {
         let local = try place.local(queueLimit: queueLimit, handler)
-        defer { local.invalidate() }
+        defer {
+            local.invalidate()
+            queue.sync(flags: .barrier) {}  // a handler that is under way has the port
+        }
         try local.setDispatcher { queue.async(execute: $0) }
         try body(local)
     }

@@ -56,8 +56,8 @@ extension MachPort {
     }
 }
 
-/// One function that enqueues, and the block that is under way there. It keeps the port, and what owns it, until its source
-/// ends.
+/// One function that enqueues, and the block that is under way there. It keeps the port, and until its source ends what owns
+/// the port.
 private final class PortDispatch: SourceRoutine {
     private struct State {
         /// A block is enqueued, or called at this moment.
@@ -65,19 +65,20 @@ private final class PortDispatch: SourceRoutine {
         /// The source does not watch the port's sockets until the block is over: they stay readable meanwhile.
         var isPaused = false
         weak var source: RunLoopSource?
+        var owner: (any AnyObject & Sendable)?
     }
 
     private let port: MachPort  // immutable
-    private let owner: (any AnyObject & Sendable)?  // immutable
     private let turn: UInt64  // immutable
     private let enqueue: MachPort.Dispatcher  // immutable
     private let state = Mutex(State())
 
     init(_ port: MachPort, _ turn: UInt64, _ enqueue: @escaping MachPort.Dispatcher) {
         self.port = port
-        owner = port.core.owner
         self.turn = turn
         self.enqueue = enqueue
+        let owner = port.core.owner
+        state.withLock { $0.owner = owner }
     }
 
     /// The source that looks for messages; it holds this object.
@@ -88,7 +89,12 @@ private final class PortDispatch: SourceRoutine {
     /// While there is a block the shared thread has nothing to look for: the block looks for the next message itself.
     func isReady() -> Bool { state.withLock { !$0.isBusy } && port.core.hasMessage(inTurn: turn) }
 
-    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) { port.dropUnusedSource() }
+    /// The source is in one mode of one loop, so it has ended. A block that is still under way keeps the port alone.
+    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
+        let owner = state.withLock { $0.owner.take() }
+        port.dropUnusedSource()
+        withExtendedLifetime(owner) {}
+    }
 
     /// Called on the shared thread when there may be a message.
     func perform() -> Bool {
