@@ -155,8 +155,7 @@ extension PortError.Code {
         .nameHasNUL, .directoryUntrusted, .peerRefused, .malformedPacket, .noReplyRight,
         .systemCallFailed, .messageDropped, .forkedProcess, .notTransferable, .cancelled, .remoteError, .wouldDeadlock,
         .malformedContent, .peerNotReading, .workerNotStarted, .workerExited, .checkInTimedOut, .workerStillRunning,
-        .bootstrapInvalid, .tooManyConnections, .watchLimit, .nameWaitTimedOut, .activationInvalid, .nameNotDeclared,
-        .alreadyCheckedIn,
+        .bootstrapInvalid, .tooManyConnections, .watchLimit, .nameWaitTimedOut, .activationInvalid, .nameNotDeclared, .alreadyCheckedIn,
     ]
 }
 
