@@ -179,6 +179,7 @@ extension RawPeer {
     ///
     /// - Parameter others: what another client does meanwhile; by then the port has read what it reads.
     /// - Returns: how many were sent.
+    /// - Throws: what `others` throws.
     fileprivate func askUntilFull(while others: () throws -> Void) throws -> Int {
         var refusals = 0
         var token: UInt64 = 1

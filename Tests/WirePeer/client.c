@@ -90,8 +90,14 @@ static void give_up_waiting(int connection) {
     struct head head = {.kind = ABANDONED, .asks = 8};
     send_packet(connection, &head, NULL, 0, NULL, 0);
     send_bytes(connection, 1, 9, 0, "ab", 2);
-    struct message answer = reply(connection, 9);
-    expect(answer.head.kind == MESSAGE, "a request that nobody waits for any more is let go");
+    /* The answer to 8 may have been on its way already: then it is dropped here. */
+    struct message answer;
+    if (!next_message(connection, &answer)) fail("the connection ended before the reply to 9");
+    if (answer.head.answers == 8 && answer.head.kind == REPLY_DROPPED) {
+        free_message(&answer);
+        answer = reply(connection, 9);
+    }
+    expect(answer.head.kind == MESSAGE && answer.head.answers == 9, "a request that nobody waits for any more is let go");
     free_message(&answer);
 }
 

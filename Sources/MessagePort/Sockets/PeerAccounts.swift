@@ -30,7 +30,10 @@ struct PeerAccounts {
 
     /// Counts a connection.
     ///
-    /// - Parameter isLimited: whether it may be one too many.
+    /// - Parameters:
+    ///   - key: the connection.
+    ///   - process: its process.
+    ///   - isLimited: whether it may be one too many.
     /// - Returns: false when the process has as many as it may: it is not counted then.
     mutating func connect(_ key: UInt64, of process: Int32, isLimited: Bool = true) -> Bool {
         if isLimited, accounts[process]?.connections ?? 0 >= limits.connections { return false }

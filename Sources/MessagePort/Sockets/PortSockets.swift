@@ -78,7 +78,9 @@ package final class PortSockets: Sendable {
     /// Listens to a connection too. A client of the port whose sockets these are is counted as one of its senders, until
     /// it is found closed.
     ///
-    /// - Parameter isLimited: whether its process may have too many.
+    /// - Parameters:
+    ///   - connection: the connection.
+    ///   - isLimited: whether its process may have too many.
     /// - Throws: `tooManyConnections`, or why the kernel cannot watch it.
     func add(_ connection: SocketConnection, isLimited: Bool = false) throws(PortError) {
         let core = connection.port?.object.flatMap { $0.sockets === self ? $0 : nil }

@@ -111,6 +111,7 @@ extension Transmission {
     /// The packets that have not been sent.
     ///
     /// - Parameter token: what is settled with the last of them.
+    /// - Returns: the packets, in order.
     consuming func rest(settling token: UInt64) -> [SocketConnection.OverduePacket] {
         var packets: [SocketConnection.OverduePacket] = []
         while !isDone {
