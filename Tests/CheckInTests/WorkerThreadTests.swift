@@ -156,10 +156,12 @@ import Testing
                 loop.stop()
             }
             let right = try worker?.checkIn(within: patience)
+            let thread = try #require(worker?.thread)
             worker = nil
             loop.add(RunLoopSource {})
             loop.run(for: patience)
             #expect(told.elements == [.threadEnded])
+            #expect(thread.join(within: patience))  // the end is told by the thread, which is still there then
             #expect(rights.elements.first?.isDead == true)
             withExtendedLifetime(right) {}
         }

@@ -45,11 +45,11 @@ struct MailboxState {
     private(set) var limit: Int
     /// The most messages that waited at once since this was last reset.
     private(set) var highWater = 0
-    /// How many messages in the queue came through send-once rights.
-    private var replyCount = 0
     @Rare private var crowd: Crowd
     let policy: QueuePolicy
     private(set) var isDead = false
+    /// How many messages in the queue came through send-once rights. It lies in what the two before leave of a word.
+    private var replyCount: Int32 = 0
 
     init(limit: Int, policy: QueuePolicy = .refuse) {
         self.limit = limit
@@ -106,7 +106,7 @@ struct MailboxState {
             case .dropOldest: limit - 1
             case .keepLatest: 0
             }
-        while queue.count - replyCount > most, let oldest = queue.removeFirst(where: { !$0.cameByReplyRight }) {
+        while queue.count - Int(replyCount) > most, let oldest = queue.removeFirst(where: { !$0.cameByReplyRight }) {
             crowd.dropped.append(oldest)
             crowd.droppedCount += 1
         }
