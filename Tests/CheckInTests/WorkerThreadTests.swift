@@ -140,7 +140,10 @@ import Testing
             }
         }
     }
+}
 
+/// Nobody joins the thread of a worker that was released: it is there for a moment after it has told its end.
+@Suite("Worker threads that are released", .asyncWorkers) struct ReleasedWorkerTests {
     @Test("a worker that is released stops, and its port is dead")
     func release() async throws {
         try await onNewThread {
@@ -156,12 +159,10 @@ import Testing
                 loop.stop()
             }
             let right = try worker?.checkIn(within: patience)
-            let thread = try #require(worker?.thread)
             worker = nil
             loop.add(RunLoopSource {})
             loop.run(for: patience)
             #expect(told.elements == [.threadEnded])
-            #expect(thread.join(within: patience))  // the end is told by the thread, which is still there then
             #expect(rights.elements.first?.isDead == true)
             withExtendedLifetime(right) {}
         }

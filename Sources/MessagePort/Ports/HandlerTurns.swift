@@ -10,8 +10,8 @@ struct HandlerTurns: Sendable {
     private(set) var current: UInt64 = 0
     private var last: UInt64 = 0
     /// Handlers under way that the current sources have begun, and older ones.
-    private var underWay = 0
-    private var older = 0
+    private var underWay: Int32 = 0
+    private var older: Int32 = 0
 
     /// Whether nothing but the end of older handlers keeps the current sources from beginning.
     var isHeldUp: Bool { older > 0 }

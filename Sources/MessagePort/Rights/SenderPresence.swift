@@ -23,8 +23,8 @@ package final class SenderPresence: Sendable {
 struct SenderTally: Sendable {
     private var presence = Weak<SenderPresence>(object: nil)
     private var lastNumber: UInt64 = 0
-    private var clientCount = 0
     private var notices: [LoopNotice<Void>] = []
+    private var clientCount: Int32 = 0
     private var hasRights = false
     private var hasHadClients = false
 
