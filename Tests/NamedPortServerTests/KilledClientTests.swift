@@ -16,7 +16,7 @@ struct KilledClientTests {
     func killedAnywhere() async throws {
         try await withPlace(leaving: .anything) { place in
             let desk = Desk()
-            let local = try LocalMessagePort(name: "name", nameServer: place.names, handler: { local, message in desk.handle(local.port, message) })
+            let local = try LocalMessagePort(name: "name", nameServer: place.names) { desk.handle($0.port, $1) }
             try withLoopThread { loop in
                 try local.schedule(on: loop)
                 try withPeer(["pace", place.directory, "name"], at: place) { other in
