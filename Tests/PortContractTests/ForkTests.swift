@@ -165,9 +165,15 @@ private struct ForkedUse: Sendable {
 private func forking(_ inChild: () -> [String]) throws -> pid_t {
     // Swift hides fork(2), for good reasons.
     let symbol = try #require(dlsym(nil, "fork"))
+    // What the runtime makes once, under locks of its own, is made now, not by another thread at the moment of the fork.
+    try #require(["\(symbol)"].map { $0.isEmpty } == [false])
     let child = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
     guard child == 0 else { return child }
-    alarm(60)  // a child that hangs dies
+    var alarms = sigset_t()
+    sigemptyset(&alarms)
+    sigaddset(&alarms, SIGALRM)
+    pthread_sigmask(SIG_UNBLOCK, &alarms, nil)
+    alarm(30)  // a child that hangs dies
     let failures = inChild()
     for failure in failures { print("in the child: \(failure)") }
     fflush(nil)
@@ -202,8 +208,13 @@ private final class Held: Sendable {
         try remote.send(message)
         request = try port.next()
         let local = local
-        asker = runOnThread { try local.ask(MachMessage(id: 20)).id }
+        let asks = Gate("the asker waits")
+        asker = runOnThread {
+            waitsNow(in: .portReply, asks)
+            return try local.ask(MachMessage(id: 20)).id
+        }
         question = try port.next()
+        asks.wait()  // it holds no lock of the runtime
     }
 
     /// The calls that did not say that the port is the parent's.
