@@ -130,18 +130,22 @@ import Testing
         }
     }
 
-    @Test("an adaptive loop spins when its events come in quick succession", .enabled(if: maySpin()))
+    @Test("an adaptive loop that expects a short wait spins, and learns from it", .enabled(if: maySpin()))
     func adaptive() async throws {
-        let spins = Counter("spins")
-        try await offThePool {
-            try untilSeen {
-                spins.value > 0
+        try await onLoop { loop in
+            loop.add(idleSource())
+            let mode = try #require(loop.state.withLock { $0.index(of: .default) })
+            untilSeen {
+                loop.waitCounts.spinsThatPaid + loop.waitCounts.spinsThatDidNot > 0
             } by: {
-                try onNewThread {
-                    try PingPong(.current).play(rounds: 500)
-                    if ThreadRunLoop.current.waitCounts.spinsThatPaid > 0 { spins.increment() }
+                // What short waits leave. A busy machine may never have any.
+                loop.state.withLock { state in
+                    for _ in 0..<1024 { state.modes[mode].spins.didWait(.zero, .none) }
                 }
+                #expect(loop.run(for: .milliseconds(2)) == .timedOut)
             }
+            let isExpected = loop.state.withLock { $0.modes[mode].spins.expectsShortWait }
+            #expect(isExpected == (loop.waitCounts.spinsThatDidNot == 0))
         }
     }
 
