@@ -38,7 +38,7 @@ import Testing
             limits.messageBytes = size
             MachPort().setPeerLimits(limits)
         }
-        expectSentence("choose each at least 1, and messageBytes at most 268435456.", in: result)
+        expectSentence("choose each at least 1, and messageBytes at most 1610612736.", in: result)
     }
 
     @Test("a request that waits in the common modes traps, and says why")

@@ -141,8 +141,11 @@ import Testing
 
     @Test("limits are told with the size and the limit")
     func limits() throws {
-        let bulk = MachMessage.Component.bytes([UInt8](repeating: 0, count: MessageLimits.payload - 16))
-        let large = MachMessage(components: [bulk, .bytes([1])])
+        // 1,536 components with the same memory, and what is left.
+        let part = MachMessage.Component.bytes([UInt8](repeating: 0, count: 1 << 20))
+        var bulk = Array(repeating: part, count: MessageLimits.payload >> 20)
+        bulk[0] = .bytes([UInt8](repeating: 0, count: 1 << 20 - 8 * (bulk.count + 1)))
+        let large = MachMessage(components: bulk + [.bytes([1])])
         var error = portError { () throws(PortError) in _ = try EncodedMessage(large) }
         #expect(error?.code == .messageTooLarge)
         #expect(error?.subject == .size(MessageLimits.payload + 1, limit: MessageLimits.payload))
@@ -157,8 +160,8 @@ import Testing
         #expect(error?.code == .tooManyDescriptors)
         #expect(error?.subject == .size(254, limit: 253))
         // Small enough without its rights' addresses, too large with them.
-        let edge = MachMessage(components: [bulk, sample.components[1]])
-        error = portError { () throws(PortError) in _ = try EncodedMessage(edge) }
+        let edge = MachMessage(components: [.bytes([UInt8](repeating: 0, count: 84)), sample.components[1]])
+        error = portError { () throws(PortError) in _ = try EncodedMessage(edge, limit: 100) }
         #expect(error?.code == .messageTooLarge)
     }
 }

@@ -14,6 +14,13 @@ import Testing
             totalLength: total)
     }
 
+    /// A message that answers nothing.
+    private static func request(_ total: Int) -> PacketHeader {
+        var header = message(UInt64(total))
+        header.answers = 0
+        return header
+    }
+
     @Test("a message of one packet is whole at once")
     func single() {
         let assembly = Assembler()
@@ -132,6 +139,21 @@ import Testing
         #expect(
             assembly.take(Self.message(1, descriptors: 3), payload: [1], descriptors: nil).text
                 == "without descriptors, asks 11 answers 22")
+    }
+
+    @Test("a message is kept up to the limit of its port, which may be the largest that there is")
+    func portLimit() {
+        let largest = Self.request(MessageLimits.payload)
+        let last = Self.request(PeerLimits.standard.messageBytes)
+        let next = Self.request(PeerLimits.standard.messageBytes + 1)
+        let isKept = { (header: PacketHeader, limit: Int) in
+            var assembly = PacketAssembly()
+            _ = assembly.take(header, payload: [1], descriptors: [], limit: limit)
+            return !assembly.isBegunTooLarge
+        }
+        #expect(isKept(largest, MessageLimits.payload))
+        #expect(isKept(last, PeerLimits.standard.messageBytes))
+        #expect(!isKept(next, PeerLimits.standard.messageBytes))
     }
 
     @Test("an announced size costs no memory until the bytes arrive")

@@ -127,6 +127,7 @@ import Testing
                     try right.send(MachMessage(bytes: pattern(size)))
                 }
                 #expect(try right.ask(MachMessage(id: 3, bytes: pattern(4_992))).id == 3)
+                #expect(port.droppedMessageCount == 2)
             }
         }
     }

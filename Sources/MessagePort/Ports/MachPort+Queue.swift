@@ -36,8 +36,9 @@ extension MachPort {
         core.look(or: 0) { $0.resetHighWater() }
     }
 
-    /// How many messages the queue's policy has dropped since the port was made. Each of them bounced: its requester was told
-    /// ``PortError/Code/messageDropped``, and its descriptors closed.
+    /// How many messages were dropped since the port was made: by the queue's policy, or unread because they were larger than
+    /// ``PeerLimits/messageBytes`` and asked for no reply. What the policy drops bounces: its requester is told
+    /// ``PortError/Code/messageDropped``, and its descriptors are closed.
     public var droppedMessageCount: Int { core.look(or: 0) { $0.droppedCount } }
 
     static func checkQueueLimit(_ limit: Int) {

@@ -36,7 +36,7 @@ struct MailboxState {
         var roomNotices: [LoopNotice<SendPossibility>] = []
         /// How many free places are kept for messages that wait in sockets.
         var keptPlaces = 0
-        /// What the policy has dropped and nobody has bounced yet, and how many messages it has dropped in all.
+        /// What the policy has dropped and nobody has bounced yet, and how many messages were dropped in all.
         var dropped: [MachMessage] = []
         var droppedCount = 0
     }
@@ -59,7 +59,7 @@ struct MailboxState {
     /// How many senders wait for room.
     var waitingCount: Int { crowd.senders.count }
 
-    /// How many messages the policy has dropped.
+    /// How many messages were dropped: by the policy, or because they were too large for the port.
     var droppedCount: Int { crowd.droppedCount }
 
     /// How many messages that wait in sockets may be queued now; zero when the port is gone.
@@ -167,6 +167,11 @@ struct MailboxState {
     mutating func resetHighWater() -> Int {
         defer { highWater = queue.count }
         return highWater
+    }
+
+    /// A message was too large for the port, and nothing of it was kept.
+    mutating func didDropTooLarge() {
+        crowd.droppedCount += 1
     }
 
     /// The messages that the policy has dropped and nobody has bounced yet.

@@ -29,8 +29,13 @@ private enum RecordKind: UInt8 {
 
 extension EncodedMessage {
     /// Encodes a message. Ports of this process that it mentions are given addresses.
-    init(_ message: MachMessage) throws(PortError) {
-        try Self.checkLimits(message)
+    ///
+    /// - Parameters:
+    ///   - message: the message.
+    ///   - limit: the most bytes of the payload.
+    /// - Throws: ``PortError`` when the message is over a limit, or holds what cannot cross.
+    init(_ message: MachMessage, limit: Int = MessageLimits.payload) throws(PortError) {
+        try Self.checkLimits(message, limit)
         id = message.id
         componentCount = message.components.count
         payload = []
@@ -49,7 +54,7 @@ extension EncodedMessage {
             case .receiveRight: throw PortError(.notTransferable)
             }
         }
-        try Self.checkSize(payload.count)
+        try Self.checkSize(payload.count, limit)
     }
 
     /// The address of a right's port. One of this process that has ended has none any more: its right travels as a dead name.
@@ -75,13 +80,12 @@ extension EncodedMessage {
         }
     }
 
-    private static func checkSize(_ size: Int) throws(PortError) {
-        guard size > MessageLimits.payload else { return }
-        throw PortError(.messageTooLarge, subject: .size(size, limit: MessageLimits.payload))
+    private static func checkSize(_ size: Int, _ limit: Int) throws(PortError) {
+        if size > limit { throw PortError(.messageTooLarge, subject: .size(size, limit: limit)) }
     }
 
-    private static func checkLimits(_ message: MachMessage) throws(PortError) {
-        try checkSize(payloadSize(message))
+    private static func checkLimits(_ message: MachMessage, _ limit: Int) throws(PortError) {
+        try checkSize(payloadSize(message), limit)
         if message.components.count > MessageLimits.components {
             throw PortError(
                 .messageTooLarge, subject: .size(message.components.count, limit: MessageLimits.components))

@@ -5,10 +5,13 @@ import PortSystem
 
 /// What a message to another process may hold at most.
 public enum MessageLimits {
-    /// The most bytes of a message's components together, with eight bytes for each component: 256 MiB.
+    /// The most bytes of a message's components together, with eight bytes for each component: 1.5 GiB.
     ///
-    /// Beyond it: ``PortError/Code/messageTooLarge``. Within a process there is no limit but memory.
-    public static let payload = 256 << 20
+    /// Beyond it: ``PortError/Code/messageTooLarge``. A port takes less, unless it says otherwise: see
+    /// ``PeerLimits/messageBytes``. Within a process there is no limit but memory.
+    ///
+    /// - Important: Source of the behaviour: CFMessagePort's limit, `0x60000000`.
+    public static let payload = 0x6000_0000
 
     /// The most components: 65,536. Beyond it: ``PortError/Code/messageTooLarge``.
     public static let components = 65_536

@@ -54,6 +54,9 @@ struct PacketAssembly: Sendable {
     /// Whether a message was begun and not finished.
     var isBegun: Bool { begun != nil }
 
+    /// Whether the message that was begun is only counted, because its port takes none so large.
+    var isBegunTooLarge: Bool { begun?.isTooLarge ?? false }
+
     /// Whether the next packet may make a whole message for the port: the last piece of one that was begun, or the first
     /// of another.
     var mayNeedPlace: Bool {

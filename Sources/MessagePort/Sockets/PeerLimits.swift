@@ -23,9 +23,10 @@ public struct PeerLimits: Hashable, Sendable {
     /// Most descriptors in its messages in the port's queue: 512. The descriptors of one message may lie above the limit.
     public var queuedDescriptors = 512
 
-    /// Most bytes of one message, eight for each component included: ``MessageLimits/payload``. Beyond it the message is not
-    /// received; who asked for a reply gets ``PortError/Code/messageTooLarge``.
-    public var messageBytes = MessageLimits.payload
+    /// Most bytes of one message, eight for each component included: 256 MiB, and ``MessageLimits/payload`` at most. Beyond
+    /// it the message is not received; who asked for a reply gets ``PortError/Code/messageTooLarge``, another message is
+    /// counted in ``MachPort/droppedMessageCount``. Replies to the port's own requests have the largest limit.
+    public var messageBytes = 256 << 20
 
     /// The standard limits, to be changed.
     public init() {}

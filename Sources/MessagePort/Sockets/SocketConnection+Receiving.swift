@@ -102,7 +102,9 @@ extension SocketConnection {
             loseMessage(asks: asks, answers: answers)
             return true
         case .tooLarge(let asks):
-            if asks != 0 {
+            if asks == 0 {
+                core?.look(or: ()) { $0.didDropTooLarge() }
+            } else {
                 willOweReply(to: asks)
                 dropReply(to: asks, because: .messageTooLarge, delivery: .unread)
             }

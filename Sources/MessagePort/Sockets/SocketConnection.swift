@@ -99,7 +99,7 @@ package final class SocketConnection: Sendable {
     /// exceed it.
     package static let overdueLimit = 16 << 20
     /// The same at the port's end: the replies to the requests that were read before the first of them found no room.
-    package static let overdueReplyLimit = MessageLimits.payload
+    package static let overdueReplyLimit = 256 << 20
 
     package let peer: PeerIdentity  // immutable
     /// The port that this end belongs to; nil at the right's end.
