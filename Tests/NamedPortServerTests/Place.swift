@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// Longer than any wait takes; the end of a request that would hang.
-let patience = Duration.seconds(60)
+let patience = Watchdog.patience
 
 /// A directory of names of one test.
 struct Place: Sendable {

@@ -77,7 +77,7 @@ func onBench(
 }
 
 /// How long a call of the library may wait: as long as the watchdog.
-let patience: Duration = Watchdog.limit ?? .seconds(86_400)
+let patience = Watchdog.patience
 
 /// The error that `body` throws; nil when it throws none.
 func portError(_ body: () throws(PortError) -> Void) -> PortError? {

@@ -13,7 +13,8 @@ import Testing
         let seen = Recorder<String>()
         try await onLoop { loop in
             let note: @Sendable () -> Void = {
-                let frames = (try? Backtrace.capture())?.symbolicated()?.frames
+                // Where in the sources costs many times what the names cost.
+                let frames = (try? Backtrace.capture())?.symbolicated(options: .useSymbolCache)?.frames
                 seen.append(calloutNames(of: frames?.compactMap(\.symbol?.name) ?? []).joined(separator: " "))
             }
             loop.add(RunLoopObserver(activities: .entry) { _, _ in note() })

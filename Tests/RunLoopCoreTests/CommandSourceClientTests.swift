@@ -16,7 +16,7 @@ import Testing
     @discardableResult
     private func addClient(
         _ name: String, to source: Source, on loop: ThreadRunLoop, in modes: [RunLoopMode] = [.common],
-        limit: Duration = .seconds(60), _ trace: Recorder<String>
+        limit: Duration = Watchdog.patience, _ trace: Recorder<String>
     ) -> Source.Client {
         source.addClient(
             on: loop, in: modes, removalLimit: limit,
@@ -42,7 +42,7 @@ import Testing
             #expect(trace.count == 4)
             source.invalidate()
             addClient("too late", to: source, on: client, trace)
-            try client.performAndWait(within: .seconds(60)) {}
+            try client.performAndWait(within: Watchdog.patience) {}
         }
         #expect(trace.elements.prefix(2) == ["first registered true true", "late registered true true"])
         #expect(Set(trace.elements.dropFirst(2)) == ["first removed true", "late removed true"])
@@ -234,7 +234,7 @@ import Testing
                     }
                 }
                 for thread in threads { try thread.join() }
-                try client.performAndWait(within: .seconds(60)) {}
+                try client.performAndWait(within: Watchdog.patience) {}
             }
         }
         #expect(registered.value == removed.value)

@@ -59,7 +59,7 @@ import Testing
                 }
                 // Listing 3-4 calls the client without waiting, listing 3-6 waits.
                 source.addClient(
-                    on: client, removalLimit: .seconds(60), registered: delegate.registerSource,
+                    on: client, removalLimit: Watchdog.patience, registered: delegate.registerSource,
                     removed: delegate.removeSource)
                 source.add(to: loop)
             }

@@ -12,9 +12,9 @@ import Testing
     @Test("S11: a body runs on the loop's thread, and its caller gets what it returned or threw")
     func result() async throws {
         try await besideLoop { loop in
-            let isOnLoop = try loop.performAndWait(within: .seconds(60)) { loop.isCurrent && !loop.isWaiting }
+            let isOnLoop = try loop.performAndWait(within: Watchdog.patience) { loop.isCurrent && !loop.isWaiting }
             #expect(isOnLoop)
-            #expect(throws: Refusal()) { try loop.performAndWait(within: .seconds(60)) { throw Refusal() } }
+            #expect(throws: Refusal()) { try loop.performAndWait(within: Watchdog.patience) { throw Refusal() } }
             let answer = try loop.performAndWait(in: ["other", .common], within: .seconds(Int64.max)) { 7 }
             #expect(answer == 7)
         }
@@ -87,7 +87,7 @@ import Testing
         }
         let ended = try await onLoop { $0 }
         #expect(throws: RunLoopError(.threadEnded)) { try wait(on: ended, .zero) }
-        #expect(throws: RunLoopError(.threadEnded)) { try wait(on: ended, .seconds(60)) }
+        #expect(throws: RunLoopError(.threadEnded)) { try wait(on: ended, Watchdog.patience) }
     }
 
     private func wait(on loop: ThreadRunLoop, _ limit: Duration) throws {
@@ -123,7 +123,7 @@ import Testing
                 loop.perform { seen.append(number) }
                 loop.perform(for: nil) { seen.append(number + 1) }
                 loop.perform(in: [.common]) { seen.append(number + 2) }
-                try loop.performAndWait(within: .seconds(60)) { seen.append(number + 3) }
+                try loop.performAndWait(within: Watchdog.patience) { seen.append(number + 3) }
             }
         }
         #expect(seen.elements == Array(0..<400))
@@ -137,7 +137,7 @@ import Testing
             let threads = (0..<8).map { thread in
                 runOnThread {
                     for number in 0..<200 {
-                        let answer = try loop.performAndWait(in: [.common], within: .seconds(60)) {
+                        let answer = try loop.performAndWait(in: [.common], within: Watchdog.patience) {
                             #expect(depth.increment() == 1)
                             seen.append([thread, number])
                             #expect(depth.increment(by: -1) == 0)
@@ -159,13 +159,13 @@ import Testing
     func released() async throws {
         let released = Counter("released objects")
         try await besideLoop { loop in
-            #expect(throws: Never.self) { try hold(released, on: loop, [.default], .seconds(60)) }
+            #expect(throws: Never.self) { try hold(released, on: loop, [.default], Watchdog.patience) }
             #expect(released.value == 1)
             #expect(throws: RunLoopError.self) { try hold(released, on: loop, ["never"], .milliseconds(1)) }
             #expect(released.value == 2)
         }
         let ended = try await onLoop { $0 }
-        #expect(throws: RunLoopError.self) { try hold(released, on: ended, [.default], .seconds(60)) }
+        #expect(throws: RunLoopError.self) { try hold(released, on: ended, [.default], Watchdog.patience) }
         #expect(released.value == 3)
     }
 }

@@ -22,7 +22,7 @@ import Testing
                             calls.waitUntilCount(1)
                         }
                         // What was posted or due before has been called when this returns.
-                        try loop.performAndWait(within: .seconds(60)) {}
+                        try loop.performAndWait(within: Watchdog.patience) {}
                         #expect(calls.value == (request.cancel() ? 0 : 1))
                     }
                 }
@@ -49,7 +49,7 @@ import Testing
             }
             for thread in threads { try thread.join() }
             cancelled.increment(by: loop.cancelPerformRequests(for: target))
-            try loop.performAndWait(within: .seconds(60)) {}
+            try loop.performAndWait(within: Watchdog.patience) {}
             #expect(calls.value + cancelled.value == 800)
         }
     }
@@ -68,7 +68,7 @@ import Testing
                         } catch {
                             #expect(error as? RunLoopError == RunLoopError(.timedOut))
                         }
-                        try loop.performAndWait(within: .seconds(60)) {}
+                        try loop.performAndWait(within: Watchdog.patience) {}
                         #expect(calls.value <= 1)
                     }
                 }
@@ -92,7 +92,7 @@ import Testing
                                 calls.increment()
                             }
                             do {
-                                try running.loop.performAndWait(within: .seconds(60)) {}
+                                try running.loop.performAndWait(within: Watchdog.patience) {}
                             } catch {
                                 #expect(error as? RunLoopError == RunLoopError(.threadEnded))
                                 #expect(calls.value == (request.cancel() ? 0 : 1))

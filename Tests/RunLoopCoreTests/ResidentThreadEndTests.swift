@@ -103,7 +103,7 @@ import Testing
             thread.loop.perform(in: ["never"]) { _ = probes[3] }
         }
         thread.stop()
-        #expect(thread.join(within: .seconds(60)))
+        #expect(thread.join(within: Watchdog.patience))
         #expect(cancelled.elements == [true])
         #expect(released.value == 4)
         #expect(thread.loop.hasEnded)

@@ -127,7 +127,7 @@ import Testing
             pthread_sigmask(SIG_SETMASK, &mask, nil)
             let before = blockedSignals()
             let thread = try ResidentThread(name: "resident")
-            let blocked = try thread.performAndWait(within: .seconds(60)) { blockedSignals() }
+            let blocked = try thread.performAndWait(within: Watchdog.patience) { blockedSignals() }
             thread.stop()
             thread.join()
             return (before, blocked, blockedSignals())

@@ -12,10 +12,10 @@ import Testing
     func waits() throws {
         let (thread, seen) = (try ResidentThread(name: "resident"), Recorder<Int>())
         for number in 0..<100 { try thread.perform { seen.append(number) } }
-        let (isCurrent, count) = try thread.performAndWait(within: .seconds(60)) { (thread.isCurrent, seen.count) }
+        let (isCurrent, count) = try thread.performAndWait(within: Watchdog.patience) { (thread.isCurrent, seen.count) }
         #expect(isCurrent && count == 100)
         #expect(throws: SystemError(EPERM)) {
-            try thread.performAndWait(within: .seconds(60)) { throw SystemError(EPERM) }
+            try thread.performAndWait(within: Watchdog.patience) { throw SystemError(EPERM) }
         }
         thread.stop()
         thread.join()
@@ -24,7 +24,7 @@ import Testing
     @Test("on the thread itself it is called at once, also after a stop")
     func inline() throws {
         let (thread, trace) = (try ResidentThread(name: "resident"), Recorder<String>())
-        try thread.performAndWait(within: .seconds(60)) {
+        try thread.performAndWait(within: Watchdog.patience) {
             try thread.perform { trace.append("posted") }
             try thread.performAndWait(within: .zero) { trace.append("inline") }
             thread.stop()
@@ -64,7 +64,7 @@ import Testing
         thread.stop()
         for _ in 0..<2 {
             await #expect(throws: RunLoopError(.threadEnded)) {
-                try await offThePool { try thread.performAndWait(within: .seconds(60)) { _ = called.increment() } }
+                try await offThePool { try thread.performAndWait(within: Watchdog.patience) { _ = called.increment() } }
             }
             await #expect(throws: RunLoopError(.threadEnded)) {
                 try await thread.performAndWait { _ = called.increment() }
@@ -103,7 +103,7 @@ import Testing
                 runOnThread { () -> Int in
                     for count in 0..<1000 {
                         do {
-                            try thread.performAndWait(within: .seconds(60)) { _ = called.increment() }
+                            try thread.performAndWait(within: Watchdog.patience) { _ = called.increment() }
                         } catch {
                             #expect(error as? RunLoopError == RunLoopError(.threadEnded))
                             return count

@@ -122,7 +122,7 @@ private final class Reports: Sendable {
             loop.add(idleSource())
             loop.run(for: .zero)
             loop.perform(in: ["empty"]) {}
-            loop.run(mode: "empty", for: .seconds(60))
+            loop.run(mode: "empty", for: Watchdog.patience)
             #expect(idle.value == 0)
             loop.perform {
                 loop.add(RunLoopTimer(after: .milliseconds(20)) { _ in loop.stop() }, to: "inner")

@@ -204,11 +204,11 @@ import Testing
                 for _ in 0..<3 { loop.wakeUp() }
                 hook.invalidate()
                 // Twice: the run waits between the two.
-                for _ in 0..<2 { try loop.performAndWait(within: .seconds(60)) {} }
-                try loop.performAndWait(within: .seconds(60)) {
+                for _ in 0..<2 { try loop.performAndWait(within: Watchdog.patience) {} }
+                try loop.performAndWait(within: Watchdog.patience) {
                     loop.perform { #expect(pools.openCount == 0) }
                 }
-                try loop.performAndWait(within: .seconds(60)) {}
+                try loop.performAndWait(within: Watchdog.patience) {}
             }
         }
     }

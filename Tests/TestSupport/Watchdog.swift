@@ -14,6 +14,9 @@ package enum Watchdog {
         return seconds > 0 ? .seconds(seconds) : nil
     }()
 
+    /// How long a call of the library may wait where it is to wait as long as it takes: as long as the watchdog.
+    package static var patience: Duration { limit ?? .seconds(86_400) }
+
     /// The moment at which a wait that starts now is given up.
     package static var deadline: MonotonicInstant { limit.map(MonotonicInstant.after) ?? .distantFuture }
 
