@@ -27,4 +27,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
 extension SystemError {
     /// True for the numbers that say that this process, or the system, has no descriptor left.
     package var isDescriptorLimit: Bool { code == EMFILE || code == ENFILE }
+
+    /// True for the numbers that say that the kernel has no memory at the moment.
+    package var isMemoryShortage: Bool { code == ENOBUFS || code == ENOMEM }
 }

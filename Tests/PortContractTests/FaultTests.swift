@@ -104,14 +104,29 @@ import Testing
         }
     }
 
-    @Test("a notice that finds no room is sent later")
-    func overdueNotice() async throws {
+    @Test("a notice that finds no room, or no memory in the kernel, is sent later", arguments: [EAGAIN, ENOBUFS])
+    func overdueNotice(code: CInt) async throws {
         try await onBench(over: .socket) { bench in
             try bench.serving({ _, message in
-                _ = SystemCallFaults.with([Rule(.sendmsg, .fail(EAGAIN))]) { message.takeReplyRight()?.drop() }
+                _ = SystemCallFaults.with([Rule(.sendmsg, .fail(code))]) { message.takeReplyRight()?.drop() }
             }) { right, _, _ in
                 #expect(portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code == .replyDropped)
             }
+        }
+    }
+
+    @Test("a kernel without memory for a packet loses none: it is read later", arguments: [ENOBUFS, ENOMEM])
+    func noMemoryToReceive(code: CInt) async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            try right.send(MachMessage(id: 1))
+            try right.send(MachMessage(id: 2))
+            let (ids, hits) = try SystemCallFaults.with([Rule(.recvmsg, .fail(code), times: 2)]) {
+                [try port.next().id, try port.next().id]
+            }
+            #expect(hits == 2)
+            #expect(ids == [1, 2])
         }
     }
 

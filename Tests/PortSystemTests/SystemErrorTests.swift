@@ -18,4 +18,11 @@ import Testing
         #expect(SystemError(ENFILE).isDescriptorLimit)
         #expect(!SystemError(ENOMEM).isDescriptorLimit)
     }
+
+    @Test("ENOBUFS and ENOMEM are a shortage of memory")
+    func memoryShortage() {
+        #expect(SystemError(ENOBUFS).isMemoryShortage)
+        #expect(SystemError(ENOMEM).isMemoryShortage)
+        #expect(!SystemError(EMFILE).isMemoryShortage)
+    }
 }

@@ -74,7 +74,8 @@ extension SocketConnection {
                 if !state.withLock({ $0.hasLostPort }) { close(PortError(.peerDied)) }
             }
         } catch {
-            close(PortError(error))
+            // Without memory for a packet the kernel keeps it: it is read later.
+            if !error.isMemoryShortage { close(PortError(error)) }
         }
         return false
     }

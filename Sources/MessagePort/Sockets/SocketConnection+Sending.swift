@@ -106,6 +106,9 @@ extension SocketConnection {
         dropOverdue()
     }
 
+    /// When the kernel has no memory for a packet, or too many descriptors are under way, it is asked again after this time.
+    private static let timeUntilRetry = Duration.milliseconds(10)
+
     /// Sends what is overdue as far as there is room. Never waits; when another thread is sending, it does this afterwards.
     func sendOverdue() {
         while overdue.withLock({ !$0.isEmpty }), !isClosed {
@@ -113,33 +116,39 @@ extension SocketConnection {
             let outcome = Result { () throws(PortError) in try proceedWithOverdue() }
             turn.give()
             switch outcome {
-            case .success(true): resumeReading()
+            case .success(true): continue
             // A peer that reads nothing any more always has room: waiting for it would never end.
             case .failure(let failure) where failure.code == .deadName: return dropOverdue()
-            case .success(false), .failure: return awaitRoomForOverdue()
+            case .success(false): return awaitRoomForOverdue()
+            case .failure: return awaitRoomForOverdue(orAfter: Self.timeUntilRetry)
             }
         }
+        // Also when whoever sent a message sent before it what was overdue.
+        resumeReading()
     }
 
     /// There is no room for what is overdue. The shared thread sends it when there is; at the port's end it is started for
     /// that, and without it whoever receives for the port does. At the right's end what is overdue goes, without it, before
     /// the next message, or when something is received.
-    private func awaitRoomForOverdue() {
+    ///
+    /// - Parameter pause: after a failure, how long to wait instead: there may be room, so waiting for it would end at once.
+    private func awaitRoomForOverdue(orAfter pause: Duration? = nil) {
         guard port != nil else {
-            if let loop = SharedReceiver.startedLoop { watchRoomForOverdue(on: loop) }
+            if let loop = SharedReceiver.startedLoop { watchRoomForOverdue(on: loop, orAfter: pause) }
             return
         }
         let isPausing = overdue.withLock { overdue in
-            overdue.isPausing = !overdue.isEmpty
-            return overdue.isPausing
+            if !overdue.isEmpty { overdue.isPausing = true }
+            return !overdue.isEmpty
         }
-        guard isPausing else { return }
+        // Another thread has found room meanwhile. The mark stays for whoever tells those who listen.
+        guard isPausing else { return resumeReading() }
         chargeOverdue()
-        if let loop = try? SharedReceiver.loop() { watchRoomForOverdue(on: loop) }
+        if let loop = try? SharedReceiver.loop() { watchRoomForOverdue(on: loop, orAfter: pause) }
         updateInterest()
     }
 
-    private func watchRoomForOverdue(on loop: ThreadRunLoop) {
+    private func watchRoomForOverdue(on loop: ThreadRunLoop, orAfter pause: Duration?) {
         let isWatched = overdue.withLock { overdue in
             defer { overdue.isWatched = true }
             return overdue.isWatched
@@ -147,6 +156,12 @@ extension SocketConnection {
         if isWatched { return }
         // A port that has ended keeps its connections no more, but what it owes is still to be sent.
         let owner = port == nil ? nil : self
+        if let pause {
+            return loop.add(
+                RunLoopTimer(after: pause) { [weak self, owner] _ in
+                    withExtendedLifetime(owner) { self?.roomDidCome() }
+                })
+        }
         let notice = LoopNotice<SendPossibility>(on: loop, in: .default) { [weak self, owner] _ in
             withExtendedLifetime(owner) { self?.roomDidCome() }
         }
