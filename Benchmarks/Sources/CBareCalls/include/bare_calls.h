@@ -21,6 +21,9 @@ pid_t bare_thread_id(void);
 /// Makes the kernel end this process with its parent, and this process end by itself after so many seconds.
 void bare_bound_life(unsigned seconds);
 
+/// Raises the limit of open descriptors to so many, as far as the system lets it. Returns what it is then.
+int64_t bare_allow_descriptors(uint64_t number);
+
 /// The bytes that malloc has given out and not got back, in all arenas.
 size_t bare_heap_bytes(void);
 

@@ -13,13 +13,13 @@ final class PortChild {
         case echo = 1
         /// Send 64 bytes back.
         case short
-        /// So many messages follow, in eight bytes.
+        /// So many messages follow, in eight bytes. Replied to when somebody waits.
         case announce
         /// One of them; the last one is answered.
         case counted
         /// Make so many ports, and send rights to them.
         case makePorts
-        /// Say how many bytes the heap has given out.
+        /// Reply how many bytes the heap has given out.
         case heap
     }
 
@@ -69,11 +69,12 @@ private final class PortChildWork: @unchecked Sendable {
             switch PortChild.Request(rawValue: message.id) {
             case .echo: try launcher.send(message, within: .seconds(10))
             case .short: try launcher.send(short, within: .seconds(10))
-            case .announce: left = try message.content()
+            case .announce:
+                left = try message.content()
+                if message.expectsReply { try message.reply(short) }
             case .counted: try count()
             case .makePorts: try makePorts(try message.content(as: Int.self))
-            case .heap:
-                try launcher.send(MachMessage(id: message.id, content: Int(bare_heap_bytes())), within: .seconds(10))
+            case .heap: try message.reply(MachMessage(id: message.id, content: Int(bare_heap_bytes())))
             case nil: break
             }
         } catch {
