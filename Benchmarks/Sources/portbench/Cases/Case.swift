@@ -17,5 +17,5 @@ struct Case {
     }
 
     /// All, in the order in which they are shown.
-    static var all: [Case] { inProcess + processes + scale + counts }
+    static var all: [Case] { inProcess + processes + scale + [idle] + counts + memory }
 }

@@ -2,77 +2,87 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import CBareCalls
-import Dispatch
 import NamedPortServer
-import Synchronization
 
-/// A child process with many ports on its main loop, and a connection to each of them.
+/// Ports on one loop, and child processes with a connection to each of the ports.
 final class ConnectionField {
-    private let child: PortProcess
-    private let rights: [SendRight]
-    private let tally = Tally()
-    private var step = 0
+    /// How many messages a child sends before it is the turn of the next.
+    private static let turn = 1_000
 
-    init(_ number: Int) throws {
-        try Self.allowDescriptors(number)
-        child = try PortProcess(.adaptive)
-        rights = try Self.askForPorts(number, child)
-        child.worker.port.setHandler { [tally] _, _ in tally.allArrived() }
-        // The first message to each makes its connection.
-        _ = try run(number)
+    private let children: [SendRight]
+    private let pool: PortWorkerPool
+    private let thread: ResidentThread
+    private let ports: [MachPort]
+    private let tally = Tally()
+    private var next = 0
+
+    /// Makes the ports, and starts the children; nobody is connected yet.
+    init(ports number: Int, children: Int) throws {
+        try Self.allowDescriptors(number * (children + 3) + 500)
+        thread = try ResidentThread(name: "ports")
+        let loop = thread.loop
+        ports = try (0..<number).map { [tally] _ in
+            let port = MachPort(queueLimit: PortSink.queueLimit) { _, _ in tally.arrived() }
+            try port.schedule(on: loop)
+            return port
+        }
+        pool = try PortWorkerPool(count: children) { _ in
+            try .launchProcess(WorkerProgram("/proc/self/exe", Child.arguments(.ports, ["adaptive"])))
+        }
+        self.children = try pool.checkIn(within: .seconds(120))
     }
 
-    /// Sends messages to the ports, to each in turn.
+    /// Makes one of the children connect to all ports, by its first message to each.
+    func connect(_ child: Int) throws {
+        let rights = ports.map { MachMessage.Component.right($0.makeSendRight()) }
+        let message = MachMessage(id: PortChild.Request.takeRights.rawValue, components: rights)
+        try children[child].send(message, within: .seconds(60))
+        _ = try send(ports.count, by: child)
+    }
+
+    /// What the heap of one of the children has given out.
+    func heap(of child: Int) throws -> Int {
+        try children[child].request(MachMessage(id: PortChild.Request.heap.rawValue)).content()
+    }
+
+    /// The children send messages by turns, each to all ports by turns.
     func run(_ count: Int) throws -> Int64 {
+        var (left, time) = (count, Int64(0))
+        while left > 0 {
+            let some = min(left, Self.turn)
+            time += try send(some, by: next)
+            next = (next + 1) % children.count
+            left -= some
+        }
+        return time
+    }
+
+    private func send(_ count: Int, by child: Int) throws -> Int64 {
         try tally.run(count) { count in
-            let announcement = MachMessage(id: PortChild.Request.announce.rawValue, content: UInt64(count))
-            _ = try child.right.request(announcement)
-            for _ in 0..<count {
-                step = (step + 7919) % rights.count
-                try rights[step].send(PortSink.makeMessage(PortChild.Request.counted.rawValue), within: .seconds(10))
-            }
+            try children[child].send(count, id: PortChild.Request.send.rawValue, within: .seconds(10))
         }
     }
 
     func end() {
-        child.end()
+        for port in ports { port.invalidate() }
+        _ = try? pool.shutDown(within: .seconds(5))
+        thread.stop()
+        thread.join()
     }
 
-    /// What the child's heap has given out.
-    func childHeap() throws -> Int {
-        try child.right.request(MachMessage(id: PortChild.Request.heap.rawValue)).content()
-    }
-
-    private static func askForPorts(_ number: Int, _ child: PortProcess) throws -> [SendRight] {
-        let rights = Mutex<[SendRight]>([])
-        let all = DispatchSemaphore(value: 0)
-        child.worker.port.setHandler { _, message in
-            let count = rights.withLock { rights in
-                rights += message.rights
-                return rights.count
-            }
-            if count == number { all.signal() }
-        }
-        try child.right.send(number, id: PortChild.Request.makePorts.rawValue, within: .seconds(10))
-        guard all.wait(timeout: .now() + 120) == .success else { throw BenchmarkFailure("the child made no ports") }
-        return rights.withLock(\.self)
-    }
-
-    /// A port with a connection has three descriptors on its side: a listener, the connection, an epoll set.
     private static func allowDescriptors(_ number: Int) throws {
-        let limit = bare_allow_descriptors(UInt64(number * 4 + 500))
-        if limit < number * 4 + 500 {
-            throw BenchmarkFailure("\(number) connections need \(number * 4 + 500) descriptors, \(limit) are allowed")
-        }
+        let limit = bare_allow_descriptors(UInt64(number))
+        if limit < number { throw BenchmarkFailure("it takes \(number) descriptors, and \(limit) are allowed") }
     }
 }
 
 extension Contestant {
-    /// Messages over many connections of two processes.
-    static func connections(_ number: Int) throws -> Contestant {
-        let field = try ConnectionField(number)
+    /// Messages over many connections, of so many children to so many ports.
+    static func connections(ports: Int, children: Int) throws -> Contestant {
+        let field = try ConnectionField(ports: ports, children: children)
+        for child in 0..<children { try field.connect(child) }
         return Contestant(
-            name: number == 1 ? "1 connection" : "\(number) connections", timesLaps: false,
-            run: { count, _ in try field.run(count) }, end: field.end)
+            name: "\(ports * children) connections", timesLaps: false, run: { count, _ in try field.run(count) },
+            end: field.end)
     }
 }

@@ -34,6 +34,11 @@ final class PortField {
         }
     }
 
+    /// Returns when the loop waits in the kernel.
+    func waitUntilAsleep() {
+        while !thread.loop.isWaiting { usleep(1_000) }
+    }
+
     func end() {
         for port in ports { port.invalidate() }
         thread.stop()

@@ -28,35 +28,35 @@ extension Case {
         ]
     }
 
+    /// What many ports add to the descriptors of one port and its loop.
     private static func descriptors(_ number: Int) throws -> CaseResult {
-        let few = try PortField(1)
-        let before = try PortField.descriptorCount()
-        let field = try PortField(number)
-        let after = try PortField.descriptorCount()
-        few.end()
-        field.end()
-        // The second thread's loop has descriptors of its own, as the first had.
-        let loop = try loopDescriptors()
+        func count(_ number: Int) throws -> Int {
+            let before = try PortField.descriptorCount()
+            let field = try PortField(number)
+            defer { field.end() }
+            _ = try field.run(1, to: number)
+            field.waitUntilAsleep()
+            return try PortField.descriptorCount() - before
+        }
+        let alone = try count(1)
         return CaseResult(
-            "ports.scale", "descriptors of 100000 ports", .descriptors, ours: Score(Double(after - before - loop)),
-            baseline: ("an eventfd a port", Score(Double(number))), goal: Goal(value: 0))
-    }
-
-    /// How many descriptors a thread's loop has.
-    private static func loopDescriptors() throws -> Int {
-        let before = try PortField.descriptorCount()
-        let field = try PortField(1)
-        defer { field.end() }
-        return try PortField.descriptorCount() - before
+            "ports.scale", "descriptors of \(number) ports", .descriptors,
+            ours: Score(Double(try count(number) - alone)), baseline: ("an eventfd a port", Score(Double(number))),
+            goal: Goal(value: 0))
     }
 
     private static func connections(_ settings: Settings) throws -> [CaseResult] {
-        try [10, 1_000, 10_000].map { number in
+        func contest(ports: Int, children: Int, beside few: Int, goal: Double? = 1.5) throws -> CaseResult {
             try Contest(
-                id: "connections.scale", variant: "\(number) connections", unit: .nanoseconds,
-                goal: Goal(ratio: number == 10 ? nil : 1.5),
-                ours: { try .connections(number) }, baseline: { try .connections(number == 10 ? 1 : 10) }
+                id: "connections.scale", variant: "\(ports * children) connections", unit: .nanoseconds,
+                goal: Goal(ratio: goal), ours: { try .connections(ports: ports, children: children) },
+                baseline: { try .connections(ports: few, children: 1) }
             ).measure(settings)
         }
+        return [
+            try contest(ports: 10, children: 1, beside: 1, goal: nil),
+            try contest(ports: 100, children: 10, beside: 10),
+            try contest(ports: 100, children: 100, beside: 10),
+        ]
     }
 }

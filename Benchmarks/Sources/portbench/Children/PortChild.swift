@@ -13,12 +13,14 @@ final class PortChild {
         case echo = 1
         /// Send 64 bytes back.
         case short
-        /// So many messages follow, in eight bytes. Replied to when somebody waits.
+        /// So many messages follow, in eight bytes.
         case announce
         /// One of them; the last one is answered.
         case counted
-        /// Make so many ports, and send rights to them.
-        case makePorts
+        /// Keep these rights.
+        case takeRights
+        /// Send so many messages over those rights, over each in turn.
+        case send
         /// Reply how many bytes the heap has given out.
         case heap
     }
@@ -58,7 +60,8 @@ private final class PortChildWork: @unchecked Sendable {
     private let launcher: SendRight
     private let short = MachMessage(id: 1, bytes: Array(repeating: 7, count: Packet.size))
     private var left: UInt64 = 0
-    private var ports: [MachPort] = []
+    private var rights: [SendRight] = []
+    private var next = 0
 
     init(_ launcher: SendRight) {
         self.launcher = launcher
@@ -69,12 +72,11 @@ private final class PortChildWork: @unchecked Sendable {
             switch PortChild.Request(rawValue: message.id) {
             case .echo: try launcher.send(message, within: .seconds(10))
             case .short: try launcher.send(short, within: .seconds(10))
-            case .announce:
-                left = try message.content()
-                if message.expectsReply { try message.reply(short) }
+            case .announce: left = try message.content()
             case .counted: try count()
-            case .makePorts: try makePorts(try message.content(as: Int.self))
-            case .heap: try message.reply(MachMessage(id: message.id, content: Int(bare_heap_bytes())))
+            case .takeRights: rights = message.rights
+            case .send: try send(try message.content(as: Int.self))
+            case .heap: try message.reply(content: Int(bare_heap_bytes()))
             case nil: break
             }
         } catch {
@@ -88,17 +90,10 @@ private final class PortChildWork: @unchecked Sendable {
         if left == 0 { try launcher.send(short, within: .seconds(10)) }
     }
 
-    private func makePorts(_ number: Int) throws {
-        ports = try (0..<number).map { _ in
-            let port = MachPort { [self] _, message in take(message) }
-            try port.schedule()
-            return port
-        }
-        // Some at a time: a message has room for a limited number of parts.
-        for start in stride(from: 0, to: number, by: 500) {
-            let some = ports[start..<min(number, start + 500)].map { MachMessage.Component.right($0.makeSendRight()) }
-            try launcher.send(
-                MachMessage(id: PortChild.Request.makePorts.rawValue, components: some), within: .seconds(60))
+    private func send(_ number: Int) throws {
+        for _ in 0..<number {
+            next = (next + 1) % rights.count
+            try rights[next].send(PortSink.makeMessage(), within: .seconds(10))
         }
     }
 }
