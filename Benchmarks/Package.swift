@@ -27,12 +27,19 @@ let package = Package(
 
 // The libraries that others wait and send with are compared with when they are asked for; see README.md.
 if Context.environment["PORTBENCH_PEERS"] == "1" {
-    let peers = ["CZeroMQ": "libzmq", "CGLib": "glib-2.0", "CNNG": nil, "CLibUV": "libuv"]
-    for (name, pkgConfig) in peers {
-        package.targets.append(.systemLibrary(name: name, path: "Sources/Peers/\(name)", pkgConfig: pkgConfig))
-    }
+    package.targets += [
+        .systemLibrary(
+            name: "CZeroMQ", path: "Sources/Peers/CZeroMQ", pkgConfig: "libzmq", providers: [.apt(["libzmq3-dev"])]),
+        .systemLibrary(
+            name: "CGLib", path: "Sources/Peers/CGLib", pkgConfig: "glib-2.0", providers: [.apt(["libglib2.0-dev"])]),
+        .systemLibrary(name: "CNNG", path: "Sources/Peers/CNNG", providers: [.apt(["libnng-dev"])]),
+        .systemLibrary(
+            name: "CLibUV", path: "Sources/Peers/CLibUV", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
+    ]
     for target in package.targets where target.name == "CPeers" {
-        target.dependencies = peers.keys.sorted().map { .target(name: $0) }
+        target.dependencies = ["CZeroMQ", "CGLib", "CNNG", "CLibUV"]
         target.cSettings = [.define("PORTBENCH_PEERS")]
+        // It has no file for pkg-config.
+        target.linkerSettings = [.linkedLibrary("nng")]
     }
 }
