@@ -14,9 +14,7 @@ extension Contestant {
             run: { bare_socket_run(child.socket, there, back, Int64($0), $1?.filled($0)) }, end: child.end)
     }
 
-    /// Packets of 64 bytes to another process.
-    ///
-    /// - Parameter batch: how many go in one system call.
+    /// Packets of 64 bytes to another process, `batch` of them in one system call.
     static func packetStream(batch: Int) throws -> Contestant {
         let child = try BareChild(bare_packets, .sink, [Packet.size, batch])
         return Contestant(

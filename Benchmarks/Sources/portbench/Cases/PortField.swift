@@ -52,9 +52,7 @@ final class PortField {
 }
 
 extension Contestant {
-    /// Messages to many ports of one loop.
-    ///
-    /// - Parameter active: how many of them get any; nil for all.
+    /// Messages to the ports of one loop: to so many of them, or to all.
     static func portField(_ number: Int, active: Int? = nil) throws -> Contestant {
         let field = try PortField(number)
         return Contestant(

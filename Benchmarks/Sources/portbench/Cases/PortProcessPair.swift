@@ -4,11 +4,7 @@
 import NamedPortServer
 
 extension Contestant {
-    /// Round trips between run loops of two processes.
-    ///
-    /// - Parameters:
-    ///   - strategy: how both loops wait.
-    ///   - size: bytes there; back go as many, or 64 when they are more than that.
+    /// Round trips between run loops of two processes: `size` bytes there and as many back, but never more than 64.
     static func portProcessPair(_ strategy: WaitStrategy, size: Int = Packet.size) throws -> Contestant {
         let rally = Rally()
         let request = size > Packet.size ? PortChild.Request.short : .echo

@@ -10,11 +10,7 @@ final class PortProcess {
     /// The right to the child's port.
     let right: SendRight
 
-    /// Starts it.
-    ///
-    /// - Parameters:
-    ///   - strategy: how both loops wait.
-    ///   - name: the name of the child's port.
+    /// Starts it. Both loops wait in the same way; the child's port has a name, or none.
     init(_ strategy: WaitStrategy, name: String? = nil) throws {
         thread = try ResidentThread(name: "near")
         thread.loop.waitStrategy = strategy

@@ -17,10 +17,9 @@ final class Rally: @unchecked Sendable {
     private var failure: (any Error)?
     private let finished = DispatchSemaphore(value: 0)
 
-    /// Runs so many round trips.
+    /// Runs so many round trips, and returns the nanoseconds they took.
     ///
-    /// - Parameter serve: makes the first one start, on the thread on which the answers arrive. It calls `begin`.
-    /// - Returns: the nanoseconds they took.
+    /// `serve` makes the first one start: it sees to it that `begin` is called on the thread on which the answers arrive.
     func run(_ count: Int, _ laps: Laps?, serve: () throws -> Void) throws -> Int64 {
         (left, self.laps, failure) = (count, laps, nil)
         try serve()

@@ -12,9 +12,7 @@ final class Tally: @unchecked Sendable {
     private var end: Int64 = 0
     private let finished = DispatchSemaphore(value: 0)
 
-    /// Sends so many messages and waits until they have arrived.
-    ///
-    /// - Returns: the nanoseconds from the first sending to the last arrival.
+    /// Sends so many messages, waits until they have arrived, and returns the nanoseconds from the first to the last.
     func run(_ count: Int, send: (Int) throws -> Void) throws -> Int64 {
         left = count
         let start = bare_now()

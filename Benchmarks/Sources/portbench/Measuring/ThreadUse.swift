@@ -10,11 +10,7 @@ struct ThreadUse {
     /// Nanoseconds on a processor.
     var time = 0
 
-    /// Reads the kernel's counters.
-    ///
-    /// - Parameters:
-    ///   - process: the thread's process.
-    ///   - thread: its number; of the first thread of a process, the number of the process.
+    /// Reads the kernel's counters for a thread of a process. The first thread has the number of the process.
     init(process: Int32, thread: Int32) throws {
         let path = "/proc/\(process)/task/\(thread)/schedstat"
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
