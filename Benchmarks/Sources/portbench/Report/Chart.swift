@@ -47,7 +47,7 @@ struct Chart {
         for result in results {
             let bars = Self.bars(result)
             body += group(result, bars, at: y)
-            y += Double(bars.count) * Self.barHeight + Self.groupGap
+            y += max(2, Double(bars.count)) * Self.barHeight + Self.groupGap
         }
         let height = y + 30
         return ([head(height)] + grid(to: y) + body + ["</svg>", ""]).joined(separator: "\n")
@@ -103,22 +103,24 @@ struct Chart {
         var lines = [
             "<text class=\"text\" x=\"16\" y=\"\(top + 9)\" font-weight=\"600\">\(Self.escaped(result.title))</text>"
         ]
-        if bars.count > 1 {
-            lines.append("<text class=\"soft\" x=\"16\" y=\"\(top + 21)\">to \(Self.escaped(result.baseline))</text>")
-        }
+        lines.append("<text class=\"soft\" x=\"16\" y=\"\(top + 21)\">to \(Self.escaped(result.baseline))</text>")
+        let goal = result.goalRatio.map(x)
         for (index, bar) in bars.enumerated() {
             let y = top + Double(index) * Self.barHeight
             let (start, end) = (min(x(1), x(bar.ratio)), max(x(1), x(bar.ratio)))
             lines.append(
                 "<rect class=\"\(bar.isOurs ? "ours" : "other")\" x=\"\(Self.rounded(start))\" y=\"\(y)\" "
                     + "width=\"\(Self.rounded(max(1, end - start)))\" height=\"\(Self.barHeight - 2)\"/>")
+            // Beside the mark of the goal, not under it.
+            let isCovered = bar.isOurs && goal.map { $0 > end - 6 && $0 < end + 30 } ?? false
+            let textStart = (isCovered ? max(end, goal ?? end) + 4 : end) + 5
             let text = "\(Table.number(bar.ratio))\(bar.isOurs ? "" : "  \(bar.name)")"
             lines.append(
-                "<text class=\"\(bar.isOurs ? "text" : "soft")\" x=\"\(Self.rounded(end + 5))\" y=\"\(y + 9)\" "
+                "<text class=\"\(bar.isOurs ? "text" : "soft")\" x=\"\(Self.rounded(textStart))\" y=\"\(y + 9)\" "
                     + "font-size=\"10\">\(Self.escaped(text))</text>")
         }
-        if let goal = result.goalRatio {
-            let (place, y) = (Self.rounded(x(goal)), top - 3)
+        if let goal {
+            let (place, y) = (Self.rounded(goal), top - 3)
             lines.append("<path class=\"goal\" d=\"M\(place) \(y) l4 7.5 l-4 7.5 l-4 -7.5 z\"/>")
         }
         return lines
