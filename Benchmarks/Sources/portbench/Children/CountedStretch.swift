@@ -4,7 +4,7 @@
 import CBareCalls
 import NamedPortServer
 
-/// What a child does while its system calls are counted.
+/// What a child does while its system calls are counted. By itself it is something to look at with a profiler.
 enum CountedStretch: String {
     /// A stream of messages between threads, as `inproc.oneway.64`.
     case stream
@@ -14,6 +14,14 @@ enum CountedStretch: String {
     case processRoundTrip = "process-round-trip"
     /// A stream of messages to a process, as `ipc.oneway.64`; the calls of the sender.
     case processStream = "process-stream"
+    /// As `inproc.roundtrip.busy`; for profilers.
+    case busyRoundTrip = "busy-round-trip"
+    /// As `ipc.roundtrip.busy`; for profilers.
+    case busyProcessRoundTrip = "busy-process-round-trip"
+    /// As `ipc.payload.1MiB`; for profilers.
+    case payload
+    /// As `inproc.request`; for profilers.
+    case request
     /// The same with an eventfd each.
     case bareRoundTrip = "bare-round-trip"
     /// The same over a bare socket.
@@ -37,8 +45,8 @@ enum CountedStretch: String {
     private var messages: Int {
         switch self {
         case .stream, .processStream, .bareProcessStream: 1
-        // Of the two messages between processes, each side has to do with both.
-        case .roundTrip, .bareRoundTrip, .processRoundTrip, .bareProcessRoundTrip: 2
+        // There and back. Of the two messages between processes, each side has to do with both.
+        default: 2
         }
     }
 
@@ -48,6 +56,10 @@ enum CountedStretch: String {
         case .roundTrip: try .portPair(.blocking)
         case .processRoundTrip: try .portProcessPair(.blocking)
         case .processStream: try .portProcessStream()
+        case .busyRoundTrip: try .portPair(.adaptive)
+        case .busyProcessRoundTrip: try .portProcessPair(.adaptive)
+        case .payload: try .portProcessPair(.adaptive, size: 1 << 20)
+        case .request: try .portServer()
         case .bareRoundTrip: try .eventfdPair()
         case .bareProcessRoundTrip: try .socketPair(bare_packets)
         case .bareProcessStream: try .packetStream(batch: 1)
