@@ -76,6 +76,13 @@ void bare_allocations_begin(void);
 /// Ends it, and says how many there were.
 int64_t bare_allocations_end(void);
 
+/// Makes a counter of the system calls of this process, in threads that are not there yet too. Returns whether it could.
+int bare_counter_open(void);
+/// What follows counts.
+void bare_counter_begin(void);
+/// How many there were since; -1 when that is not known.
+int64_t bare_counter_end(void);
+
 /// In a traced process: what follows counts.
 void bare_calls_begin(void);
 /// In a traced process: up to here, for so many messages.

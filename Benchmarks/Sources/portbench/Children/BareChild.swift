@@ -10,12 +10,16 @@ final class BareChild {
     let socket: Int32
     private let process: pid_t
 
-    init(_ kind: bare_socket_kind, _ part: Child.Part, _ arguments: [Int]) throws {
+    convenience init(_ kind: bare_socket_kind, _ part: Child.Part, _ arguments: [Int]) throws {
+        try self.init(kind, part, texts: arguments.map(String.init))
+    }
+
+    init(_ kind: bare_socket_kind, _ part: Child.Part, texts: [String]) throws {
         var ends: [Int32] = [-1, -1]
         guard bare_socket_pair(kind, &ends) == 0 else { throw BenchmarkFailure("no socket: \(errno)") }
         defer { close(ends[1]) }
         socket = ends[0]
-        process = try Self.spawn(Child.arguments(part, arguments.map(String.init)), handing: ends[1])
+        process = try Self.spawn(Child.arguments(part, texts), handing: ends[1])
     }
 
     /// Starts this program once more.
