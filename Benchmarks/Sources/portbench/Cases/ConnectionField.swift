@@ -72,7 +72,7 @@ final class ConnectionField {
 
     private static func allowDescriptors(_ number: Int) throws {
         let limit = bare_allow_descriptors(UInt64(number))
-        if limit < number { throw BenchmarkFailure("it takes \(number) descriptors, and \(limit) are allowed") }
+        if limit < number { throw NotAvailable("it takes \(number) descriptors, and \(limit) are allowed") }
     }
 }
 

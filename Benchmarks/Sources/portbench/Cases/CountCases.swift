@@ -29,7 +29,7 @@ extension Case {
     }
 
     private static func allocations(_ settings: Settings) throws -> [CaseResult] {
-        let count = settings.isQuick ? 20_000 : 200_000
+        let count = settings.isQuick ? 20_000 : 50_000
         func perMessage(_ contestant: Contestant, messages: Int) throws -> Score {
             defer { contestant.end() }
             // What stays, such as the room of a queue, is made before.

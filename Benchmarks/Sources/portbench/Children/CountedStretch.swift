@@ -96,7 +96,7 @@ enum CountedStretch: String {
         let code = BareChild.withArguments(Child.arguments(.counted, [rawValue, "\(count)"])) {
             bare_calls_trace($0, &result)
         }
-        if code != 0 { throw BenchmarkFailure("ptrace: errno \(code)") }
+        if code != 0 { throw NotAvailable("ptrace: errno \(code)") }
         return Double(result.calls) / Double(max(1, result.messages))
     }
 }

@@ -14,6 +14,15 @@ struct Contestant {
     var end: () -> Void = {}
 }
 
+/// Something that the system does not give or allow, so that a case cannot be measured on it.
+struct NotAvailable: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}
+
 /// A measurement that did not come to its end.
 struct BenchmarkFailure: Error, CustomStringConvertible {
     let description: String

@@ -14,7 +14,7 @@ struct ThreadUse {
     init(process: Int32, thread: Int32) throws {
         let path = "/proc/\(process)/task/\(thread)/schedstat"
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
-            throw BenchmarkFailure("\(path) cannot be read")
+            throw NotAvailable("\(path) cannot be read")
         }
         let fields = text.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
         guard fields.count == 3 else { throw BenchmarkFailure("\(path) is not as expected") }
