@@ -12,6 +12,7 @@ typedef struct pair {
     size_t size;
     pthread_t thread;
     pid_t child;
+    char address[address_size];
 } pair;
 
 static int send_message(void *socket, const void *bytes, size_t size) {
@@ -51,13 +52,12 @@ static void *start_threads(size_t size) {
 
 static void *start_processes(size_t size) {
     pair *made = calloc(1, sizeof *made);
-    char address[address_size];
     made->size = size;
     made->context = zmq_ctx_new();
     made->near = zmq_socket(made->context, ZMQ_PAIR);
-    peer_address(address, "zeromq");
-    if (zmq_bind(made->near, address)) return NULL;
-    made->child = peer_spawn("ZeroMQ", address, size);
+    peer_address(made->address, "zeromq");
+    if (zmq_bind(made->near, made->address)) return NULL;
+    made->child = peer_spawn("ZeroMQ", made->address, size);
     return made->child > 0 ? made : NULL;
 }
 
@@ -79,6 +79,8 @@ static void finish(void *context) {
     zmq_close(made->near);
     if (made->far) zmq_close(made->far);
     zmq_ctx_term(made->context);
+    // It leaves its socket's file.
+    if (made->child) unlink(made->address + strlen("ipc://"));
     free(made);
 }
 

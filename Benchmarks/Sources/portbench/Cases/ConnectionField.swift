@@ -82,7 +82,8 @@ extension Contestant {
         let field = try ConnectionField(ports: ports, children: children)
         for child in 0..<children { try field.connect(child) }
         return Contestant(
-            name: "\(ports * children) connections", timesLaps: false, run: { count, _ in try field.run(count) },
+            name: ports * children == 1 ? "1 connection" : "\(ports * children) connections", timesLaps: false,
+            run: { count, _ in try field.run(count) },
             end: field.end)
     }
 }

@@ -56,7 +56,8 @@ extension Contestant {
     static func portField(_ number: Int, active: Int? = nil) throws -> Contestant {
         let field = try PortField(number)
         return Contestant(
-            name: "\(number) ports", timesLaps: false, run: { count, _ in try field.run(count, to: active ?? number) },
+            name: number == 1 ? "1 port" : "\(number) ports", timesLaps: false,
+            run: { count, _ in try field.run(count, to: active ?? number) },
             end: field.end)
     }
 }
