@@ -58,13 +58,16 @@ struct Contest {
 
     /// Warms a contestant up, and finds how many operations fill a turn.
     private static func turnCount(_ contestant: Contestant, _ settings: Settings) throws -> Int {
+        // The first one waits for threads and processes to be there.
+        _ = try contestant.run(1, nil)
         var count = 1
         while true {
-            let time = max(1, try contestant.run(count, nil))
-            if time >= settings.turn / 4 || count >= settings.most {
+            // The quicker of two: a disturbance must not pass for slowness, or a turn would have a few operations.
+            let time = max(1, min(try contestant.run(count, nil), try contestant.run(count, nil)))
+            if time >= settings.turn / 8 || count >= settings.most {
                 return max(1, min(settings.most, Int(Double(count) * Double(settings.turn) / Double(time))))
             }
-            let factor = Double(settings.turn) / 3 / Double(time)
+            let factor = Double(settings.turn) / 6 / Double(time)
             count = min(settings.most, max(count + 1, Int(Double(count) * min(factor, 8))))
         }
     }
