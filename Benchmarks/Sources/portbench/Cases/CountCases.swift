@@ -18,7 +18,7 @@ extension Case {
             ("round trip, two processes", .processRoundTrip, nil, "bare SEQPACKET + epoll", .bareProcessRoundTrip),
         ]
         return try rows.map { variant, ours, goal, name, bare in
-            let count = settings.isQuick ? 10_000 : 50_000
+            let count = settings.isQuick ? 5_000 : 50_000
             let (value, way) = try ours.callsPerMessage(count)
             var result = CaseResult(
                 "counts.syscalls", variant, .perMessage, ours: Score(value),
@@ -29,7 +29,7 @@ extension Case {
     }
 
     private static func allocations(_ settings: Settings) throws -> [CaseResult] {
-        let count = settings.isQuick ? 20_000 : 50_000
+        let count = settings.isQuick ? 5_000 : 50_000
         func perMessage(_ contestant: Contestant, messages: Int) throws -> Score {
             defer { contestant.end() }
             // What stays, such as the room of a queue, is made before.

@@ -52,12 +52,16 @@ final class PortField {
 }
 
 extension Contestant {
-    /// Messages to the ports of one loop: to so many of them, or to all.
-    static func portField(_ number: Int, active: Int? = nil) throws -> Contestant {
+    /// Messages to all ports of one loop.
+    static func portField(_ number: Int) throws -> Contestant {
         let field = try PortField(number)
         return Contestant(
             name: number == 1 ? "1 port" : "\(number) ports", timesLaps: false,
-            run: { count, _ in try field.run(count, to: active ?? number) },
-            end: field.end)
+            run: { count, _ in try field.run(count, to: number) }, end: field.end)
+    }
+
+    /// Messages to so many ports of a field that is used again.
+    static func portField(_ field: PortField, active: Int) -> Contestant {
+        Contestant(name: "ports", timesLaps: false, run: { count, _ in try field.run(count, to: active) })
     }
 }

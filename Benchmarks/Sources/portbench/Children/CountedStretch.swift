@@ -78,7 +78,7 @@ enum CountedStretch: String {
     /// The system calls per message, in a child of its own, and how they were counted.
     func callsPerMessage(_ count: Int) throws -> (value: Double, way: String) {
         if let value = try countedByKernel(count) { return (value, "an event counter") }
-        return (try countedByTracing(min(count, 20_000)), "ptrace, which slows each call down")
+        return (try countedByTracing(count / 5), "ptrace, which slows each call down")
     }
 
     /// At full speed; nil where the kernel does not allow that.
