@@ -1,0 +1,45 @@
+// swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PackageDescription
+
+let package = Package(
+    name: "portbench",
+    products: [.executable(name: "portbench", targets: ["portbench"])],
+    dependencies: [.package(name: "swift-message-port", path: "..")],
+    targets: [
+        .target(name: "CBareCalls"),
+        .target(name: "CPeers"),
+        .executableTarget(
+            name: "portbench",
+            dependencies: [
+                "CBareCalls", "CPeers", .product(name: "NamedPortServer", package: "swift-message-port"),
+            ],
+            swiftSettings: [
+                .enableUpcomingFeature("ExistentialAny"),
+                .enableUpcomingFeature("InternalImportsByDefault"),
+                .enableUpcomingFeature("MemberImportVisibility"),
+            ]),
+    ],
+    swiftLanguageModes: [.v6]
+)
+
+// The libraries that others wait and send with are compared with when they are asked for; see README.md.
+if Context.environment["PORTBENCH_PEERS"] == "1" {
+    package.targets += [
+        .systemLibrary(
+            name: "CZeroMQ", path: "Sources/Peers/CZeroMQ", pkgConfig: "libzmq", providers: [.apt(["libzmq3-dev"])]),
+        .systemLibrary(
+            name: "CGLib", path: "Sources/Peers/CGLib", pkgConfig: "glib-2.0", providers: [.apt(["libglib2.0-dev"])]),
+        .systemLibrary(name: "CNNG", path: "Sources/Peers/CNNG", providers: [.apt(["libnng-dev"])]),
+        .systemLibrary(
+            name: "CLibUV", path: "Sources/Peers/CLibUV", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
+    ]
+    for target in package.targets where target.name == "CPeers" {
+        target.dependencies = ["CZeroMQ", "CGLib", "CNNG", "CLibUV"]
+        target.cSettings = [.define("PORTBENCH_PEERS")]
+        // It has no file for pkg-config.
+        target.linkerSettings = [.linkedLibrary("nng")]
+    }
+}

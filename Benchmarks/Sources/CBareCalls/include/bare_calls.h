@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// What the benchmarks compare with, in plain system calls, and the counters that Swift cannot have.
+
+#pragma once
+
+#include <stdint.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/// Nanoseconds of the monotonic clock.
+int64_t bare_now(void);
+
+/// Makes standard output write each line at once, also into a pipe.
+void bare_print_by_line(void);
+
+/// The calling thread's number in the kernel.
+pid_t bare_thread_id(void);
+
+/// Makes the kernel end this process with its parent, and this process end by itself after so many seconds.
+void bare_bound_life(unsigned seconds);
+
+/// Raises the limit of open descriptors to so many, as far as the system lets it. Returns what it is then.
+int64_t bare_allow_descriptors(uint64_t number);
+
+/// The bytes that malloc has given out and not got back, in all arenas.
+size_t bare_heap_bytes(void);
+
+// MARK: - eventfd + epoll, two threads
+
+typedef struct bare_eventfd_pair bare_eventfd_pair;
+
+/// Starts a thread that answers each ring with a ring; NULL when the system refuses.
+bare_eventfd_pair *_Nullable bare_eventfd_start(void);
+/// Rings and waits for the answer, `count` times. `laps` gets the time of each one, unless it is NULL.
+int64_t bare_eventfd_run(bare_eventfd_pair *_Nonnull pair, int64_t count, int64_t *_Nullable laps);
+void bare_eventfd_end(bare_eventfd_pair *_Nonnull pair);
+
+/// Waits in epoll, as a loop without work does, until the descriptor is readable.
+void bare_wait_readable(int descriptor);
+
+/// Makes an eventfd.
+int bare_make_eventfd(void);
+/// Adds one to an eventfd.
+void bare_ring(int descriptor);
+/// Reads an eventfd.
+void bare_silence(int descriptor);
+
+// MARK: - sockets, two processes
+
+typedef enum bare_socket_kind { bare_packets, bare_stream } bare_socket_kind;
+
+/// Makes a connected pair, close-on-exec. Returns 0, or -1.
+int bare_socket_pair(bare_socket_kind kind, int ends[_Nonnull 2]);
+
+/// Sends `there` bytes and waits in epoll for `back` bytes, `count` times.
+int64_t bare_socket_run(
+    int descriptor, size_t there, size_t back, int64_t count, int64_t *_Nullable laps);
+/// The other side, until the end of the stream.
+void bare_socket_answer(int descriptor, size_t there, size_t back);
+
+/// Sends `count` packets of `size` bytes and waits until the other side has said that it has them all. With a `batch`
+/// above one, that many go in one sendmmsg.
+int64_t bare_socket_send(int descriptor, size_t size, int64_t count, unsigned batch);
+/// The other side, until the end of the stream; it reads with recvmmsg when the batch is above one.
+void bare_socket_sink(int descriptor, size_t size, unsigned batch);
+
+/// Copies `size` bytes, `count` times.
+int64_t bare_copy_run(size_t size, int64_t count, int64_t *_Nullable laps);
+
+// MARK: - counting
+
+/// Begins to count what malloc and its like give out, on all threads.
+void bare_allocations_begin(void);
+/// Ends it, and says how many there were.
+int64_t bare_allocations_end(void);
+
+/// Makes a counter of the system calls of this process, in threads that are not there yet too. Returns whether it could.
+int bare_counter_open(void);
+/// What follows counts.
+void bare_counter_begin(void);
+/// How many there were since; -1 when that is not known.
+int64_t bare_counter_end(void);
+
+/// In a traced process: what follows counts.
+void bare_calls_begin(void);
+/// In a traced process: up to here, for so many messages.
+void bare_calls_end(int64_t messages);
+
+/// What a traced process did between its marks.
+typedef struct bare_call_count {
+    int64_t calls;
+    int64_t messages;
+} bare_call_count;
+
+/// Runs a program under ptrace and counts the system calls of all its threads between the marks. Returns 0, or an errno
+/// when the system does not let itself be traced, or the program did not reach its marks.
+int bare_calls_trace(char *_Nullable const *_Nonnull arguments, bare_call_count *_Nonnull result);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// Messages between two processes over bare Unix sockets, each side waiting in epoll.
+
+#include "common.h"
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+int bare_socket_pair(bare_socket_kind kind, int ends[2]) {
+    return socketpair(AF_UNIX, (kind == bare_packets ? SOCK_SEQPACKET : SOCK_STREAM) | SOCK_CLOEXEC, 0, ends);
+}
+
+static int watch(int descriptor) {
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN};
+    epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event);
+    return set;
+}
+
+static void wait_in(int set) {
+    struct epoll_event event;
+    while (epoll_wait(set, &event, 1, -1) < 1) {}
+}
+
+static void send_all(int descriptor, const char *bytes, size_t size) {
+    while (size > 0) {
+        ssize_t sent = send(descriptor, bytes, size, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EINTR) return;
+        if (sent > 0) bytes += sent, size -= (size_t)sent;
+    }
+}
+
+/// Returns whether all came, waiting in epoll before each read.
+static int receive_all(int descriptor, int set, char *bytes, size_t size) {
+    while (size > 0) {
+        wait_in(set);
+        ssize_t got = recv(descriptor, bytes, size, 0);
+        if (got == 0 || (got < 0 && errno != EINTR)) return 0;
+        if (got > 0) bytes += got, size -= (size_t)got;
+    }
+    return 1;
+}
+
+static char *filled(size_t size) {
+    char *bytes = malloc(size + 1);
+    if (bytes) memset(bytes, 7, size + 1);
+    return bytes;
+}
+
+int64_t bare_socket_run(int descriptor, size_t there, size_t back, int64_t count, int64_t *laps) {
+    int set = watch(descriptor);
+    char *out = filled(there), *in = filled(back);
+    int64_t start = bare_now(), last = start;
+    for (int64_t i = 0; i < count; i++) {
+        send_all(descriptor, out, there);
+        if (!receive_all(descriptor, set, in, back)) break;
+        if (laps) {
+            int64_t now = bare_now();
+            laps[i] = now - last;
+            last = now;
+        }
+    }
+    int64_t time = bare_now() - start;
+    free(out);
+    free(in);
+    close(set);
+    return time;
+}
+
+void bare_socket_answer(int descriptor, size_t there, size_t back) {
+    int set = watch(descriptor);
+    char *in = filled(there), *out = filled(back);
+    while (receive_all(descriptor, set, in, there)) send_all(descriptor, out, back);
+    free(in);
+    free(out);
+    close(set);
+}
+
+int64_t bare_copy_run(size_t size, int64_t count, int64_t *laps) {
+    char *from = filled(size), *to = filled(size);
+    int64_t start = bare_now(), last = start;
+    for (int64_t i = 0; i < count; i++) {
+        memcpy(to, from, size);
+        __asm__ volatile("" : : "r"(to) : "memory");
+        if (laps) {
+            int64_t now = bare_now();
+            laps[i] = now - last;
+            last = now;
+        }
+    }
+    int64_t time = bare_now() - start;
+    free(from);
+    free(to);
+    return time;
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+#pragma once
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+
+#include "peers.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { packet_size = 64, address_size = 108 };
+
+static inline int64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+/// Notes a lap and says when it was.
+static inline int64_t lap(int64_t *laps, int64_t index, int64_t last) {
+    int64_t time = now();
+    if (laps) laps[index] = time - last;
+    return time;
+}
+
+/// What sends and receives whole messages: a socket of a library. Each returns 0, or another number.
+typedef struct messenger {
+    int (*send)(void *socket, const void *bytes, size_t size);
+    int (*receive)(void *socket, void *bytes, size_t size, size_t *got);
+} messenger;
+
+/// Sends `size` bytes and waits for the answer, `count` times.
+int64_t messenger_roundtrips(
+    const messenger *library, void *socket, size_t size, int64_t count, int64_t *laps);
+/// Sends `count` messages, and waits for one answer to them all.
+int64_t messenger_stream(const messenger *library, void *socket, int64_t count);
+/// The other side: eight bytes announce a stream, none is the end, and 64 bytes answer the rest.
+void messenger_serve(const messenger *library, void *socket, size_t size);
+/// Makes the other side end.
+void messenger_finish(const messenger *library, void *socket);
+
+/// A name of a Unix socket that nobody has, in the temporary directory.
+void peer_address(char address[address_size], const char *library);
+/// Starts this program again to serve there; its number, or -1.
+pid_t peer_spawn(const char *name, const char *address, size_t size);
+/// Waits for its end.
+void peer_wait(pid_t child);
+
+extern const peer zeromq_peers[], nng_peers[], glib_peers[], libuv_peers[];
+void zeromq_serve(const char *address, size_t size);
+void nng_serve(const char *address, size_t size);

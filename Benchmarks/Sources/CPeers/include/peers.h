@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// What the other libraries do in the same cases. Without PORTBENCH_PEERS the lists are empty.
+
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// A library in a case: `start` gives what the others take, or NULL.
+typedef struct peer {
+    const char *_Nonnull name;
+    void *_Nullable (*_Nonnull start)(size_t size);
+    /// Does it so many times; `laps` gets the time of each, unless it is NULL. Returns the nanoseconds.
+    int64_t (*_Nonnull run)(void *_Nonnull pair, int64_t count, int64_t *_Nullable laps);
+    void (*_Nonnull end)(void *_Nonnull pair);
+    /// Whether single operations can be timed.
+    int times_laps;
+} peer;
+
+typedef enum peer_case { peer_roundtrip, peer_oneway, peer_ipc_roundtrip, peer_ipc_oneway } peer_case;
+
+/// The libraries that take part in a case; NULL when there is no such number.
+const peer *_Nullable peer_at(peer_case which, size_t index);
+
+/// In a second process: plays the other side of `name`, until the first one ends.
+void peer_serve(const char *_Nonnull name, const char *_Nonnull address, size_t size);

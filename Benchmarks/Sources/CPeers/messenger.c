@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+#ifdef PORTBENCH_PEERS
+
+#include "common.h"
+#include <spawn.h>
+#include <errno.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+int64_t messenger_roundtrips(
+    const messenger *library, void *socket, size_t size, int64_t count, int64_t *laps) {
+    char *out = calloc(1, size), in[packet_size];
+    size_t got;
+    int64_t start = now(), last = start;
+    for (int64_t i = 0; i < count; i++) {
+        if (library->send(socket, out, size) || library->receive(socket, in, sizeof in, &got)) {
+            free(out);
+            return -1;
+        }
+        if (laps) last = lap(laps, i, last);
+    }
+    free(out);
+    return now() - start;
+}
+
+int64_t messenger_stream(const messenger *library, void *socket, int64_t count) {
+    char bytes[packet_size] = {0};
+    size_t got;
+    int64_t start = now();
+    if (library->send(socket, &count, sizeof count)) return -1;
+    for (int64_t i = 0; i < count; i++) {
+        if (library->send(socket, bytes, sizeof bytes)) return -1;
+    }
+    if (library->receive(socket, bytes, sizeof bytes, &got)) return -1;
+    return now() - start;
+}
+
+void messenger_serve(const messenger *library, void *socket, size_t size) {
+    char *in = calloc(1, size), out[packet_size] = {0};
+    size_t got;
+    while (library->receive(socket, in, size, &got) == 0 && got > 0) {
+        if (got == sizeof(int64_t)) {
+            int64_t left;
+            memcpy(&left, in, sizeof left);
+            while (left > 0 && library->receive(socket, in, size, &got) == 0) left--;
+        }
+        if (library->send(socket, out, sizeof out)) break;
+    }
+    free(in);
+}
+
+void messenger_finish(const messenger *library, void *socket) { library->send(socket, "", 0); }
+
+void peer_address(char address[address_size], const char *library) {
+    static int number;
+    const char *directory = getenv("TMPDIR");
+    snprintf(
+        address, address_size, "ipc://%s/portbench-%s-%d-%d", directory ? directory : "/tmp", library, getpid(),
+        __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED));
+}
+
+pid_t peer_spawn(const char *name, const char *address, size_t size) {
+    char text[24];
+    snprintf(text, sizeof text, "%zu", size);
+    char *arguments[] = {"portbench", "--child", "peer", (char *)name, (char *)address, text, NULL};
+    pid_t child;
+    return posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ) == 0 ? child : -1;
+}
+
+void peer_wait(pid_t child) {
+    int status;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+}
+
+#endif

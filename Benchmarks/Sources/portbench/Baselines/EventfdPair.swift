@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CBareCalls
+
+extension Contestant {
+    /// Two threads that wake each other with an eventfd each, waiting in epoll.
+    static func eventfdPair() throws -> Contestant {
+        guard let pair = bare_eventfd_start() else { throw BenchmarkFailure("no eventfd") }
+        return Contestant(
+            name: "bare eventfd + epoll",
+            run: { bare_eventfd_run(pair, Int64($0), $1?.filled($0)) },
+            end: { bare_eventfd_end(pair) })
+    }
+
+    /// Copies in memory: what a transfer of bytes costs at least.
+    static func copy(_ size: Int) -> Contestant {
+        Contestant(name: "memcpy", run: { bare_copy_run(size, Int64($0), $1?.filled($0)) })
+    }
+}

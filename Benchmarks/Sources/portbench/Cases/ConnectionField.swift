@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CBareCalls
+import NamedPortServer
+
+/// Ports on one loop, and child processes with a connection to each of the ports.
+final class ConnectionField {
+    /// How many messages a child sends before it is the turn of the next.
+    private static let turn = 1_000
+
+    private let children: [SendRight]
+    private let pool: PortWorkerPool
+    private let thread: ResidentThread
+    private let ports: [MachPort]
+    private let tally = Tally()
+    private var next = 0
+
+    /// Makes the ports, and starts the children; nobody is connected yet.
+    init(ports number: Int, children: Int) throws {
+        try Self.allowDescriptors(number * (children + 3) + 500)
+        thread = try ResidentThread(name: "ports")
+        let loop = thread.loop
+        ports = try (0..<number).map { [tally] _ in
+            let port = MachPort(queueLimit: PortSink.queueLimit) { _, _ in tally.arrived() }
+            try port.schedule(on: loop)
+            return port
+        }
+        pool = try PortWorkerPool(count: children) { _ in
+            try .launchProcess(WorkerProgram("/proc/self/exe", Child.arguments(.ports, ["adaptive"])))
+        }
+        self.children = try pool.checkIn(within: .seconds(120))
+    }
+
+    /// Makes one of the children connect to all ports, by its first message to each.
+    func connect(_ child: Int) throws {
+        let rights = ports.map { MachMessage.Component.right($0.makeSendRight()) }
+        let message = MachMessage(id: PortChild.Request.takeRights.rawValue, components: rights)
+        try children[child].send(message, within: .seconds(60))
+        _ = try send(ports.count, by: child)
+    }
+
+    /// What the heap of one of the children has given out.
+    func heap(of child: Int) throws -> Int {
+        try children[child].request(MachMessage(id: PortChild.Request.heap.rawValue)).content()
+    }
+
+    /// The children send messages by turns, each to all ports by turns.
+    func run(_ count: Int) throws -> Int64 {
+        var (left, time) = (count, Int64(0))
+        while left > 0 {
+            let some = min(left, Self.turn)
+            time += try send(some, by: next)
+            next = (next + 1) % children.count
+            left -= some
+        }
+        return time
+    }
+
+    private func send(_ count: Int, by child: Int) throws -> Int64 {
+        try tally.run(count) { count in
+            try children[child].send(count, id: PortChild.Request.send.rawValue, within: .seconds(10))
+        }
+    }
+
+    func end() {
+        for port in ports { port.invalidate() }
+        _ = try? pool.shutDown(within: .seconds(5))
+        thread.stop()
+        thread.join()
+    }
+
+    private static func allowDescriptors(_ number: Int) throws {
+        let limit = bare_allow_descriptors(UInt64(number))
+        if limit < number { throw NotAvailable("it takes \(number) descriptors, and \(limit) are allowed") }
+    }
+}
+
+extension Contestant {
+    /// Messages over many connections, of so many children to so many ports.
+    static func connections(ports: Int, children: Int) throws -> Contestant {
+        let field = try ConnectionField(ports: ports, children: children)
+        for child in 0..<children { try field.connect(child) }
+        return Contestant(
+            name: ports * children == 1 ? "1 connection" : "\(ports * children) connections", timesLaps: false,
+            run: { count, _ in try field.run(count) },
+            end: field.end)
+    }
+}

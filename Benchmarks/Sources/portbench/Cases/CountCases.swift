@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CBareCalls
+import NamedPortServer
+
+extension Case {
+    /// What does not depend on how fast a machine is.
+    static var counts: [Case] {
+        [Case("counts.syscalls", measure: systemCalls), Case("counts.allocations", measure: allocations)]
+    }
+
+    private static func systemCalls(_ settings: Settings) throws -> [CaseResult] {
+        let rows: [(String, CountedStretch, Double?, String, CountedStretch)] = [
+            ("stream in process", .stream, 0.01, "bare eventfd + epoll", .bareRoundTrip),
+            ("round trip, sleeping", .roundTrip, nil, "bare eventfd + epoll", .bareRoundTrip),
+            ("stream, two processes", .processStream, nil, "bare SEQPACKET + epoll", .bareProcessStream),
+            ("round trip, two processes", .processRoundTrip, nil, "bare SEQPACKET + epoll", .bareProcessRoundTrip),
+        ]
+        return try rows.map { variant, ours, goal, name, bare in
+            let count = settings.isQuick ? 5_000 : 50_000
+            let (value, way) = try ours.callsPerMessage(count)
+            var result = CaseResult(
+                "counts.syscalls", variant, .perMessage, ours: Score(value),
+                baseline: (name, Score(try bare.callsPerMessage(count).value)), goal: Goal(value: goal))
+            result.note = "counted by \(way)"
+            return result
+        }
+    }
+
+    private static func allocations(_ settings: Settings) throws -> [CaseResult] {
+        let count = settings.isQuick ? 5_000 : 50_000
+        func perMessage(_ contestant: Contestant, messages: Int) throws -> Score {
+            defer { contestant.end() }
+            // What stays, such as the room of a queue, is made before.
+            _ = try contestant.run(count, nil)
+            bare_allocations_begin()
+            _ = try contestant.run(count, nil)
+            return Score(Double(bare_allocations_end()) / Double(count * messages))
+        }
+        func row(_ variant: String, _ messages: Int, _ goal: Double?, _ ours: Contestant, _ others: [Contestant])
+            throws -> CaseResult
+        {
+            let own = try perMessage(ours, messages: messages)
+            let scores = try others.map { (name: $0.name, score: try perMessage($0, messages: messages)) }
+            var result = CaseResult(
+                "counts.allocations", variant, .perMessage, ours: own, baseline: scores[0], goal: Goal(value: goal))
+            for other in scores.dropFirst() { result.peers[other.name] = other.score.value }
+            return result
+        }
+        return [
+            try row("stream in process", 1, 1, .portSink(), [.dispatchOneWay(), .streamOneWay()]),
+            try row("round trip in process", 2, 1, .portPair(.adaptive), [.dispatchPair(), .streamPair()]),
+            try row("request in process", 2, nil, .portServer(), [.dispatchPair(), .streamPair()]),
+        ]
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import NamedPortServer
+
+extension Contestant {
+    /// Round trips between run loops of two processes: `size` bytes there and as many back, but never more than 64.
+    static func portProcessPair(_ strategy: WaitStrategy, size: Int = Packet.size) throws -> Contestant {
+        let rally = Rally()
+        let request = size > Packet.size ? PortChild.Request.short : .echo
+        let message = MachMessage(id: request.rawValue, bytes: Array(repeating: 7, count: size))
+        let child = try PortProcess(strategy)
+        let right = child.right
+        child.worker.port.setHandler { _, _ in rally.answered { try right.send(message, within: .seconds(10)) } }
+        return Contestant(
+            name: "ports",
+            run: { count, laps in
+                try rally.run(count, laps) {
+                    child.thread.loop.perform { rally.begin { try right.send(message, within: .seconds(10)) } }
+                }
+            },
+            end: child.end)
+    }
+
+    /// Messages of 64 bytes from this thread to the run loop of another process, each made anew.
+    static func portProcessStream() throws -> Contestant {
+        let tally = Tally()
+        let child = try PortProcess(.adaptive)
+        let right = child.right
+        child.worker.port.setHandler { _, _ in tally.allArrived() }
+        return Contestant(
+            name: "ports", timesLaps: false,
+            run: { count, _ in
+                try tally.run(count) { count in
+                    try right.send(UInt64(count), id: PortChild.Request.announce.rawValue, within: .seconds(10))
+                    for _ in 0..<count {
+                        try right.send(
+                            PortSink.makeMessage(PortChild.Request.counted.rawValue), within: .seconds(10))
+                    }
+                }
+            },
+            end: child.end)
+    }
+
+    /// Requests of this thread to a named port of another process.
+    static func namedPort() throws -> Contestant {
+        let name = "org.example.portbench.\(PeerIdentity.current.processID)"
+        let child = try PortProcess(.adaptive, name: name)
+        let remote = try RemoteMessagePort(name: name)
+        let message = MachMessage(id: 1, bytes: Array(repeating: 7, count: Packet.size))
+        return Contestant(
+            name: "ports", run: { count, laps in try timed(count, laps) { try remote.request(message) } },
+            end: {
+                remote.invalidate()
+                child.end()
+            })
+    }
+}

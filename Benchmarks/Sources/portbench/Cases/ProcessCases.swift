@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CBareCalls
+import CPeers
+import NamedPortServer
+
+extension Case {
+    /// Two processes.
+    static var processes: [Case] {
+        [
+            Case(
+                Contest(
+                    id: "ipc.roundtrip.busy", goal: Goal(value: 2),
+                    ours: { try .portProcessPair(.adaptive) }, baseline: { try .socketPair(bare_packets) },
+                    others: [{ try .socketPair(bare_stream) }] + Contestant.peers(peer_ipc_roundtrip))),
+            Case(
+                Contest(
+                    id: "ipc.roundtrip.sleeping", goal: Goal(ratio: 1.15),
+                    ours: { try .portProcessPair(.blocking) }, baseline: { try .socketPair(bare_packets) },
+                    others: [{ try .socketPair(bare_stream) }])),
+            Case(
+                Contest(
+                    id: "ipc.oneway.64", unit: .nanoseconds, goal: Goal(value: 200),
+                    ours: { try .portProcessStream() }, baseline: { try .packetStream(batch: 1) },
+                    others: [{ try .packetStream(batch: 32) }] + Contestant.peers(peer_ipc_oneway))),
+            Case(
+                Contest(
+                    id: "ipc.request", ours: { try .namedPort() }, baseline: { try .socketPair(bare_packets) },
+                    others: [{ try .socketPair(bare_stream) }])),
+            payload("ipc.payload.1MiB", 1 << 20),
+            payload("ipc.payload.16MiB", 16 << 20),
+        ]
+    }
+
+    private static func payload(_ id: String, _ size: Int) -> Case {
+        Case(
+            Contest(
+                id: id, goal: Goal(ratio: 0.5), ours: { try .portProcessPair(.adaptive, size: size) },
+                baseline: { try .socketPair(bare_stream, there: size) },
+                others: [{ .copy(size) }] + Contestant.peers(peer_ipc_roundtrip, size: size)))
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CBareCalls
+import CPeers
+
+/// The other process of a case: this program, started again. It ends with its parent, and after a while in any case.
+enum Child {
+    static let option = "--child"
+
+    /// The descriptor of the socket that a child with bare system calls inherits.
+    static let socket: Int32 = 3
+
+    /// What a child does.
+    enum Part: String {
+        /// Serves ports: strategy, name.
+        case ports
+        /// Answers on a bare socket: bytes there, bytes back.
+        case answer
+        /// Takes packets from a bare socket: bytes of each, packets in a batch.
+        case sink
+        /// Plays the other side of another library: its name, an address, bytes there.
+        case peer
+        /// Does what is counted under ptrace: which stretch.
+        case counted
+    }
+
+    /// Longer than any case takes, in seconds.
+    private static let longestLife: UInt32 = 600
+
+    static func run(_ arguments: [String]) throws {
+        bare_bound_life(longestLife)
+        guard let part = arguments.first.flatMap(Part.init) else { throw BenchmarkFailure("no such child") }
+        let rest = Array(arguments.dropFirst())
+        func number(_ index: Int) -> Int { rest.indices.contains(index) ? Int(rest[index]) ?? 0 : 0 }
+        switch part {
+        case .ports: try PortChild(rest).run()
+        case .answer: bare_socket_answer(socket, number(0), number(1))
+        case .sink: bare_socket_sink(socket, number(0), UInt32(number(1)))
+        case .peer: peer_serve(rest[0], rest[1], number(2))
+        case .counted: try CountedStretch.run(rest)
+        }
+    }
+
+    /// The arguments that start a child.
+    static func arguments(_ part: Part, _ rest: [String]) -> [String] {
+        [option, part.rawValue] + rest
+    }
+}

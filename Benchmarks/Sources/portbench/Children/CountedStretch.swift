@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CBareCalls
+import Glibc
+import NamedPortServer
+
+/// What a child does while its system calls are counted. By itself it is something to look at with a profiler.
+enum CountedStretch: String {
+    /// A stream of messages between threads, as `inproc.oneway.64`.
+    case stream
+    /// Round trips between threads that sleep, as `inproc.roundtrip.sleeping`.
+    case roundTrip = "round-trip"
+    /// Round trips with a process, as `ipc.roundtrip.sleeping`; the calls of one side.
+    case processRoundTrip = "process-round-trip"
+    /// A stream of messages to a process, as `ipc.oneway.64`; the calls of the sender.
+    case processStream = "process-stream"
+    /// As `inproc.roundtrip.busy`; for profilers.
+    case busyRoundTrip = "busy-round-trip"
+    /// As `ipc.roundtrip.busy`; for profilers.
+    case busyProcessRoundTrip = "busy-process-round-trip"
+    /// As `ipc.payload.1MiB`; for profilers.
+    case payload
+    /// As `inproc.request`; for profilers.
+    case request
+    /// The same with an eventfd each.
+    case bareRoundTrip = "bare-round-trip"
+    /// The same over a bare socket.
+    case bareProcessRoundTrip = "bare-process-round-trip"
+    /// The same over a bare socket.
+    case bareProcessStream = "bare-process-stream"
+
+    /// Does the stretch that the arguments name, so many times. With a third one, the calls are counted here and reported
+    /// over the socket; if that cannot be, nothing is done.
+    static func run(_ arguments: [String]) throws {
+        guard arguments.count >= 2, let stretch = CountedStretch(rawValue: arguments[0]), let count = Int(arguments[1])
+        else { throw BenchmarkFailure("no such stretch") }
+        let countsItself = arguments.count > 2
+        if countsItself, bare_counter_open() == 0 { return }
+        let contestant = try stretch.makeContestant()
+        _ = try contestant.run(max(1, count / 10), nil)
+        countsItself ? bare_counter_begin() : bare_calls_begin()
+        _ = try contestant.run(count, nil)
+        if countsItself {
+            var report = [bare_counter_end(), Int64(count * stretch.messages)]
+            send(Child.socket, &report, MemoryLayout<Int64>.stride * report.count, 0)
+        } else {
+            bare_calls_end(Int64(count * stretch.messages))
+        }
+        contestant.end()
+    }
+
+    /// How many messages an operation is.
+    private var messages: Int {
+        switch self {
+        case .stream, .processStream, .bareProcessStream: 1
+        // There and back. Of the two messages between processes, each side has to do with both.
+        default: 2
+        }
+    }
+
+    private func makeContestant() throws -> Contestant {
+        switch self {
+        case .stream: try .portSink()
+        case .roundTrip: try .portPair(.blocking)
+        case .processRoundTrip: try .portProcessPair(.blocking)
+        case .processStream: try .portProcessStream()
+        case .busyRoundTrip: try .portPair(.adaptive)
+        case .busyProcessRoundTrip: try .portProcessPair(.adaptive)
+        case .payload: try .portProcessPair(.adaptive, size: 1 << 20)
+        case .request: try .portServer()
+        case .bareRoundTrip: try .eventfdPair()
+        case .bareProcessRoundTrip: try .socketPair(bare_packets)
+        case .bareProcessStream: try .packetStream(batch: 1)
+        }
+    }
+
+    /// The system calls per message, in a child of its own, and how they were counted.
+    func callsPerMessage(_ count: Int) throws -> (value: Double, way: String) {
+        if let value = try countedByKernel(count) { return (value, "an event counter") }
+        return (try countedByTracing(count / 5), "ptrace, which slows each call down")
+    }
+
+    /// At full speed; nil where the kernel does not allow that.
+    private func countedByKernel(_ count: Int) throws -> Double? {
+        let child = try BareChild(bare_packets, .counted, texts: [rawValue, "\(count)", "itself"])
+        defer { child.end() }
+        var report: [Int64] = [0, 0]
+        let size = MemoryLayout<Int64>.stride * report.count
+        guard recv(child.socket, &report, size, 0) == size, report[0] >= 0 else { return nil }
+        return Double(report[0]) / Double(report[1])
+    }
+
+    private func countedByTracing(_ count: Int) throws -> Double {
+        var result = bare_call_count()
+        let code = BareChild.withArguments(Child.arguments(.counted, [rawValue, "\(count)"])) {
+            bare_calls_trace($0, &result)
+        }
+        if code != 0 { throw NotAvailable("ptrace: errno \(code)") }
+        return Double(result.calls) / Double(max(1, result.messages))
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CBareCalls
+import Glibc
+import NamedPortServer
+
+/// The other process of the cases with ports: one port on the main loop that does what the messages ask for.
+final class PortChild {
+    /// What a message asks for, by its id.
+    enum Request: Int32 {
+        /// Send it back.
+        case echo = 1
+        /// Send 64 bytes back.
+        case short
+        /// So many messages follow, in eight bytes.
+        case announce
+        /// One of them; the last one is answered.
+        case counted
+        /// Keep these rights.
+        case takeRights
+        /// Send so many messages over those rights, over each in turn.
+        case send
+        /// Reply how many bytes the heap has given out.
+        case heap
+    }
+
+    private let launcher: SendRight
+    private let named: LocalMessagePort?
+    private let port: MachPort
+
+    /// Starts with a way of waiting and, if it is to have one, a name.
+    init(_ arguments: [String]) throws {
+        guard let launcher = try SendRight.bootstrap() else { throw BenchmarkFailure("nobody launched this child") }
+        self.launcher = launcher
+        if arguments.first == "blocking" { ThreadRunLoop.current.waitStrategy = .blocking }
+        let work = PortChildWork(launcher)
+        if arguments.count > 1 {
+            let answer = [UInt8](repeating: 7, count: Packet.size)
+            let named = try LocalMessagePort(name: arguments[1]) { _, _ in answer }
+            (self.named, port) = (named, named.port)
+        } else {
+            named = nil
+            port = MachPort(queueLimit: PortSink.queueLimit) { _, message in work.take(message) }
+        }
+    }
+
+    func run() throws {
+        try launcher.notifyWhenDead { exit(EXIT_SUCCESS) }
+        try port.schedule()
+        try launcher.checkIn(port)
+        ThreadRunLoop.current.run()
+    }
+}
+
+/// What the port does with its messages.
+///
+/// @unchecked: used on the main loop's thread only.
+private final class PortChildWork: @unchecked Sendable {
+    private let launcher: SendRight
+    private let short = MachMessage(id: 1, bytes: Array(repeating: 7, count: Packet.size))
+    private var left: UInt64 = 0
+    private var rights: [SendRight] = []
+    private var next = 0
+
+    init(_ launcher: SendRight) {
+        self.launcher = launcher
+    }
+
+    func take(_ message: MachMessage) {
+        do {
+            switch PortChild.Request(rawValue: message.id) {
+            case .echo: try launcher.send(message, within: .seconds(10))
+            case .short: try launcher.send(short, within: .seconds(10))
+            case .announce: left = try message.content()
+            case .counted: try count()
+            case .takeRights: rights = message.rights
+            case .send: try send(try message.content(as: Int.self))
+            case .heap: try message.reply(content: Int(bare_heap_bytes()))
+            case nil: break
+            }
+        } catch {
+            Program.complain("child: \(error)")
+            exit(EXIT_FAILURE)
+        }
+    }
+
+    private func count() throws {
+        left -= 1
+        if left == 0 { try launcher.send(short, within: .seconds(10)) }
+    }
+
+    private func send(_ number: Int) throws {
+        for _ in 0..<number {
+            next = (next + 1) % rights.count
+            try rights[next].send(PortSink.makeMessage(), within: .seconds(10))
+        }
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// Somebody who does an operation many times over and says how long that took.
+struct Contestant {
+    let name: String
+    /// Whether single operations can be timed.
+    var timesLaps = true
+    /// Does it so many times. With laps, notes the time of each.
+    ///
+    /// Returns the nanoseconds that all took.
+    let run: (_ count: Int, _ laps: Laps?) throws -> Int64
+    /// Ends its threads and processes.
+    var end: () -> Void = {}
+}
+
+/// Something that the system does not give or allow, so that a case cannot be measured on it.
+struct NotAvailable: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}
+
+/// A measurement that did not come to its end.
+struct BenchmarkFailure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// What a case has shown. Smaller is better.
+struct CaseResult: Codable {
+    var `case`: String
+    /// Which of several rows of the case; nil when it has one.
+    var variant: String?
+    var unit: String
+    /// The median of the rounds.
+    var value: Double
+    var p50: Double
+    var p99: Double
+    var minimum: Double
+    var maximum: Double
+    /// The name of what it is compared with.
+    var baseline: String
+    var baselineValue: Double
+    /// How many times the baseline; nil when the baseline is zero and this is not.
+    var ratio: Double?
+    var goal: Goal
+    var peers: [String: Double] = [:]
+    var note: String?
+
+    init(
+        _ id: String, _ variant: String?, _ unit: Unit, ours: Score, baseline: (name: String, score: Score),
+        goal: Goal = Goal()
+    ) {
+        self.case = id
+        self.variant = variant
+        self.unit = unit.rawValue
+        value = unit.value(ours.value)
+        p50 = unit.value(ours.spread.median)
+        p99 = unit.value(ours.spread.p99)
+        minimum = unit.value(ours.spread.minimum)
+        maximum = unit.value(ours.spread.maximum)
+        self.baseline = baseline.name
+        baselineValue = unit.value(baseline.score.value)
+        self.goal = goal
+        if baselineValue > 0 { ratio = value / baselineValue } else if value == 0 { ratio = 1 }
+    }
+
+    /// The case, and which row of it.
+    var title: String { variant.map { "\(self.case) (\($0))" } ?? self.case }
+
+    /// The ratio that the case is to reach; nil when it has no goal.
+    var goalRatio: Double? {
+        let fromValue = goal.value.flatMap { baselineValue > 0 ? $0 / baselineValue : nil }
+        return [goal.ratio, fromValue].compactMap(\.self).min()
+    }
+
+    /// Whether it reaches its goal; nil when it has none.
+    var isReached: Bool? {
+        let answers = [
+            goal.value.map { value <= $0 }, goal.ratio.map { limit in ratio.map { $0 <= limit } ?? false },
+        ].compactMap(\.self)
+        return answers.isEmpty ? nil : answers.allSatisfy(\.self)
+    }
+}
