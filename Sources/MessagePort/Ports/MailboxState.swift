@@ -32,6 +32,7 @@ struct MailboxState {
 
     /// What a port has whose queue was full.
     private struct Crowd: Blankable {
+        static let blank = RareBox<Crowd>()
         var senders: [WaitingSender] = []
         var roomNotices: [LoopNotice<SendPossibility>] = []
         /// How many free places are kept for messages that wait in sockets.

@@ -29,6 +29,7 @@ package final class PortCore: PortDestination {
 
     /// What only some ports have.
     struct Extras: Blankable {
+        static let blank = RareBox<Extras>()
         var bell: PortDoorbell?
         /// Tasks that wait for a message, the longest first; and what receives from the sockets for them.
         var waitingTasks: [WaitingTask] = []
@@ -101,6 +102,7 @@ package final class PortCore: PortDestination {
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
         try checkProcess()
+        if deadline > .distantPast { spinForRoom(until: deadline) }
         switch admit(message, waiting: deadline > .distantPast ? .thread : .never) {
         case .accepted: return
         case .dead: throw PortError(.deadName)

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import PortSystem
+package import PortSystem
 import Synchronization
 
 /// Whether two or more processors may run this program, looked up again when the answer is old.
-final class ProcessorAllowance: Sendable {
+package final class ProcessorAllowance: Sendable {
     static let validity = Duration.seconds(5)
 
     private let processors: @Sendable () -> Int  // immutable
     private let quota: @Sendable () -> Double?  // immutable
-    private let isPlural = Atomic<Bool>(false)  // loop thread
-    private let end = Atomic<Int64>(.min)  // loop thread: until when it holds
+    private let isPlural = Atomic<Bool>(false)
+    private let end = Atomic<Int64>(.min)  // until when it holds
 
     /// Knows nothing yet.
     ///
     /// - Parameters:
     ///   - processors: how many processors the calling thread may run on.
     ///   - quota: how many the control group leaves to this process; nil for no limit.
-    init(
+    package init(
         processors: @escaping @Sendable () -> Int = sysAllowedProcessorCount,
         quota: @escaping @Sendable () -> Double? = { ProcessorQuota.read() }
     ) {
@@ -26,9 +26,9 @@ final class ProcessorAllowance: Sendable {
         self.quota = quota
     }
 
-    /// Whether a thread that spins leaves a processor to the thread that it waits for. Loop thread only: what counts is
-    /// the calling thread's affinity mask.
-    func allowsSpinning(at now: MonotonicInstant) -> Bool {
+    /// Whether a thread that spins leaves a processor to the thread that it waits for. What counts is the
+    /// calling thread's affinity mask at the last look.
+    package func allowsSpinning(at now: MonotonicInstant) -> Bool {
         if now.nanoseconds < end.load(ordering: .relaxed) { return isPlural.load(ordering: .relaxed) }
         let answer = processors() >= 2 && (quota() ?? 2) >= 2
         isPlural.store(answer, ordering: .relaxed)
