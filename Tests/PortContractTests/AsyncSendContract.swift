@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import Foundation
 @testable import MessagePort
 import PortSystem
@@ -13,7 +14,7 @@ import Testing
         "requests that wait for room hold no thread, and are served in their order", arguments: TestTransport.allCases)
     func noThreads(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
+            let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             let count = try right.fill()
             let threads = threadCount()
@@ -37,7 +38,7 @@ import Testing
     @Test("a task that is cancelled while it waits for room sends nothing", arguments: TestTransport.allCases)
     func cancelled(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
+            let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             let count = try right.fill()
             let outcome = Recorder<PortError?>()
@@ -62,7 +63,7 @@ import Testing
     @Test("a request that waits for room hears that the port has ended", arguments: TestTransport.allCases)
     func ended(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
+            let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             _ = try right.fill()
             let outcome = Recorder<PortError?>()
@@ -70,15 +71,17 @@ import Testing
                 Task { outcome.append(await failure(of: right, MachMessage(id: -1))) }
                 try right.waitForSenders(number)
             }
-            port.invalidate()
+            try port.invalidate()
             #expect(outcome.waitUntilCount(2).map { $0?.code } == [.deadName, .deadName])
         }
     }
 
-    @Test("a large message of a task goes in pieces, as there is room; one that is cancelled meanwhile leaves no trace")
-    func large() async throws {
-        try await onBench(over: .socket) { bench in
-            let port = try bench.port()
+    @Test(
+        "a large message of a task goes in pieces, as there is room; one that is cancelled meanwhile leaves no trace",
+        arguments: [TestTransport.socket, .process])
+    func large(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             let outcome = Recorder<PortError?>()
             for id in Int32(0)..<3 {
@@ -101,7 +104,7 @@ import Testing
 
     @Test(
         "with many tasks, cancellations and limits each request is either sent once or not at all", .seeded,
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.inProcess)
     func stress(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 2)

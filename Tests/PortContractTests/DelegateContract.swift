@@ -17,7 +17,7 @@ import Testing
 
     @Test(
         "a delegate handles messages, is not kept alive, and a handler takes its place",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.inProcess)
     func delegate(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let worker = Worker()

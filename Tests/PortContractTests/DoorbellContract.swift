@@ -12,7 +12,7 @@ import Testing
         try !sysPoll(doorbell.descriptor, .readable, until: .distantPast).isEmpty
     }
 
-    @Test("a doorbell is readable exactly while messages wait", arguments: TestTransport.allCases)
+    @Test("a doorbell is readable exactly while messages wait", arguments: TestTransport.inProcess)
     func exactly(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 2)
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test("a doorbell that is made late, or before the sockets, tells what waits", arguments: TestTransport.allCases)
+    @Test("a doorbell that is made late, or before the sockets, tells what waits", arguments: TestTransport.inProcess)
     func late(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = MachPort()
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test("with many senders and receivers nobody sleeps while a message waits", arguments: TestTransport.allCases)
+    @Test("with many senders and receivers nobody sleeps while a message waits", arguments: TestTransport.inProcess)
     func stress(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (senders, receivers, count) = (3, 3, 300)

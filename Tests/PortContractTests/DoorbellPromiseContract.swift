@@ -3,6 +3,7 @@
 
 // Docs/Decisions/0009: a doorbell is never unreadable while a message waits, and one that rang for nothing falls silent.
 
+import ContractServices
 @testable import MessagePort
 import PortSystem
 import TestSupport
@@ -13,7 +14,7 @@ import Testing
         try !sysPoll(doorbell.descriptor, .readable, until: .distantPast).isEmpty
     }
 
-    @Test("a foreign loop gets every message", arguments: ForeignLoop.allCases, TestTransport.allCases)
+    @Test("a foreign loop gets every message", arguments: ForeignLoop.allCases, TestTransport.inProcess)
     func everyMessage(in loop: ForeignLoop, over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 3)

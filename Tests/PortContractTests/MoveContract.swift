@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite("receive rights that move", .contract) struct MoveContract {
-    @Test("a moved port is handled on the new loop, its queue too, in order", arguments: TestTransport.allCases)
+    @Test("a moved port is handled on the new loop, its queue too, in order", arguments: TestTransport.inProcess)
     func move(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (first, second) = (Worker("first"), Worker("second"))
@@ -38,7 +38,7 @@ import Testing
 
     @Test(
         "the new loop begins when the handler under way is over, also one that moves the port itself",
-        arguments: TestTransport.allCases, [false, true])
+        arguments: TestTransport.inProcess, [false, true])
     func handlerUnderWay(over transport: TestTransport, movesItself: Bool) async throws {
         try await onBench(over: transport) { bench in
             let (first, second) = (Worker("first"), Worker("second"))
@@ -72,7 +72,7 @@ import Testing
 
     @Test(
         "while a port moves to and fro nothing is lost, doubled, out of order or handled on two loops",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.inProcess)
     func toAndFro(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let workers = [Worker("first"), Worker("second"), Worker("third")]
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test("a port that no loop has any more can be received from by another thread", arguments: TestTransport.allCases)
+    @Test("a port that no loop has any more can be received from by another thread", arguments: TestTransport.inProcess)
     func toThread(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let worker = Worker()
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test("moving a dead port, or to a loop that has ended", arguments: TestTransport.allCases)
+    @Test("moving a dead port, or to a loop that has ended", arguments: TestTransport.inProcess)
     func impossible(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let ended = try onNewThread { ThreadRunLoop.current }
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test("a moved port is released like a scheduled one", arguments: TestTransport.allCases)
+    @Test("a moved port is released like a scheduled one", arguments: TestTransport.inProcess)
     func released(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let worker = Worker()
@@ -226,7 +226,7 @@ import Testing
 
     @Test(
         "a port that others hold outlives the thread of its loop, and keeps its queue for another loop",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.inProcess)
     func threadEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>("messages")
@@ -246,7 +246,7 @@ import Testing
         }
     }
 
-    @Test("a port on two loops is served on when one loop's thread ends", arguments: TestTransport.allCases)
+    @Test("a port on two loops is served on when one loop's thread ends", arguments: TestTransport.inProcess)
     func oneOfTwoThreadsEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>("messages")

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite("queues that change, drop and count", .contract) struct QueueChangeContract {
-    @Test("a lower limit keeps what waits, and takes effect when that is read", arguments: TestTransport.allCases)
+    @Test("a lower limit keeps what waits, and takes effect when that is read", arguments: TestTransport.inProcess)
     func lower(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 8)
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test("the high-water mark is the most that waited, until it is reset", arguments: TestTransport.allCases)
+    @Test("the high-water mark is the most that waited, until it is reset", arguments: TestTransport.inProcess)
     func highWater(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 10)
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test("drop-oldest keeps the newest messages, in order", arguments: TestTransport.allCases)
+    @Test("drop-oldest keeps the newest messages, in order", arguments: TestTransport.inProcess)
     func dropOldest(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 3, policy: .dropOldest)
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test("keep-latest keeps one message, the newest", arguments: TestTransport.allCases)
+    @Test("keep-latest keeps one message, the newest", arguments: TestTransport.inProcess)
     func keepLatest(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 64, policy: .keepLatest)
@@ -98,7 +98,8 @@ import Testing
     }
 
     @Test(
-        "what comes through a send-once right drops nothing, and no policy drops it", arguments: TestTransport.allCases,
+        "what comes through a send-once right drops nothing, and no policy drops it",
+        arguments: TestTransport.inProcess,
         [QueuePolicy.dropOldest, .keepLatest])
     func replies(over transport: TestTransport, policy: QueuePolicy) async throws {
         try await onBench(over: transport) { bench in
@@ -117,7 +118,7 @@ import Testing
         }
     }
 
-    @Test("who waits for the reply to a dropped message is told at once", arguments: TestTransport.allCases)
+    @Test("who waits for the reply to a dropped message is told at once", arguments: TestTransport.inProcess)
     func droppedRequest(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(policy: .keepLatest)
@@ -137,7 +138,7 @@ import Testing
         }
     }
 
-    @Test("the descriptors and rights in a dropped message go with it", arguments: TestTransport.allCases)
+    @Test("the descriptors and rights in a dropped message go with it", arguments: TestTransport.inProcess)
     func droppedContents(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, other) = (try bench.port(queueLimit: 1, policy: .dropOldest), try bench.port())
@@ -221,7 +222,7 @@ import Testing
         }
     }
 
-    @Test("a wait for room ends at its deadline, not before", arguments: TestTransport.allCases)
+    @Test("a wait for room ends at its deadline, not before", arguments: TestTransport.inProcess)
     func deadline(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, right, _) = try bench.full()

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite("ports on run loops", .contract) struct SchedulingContract {
-    @Test("the handler gets each message on the loop's thread, with the port", arguments: TestTransport.allCases)
+    @Test("the handler gets each message on the loop's thread, with the port", arguments: TestTransport.inProcess)
     func handler(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<(Int32, Bool)>()
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test("messages that came before the port was scheduled are handled after", arguments: TestTransport.allCases)
+    @Test("messages that came before the port was scheduled are handled after", arguments: TestTransport.inProcess)
     func scheduledLate(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>()
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test("an unscheduled port keeps its messages for later", arguments: TestTransport.allCases)
+    @Test("an unscheduled port keeps its messages for later", arguments: TestTransport.inProcess)
     func unscheduled(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>()
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test("a handler may send to its own port, and nest a run that handles that", arguments: TestTransport.allCases)
+    @Test("a handler may send to its own port, and nest a run that handles that", arguments: TestTransport.inProcess)
     func nested(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>()
@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    @Test("a port in a mode is served in that mode only", arguments: TestTransport.allCases)
+    @Test("a port in a mode is served in that mode only", arguments: TestTransport.inProcess)
     func modes(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let special = RunLoopMode(rawValue: "special")
@@ -156,7 +156,8 @@ import Testing
         }
     }
 
-    @Test("a scheduled port lives without other references, until it is unscheduled", arguments: TestTransport.allCases)
+    @Test(
+        "a scheduled port lives without other references, until it is unscheduled", arguments: TestTransport.inProcess)
     func keptAlive(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>()
@@ -180,7 +181,7 @@ import Testing
 
     @Test(
         "a port whose loop's thread has ended is dead for its senders, and its queue bounces",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.inProcess)
     func loopEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let rights = Box<SendRight>()
@@ -214,7 +215,7 @@ import Testing
 
     @Test(
         "scheduling on a loop that has ended leaks nothing, and the port can go elsewhere",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.inProcess)
     func endedLoop(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let loop = try onNewThread { ThreadRunLoop.current }
@@ -234,7 +235,7 @@ import Testing
         }
     }
 
-    @Test("a port on two loops gives each message to one of them", arguments: TestTransport.allCases)
+    @Test("a port on two loops gives each message to one of them", arguments: TestTransport.inProcess)
     func twoLoops(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>()

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// One contract, two transports: each test runs over both, in one process. In memory a right is the port's own; over a
-// socket it is a connection of its own, made as another process would make it.
-
 @testable import MessagePort
 import PortSystem
 import RunLoopCore
@@ -12,22 +9,31 @@ import Testing
 
 /// How a right reaches its port.
 enum TestTransport: String, CaseIterable, Sendable, CustomTestStringConvertible {
-    case memory, socket
+    /// The port's own right: no way at all.
+    case memory
+    /// A connection of its own, made as another process would make it.
+    case socket
+    /// A connection from another process, where the far side of the test is.
+    case process
+
+    /// What a test runs over that looks into the far side, or has closures there.
+    static let inProcess: [TestTransport] = [.memory, .socket]
 
     var testDescription: String { rawValue }
 }
 
-/// What a test of the contract works with: the transport, and a directory for the sockets.
+/// What a test of the contract works with: the transport, a directory for the sockets, and the far side.
 struct Bench: Sendable {
     let transport: TestTransport
     let directory: PortDirectory
+    let far: FarLink
 
     /// A port. Over sockets it has an address from the start, so that rights to it can travel.
     func port(
         queueLimit: Int = MachPort.defaultQueueLimit, policy: QueuePolicy = .refuse, _ handler: MachPort.Handler? = nil
     ) throws -> MachPort {
         let port = MachPort(queueLimit: queueLimit, queuePolicy: policy, handler: handler)
-        if transport == .socket { _ = try port.core.address(in: directory) }
+        if transport != .memory { _ = try port.core.address(in: directory) }
         return port
     }
 
@@ -35,7 +41,7 @@ struct Bench: Sendable {
     func right(to port: MachPort) throws -> SendRight {
         switch transport {
         case .memory: port.makeSendRight()
-        case .socket: SendRight(try #require(try RightsTable.connect(to: port.core.address(in: directory))))
+        case .socket, .process: SendRight(try #require(try RightsTable.connect(to: port.core.address(in: directory))))
         }
     }
 
@@ -61,18 +67,6 @@ struct Bench: Sendable {
         }
         try worker.end()
         try result.get()
-    }
-}
-
-/// Runs a test of the contract on a thread of its own, which has a fresh run loop.
-func onBench(
-    over transport: TestTransport, sourceLocation: SourceLocation = #_sourceLocation,
-    _ body: @escaping @Sendable (Bench) throws -> Void
-) async throws {
-    try await withScratchDirectory(sourceLocation: sourceLocation) { scratch in
-        try await onNewThread(sourceLocation: sourceLocation) {
-            try body(Bench(transport: transport, directory: .open(path: scratch.path("ports"))))
-        }
     }
 }
 

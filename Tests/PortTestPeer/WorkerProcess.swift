@@ -9,6 +9,7 @@
 //   lastwords N   sends N messages when it is asked to      brief      exits with status 7 after it checked in
 //                 leave, and then leaves                    chatty N   the same, and sends N messages before
 
+import ContractServices
 import Glibc
 import NamedPortServer
 import PortSystem
@@ -24,7 +25,7 @@ func work(_ kind: String, _ argument: String) throws(PortError) {
     guard let parent = try SendRight.bootstrap() else { return say("no parent") }
     let loop = ThreadRunLoop.current
     try parent.notifyWhenDead { loop.stop() }
-    let server = Server()
+    let server = Servant(say: say)
     let port = MachPort { port, message in
         if message.id == 99 {
             if kind == "lastwords" { talk(to: parent, count: argument) }
