@@ -23,7 +23,9 @@ extension FarSide {
             let right = number < 0 ? message.replyPort : message.rights[number]
             try right?.send(parts, within: servicePatience)
         case .letGo: letGo(order.subject)
-        case .connect, .send, .sendMany, .request, .cancel: return try performOnSender(order, parts)
+        case .connect, .send, .sendMany, .fill, .requestNow, .isDead, .request, .cancel:
+            return try performOnSender(order, parts)
+        case .die: kill(sysProcessID(), SIGKILL)
         case .countDescriptors:
             return Parcel(Answer(numbers: [(try? sysList("/proc/self/fd").count) ?? -1]))
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import MessagePort
+package import MessagePort
 import RunLoopCore
 import Synchronization
 
@@ -27,6 +27,12 @@ extension FarSide {
                 }
                 lines.say("sent")
             }
+        case .fill: return Parcel(Answer(numbers: [try right.sendUntilFull(bytes: order.numbers[0])]))
+        case .requestNow:
+            let reply = try right.request(parts, sendLimit: servicePatience, replyLimit: servicePatience)
+            return Parcel(
+                Answer(), MachMessage(id: reply.id, components: reply.components, replyPort: reply.replyPort))
+        case .isDead: return Parcel(Answer(numbers: [right.isDead ? 1 : 0]))
         case .request: sender.request(parts)
         case .cancel: sender.task.withLock { $0 }?.cancel()
         default: fatalError("\(order.deed) is not about a right.")
@@ -42,6 +48,19 @@ extension FarSide {
         guard let right else { throw PortError(.deadName) }
         let sender = try Sender(right)
         return Parcel(Answer(numbers: [add { $0.senders[$1] = sender }]))
+    }
+}
+
+extension SendRight {
+    /// Sends messages until the queue, and the buffers on the way, are full.
+    ///
+    /// - Returns: how many were sent; their ids are 0, 1, 2 and so on.
+    package func sendUntilFull(bytes: Int) throws(PortError) -> Int {
+        // The limit of a queue and a socket's buffer are both far smaller.
+        for id in 0..<1_000_000 {
+            if try !trySend(MachMessage(id: Int32(id), bytes: [UInt8](repeating: 7, count: bytes))) { return id }
+        }
+        fatalError("The queue never became full.")
     }
 }
 

@@ -48,12 +48,20 @@ package struct Order: Sendable {
         case send
         /// Begins to send so many messages of so many bytes over the right. Says "sent", or the error.
         case sendMany
+        /// Sends messages of so many bytes over the right, with the ids from 0 on, until there is no room. Tells how many.
+        case fill
+        /// Requests over the right, and waits. The answer has the reply's parts.
+        case requestNow
+        /// Tells whether the right is dead.
+        case isDead
         /// Begins to request over the right. Says "reply ID", or the error.
         case request
         /// Cancels what was begun with the right.
         case cancel
         /// Counts the descriptors that the process has.
         case countDescriptors
+        /// Kills the process.
+        case die
     }
 
     package var deed: Deed

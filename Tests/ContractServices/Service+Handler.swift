@@ -22,7 +22,7 @@ extension Service {
         case .echo: servant.reply(to: message, message)
         case .echoAndSay:
             servant.say("\(message.id)")
-            servant.reply(to: message, MachMessage(id: message.id))
+            try? message.reply(MachMessage(id: message.id), within: servicePatience)
         case .measure: measure(message, servant)
         case .describe:
             guard let numbers = try? message.content(as: [Int32].self) else { break }

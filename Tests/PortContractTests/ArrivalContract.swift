@@ -34,12 +34,12 @@ import Testing
     }
 
     @Test(
-        "so it does for a handler, and for a message that comes while others wait", arguments: TestTransport.inProcess)
+        "so it does for a handler, and for a message that comes while others wait", arguments: TestTransport.allCases)
     func handler(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>("messages")
             let port = try bench.port(queueLimit: 3, policy: .dropOldest) { _, message in seen.append(message.id) }
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             for id in Int32(0)..<3 { #expect(try right.trySend(MachMessage(id: id))) }
             port.core.receiveFromSockets()
             for id in Int32(3)..<100 { #expect(try right.trySend(MachMessage(id: id))) }

@@ -145,6 +145,36 @@ import Testing
             #expect(others == [])
         }
     }
+
+    @Test(
+        "so it is with a port of the far side that is served", .seeded, arguments: TestTransport.allCases)
+    func stressOfFarPort(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving(queueLimit: 2, .echoAndSay) { _, port in
+                let count = 150
+                let rights = try (0..<3).map { _ in try bench.right(to: port) }
+                let outcomes = Recorder<(id: Int32, error: PortError?)>()
+                for id in 0..<count {
+                    let bytes = [UInt8](repeating: 1, count: id % 7 == 0 ? 150_000 : 3_000)
+                    let limit: Duration = id % 5 == 1 ? .microseconds(id) : patience
+                    let (right, message) = (rights[id % 3], MachMessage(id: Int32(id), bytes: bytes))
+                    let task = Task {
+                        outcomes.append((message.id, await failure(of: right, message, sendLimit: limit)))
+                    }
+                    if id % 5 == 2 { task.cancel() }
+                    if id % 5 == 3 { Task { task.cancel() } }
+                }
+                let all = outcomes.waitUntilCount(count)
+                let unsent = Set(all.filter { $0.error?.delivery == .notSent }.map(\.id))
+                let answered = Set(all.filter { $0.error == nil }.map(\.id))
+                // Whatever was sent is handled once; the end of a request that was given up does not say so.
+                let lines = try port.lines(count - unsent.count)
+                let handled = lines.compactMap { Int32($0) }
+                #expect(Set(handled).count == handled.count && handled.count == count - unsent.count)
+                #expect(unsent.isDisjoint(with: handled) && answered.isSubset(of: handled))
+            }
+        }
+    }
 }
 
 /// How many threads the process has now.

@@ -53,16 +53,24 @@ extension Bench {
         try body(try right(to: port), port)
     }
 
+    /// Kills the process of the far side. The test says that it ends so.
+    func killFarSide() throws {
+        try #require(transport == .process)
+        let error = #expect(throws: PortError.self) { try far.order(Order(.die)) }
+        #expect(error?.code == .peerDied)
+    }
+
     /// How many descriptors the process of the far side has.
     func farDescriptorCount() throws -> Int {
         try far.order(Order(.countDescriptors)).note.numbers[0]
     }
 }
 
-/// Runs a test of the contract on a thread of its own, which has a fresh run loop.
+/// Runs a test of the contract on a thread of its own, which has a fresh run loop. If the far side is a process of its own,
+/// that ends as the test expects.
 func onBench(
-    over transport: TestTransport, sourceLocation: SourceLocation = #_sourceLocation,
-    _ body: @escaping @Sendable (Bench) throws -> Void
+    over transport: TestTransport, endsAs end: ProcessEnd = .exited(0),
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: @escaping @Sendable (Bench) throws -> Void
 ) async throws {
     try await withScratchDirectory(sourceLocation: sourceLocation) { scratch in
         try await onNewThread(sourceLocation: sourceLocation) {
@@ -70,7 +78,7 @@ func onBench(
             switch transport {
             case .memory: try onBench(.memory, ports, FarSide(directory: nil), body)
             case .socket: try onBench(.socket, ports, FarSide(directory: .open(path: ports)), body)
-            case .process: try onBenchBesideProcess(ports, scratch.path("names"), sourceLocation, body)
+            case .process: try onBenchBesideProcess(ports, scratch.path("names"), end, sourceLocation, body)
             }
         }
     }
@@ -87,7 +95,8 @@ private func onBench(
 
 /// The far side is another process, which ends by itself.
 private func onBenchBesideProcess(
-    _ ports: String, _ names: String, _ sourceLocation: SourceLocation, _ body: @Sendable (Bench) throws -> Void
+    _ ports: String, _ names: String, _ end: ProcessEnd, _ sourceLocation: SourceLocation,
+    _ body: @Sendable (Bench) throws -> Void
 ) throws {
     let process = try ChildProcess(builtProduct("port-test-peer"), ["far", names, "far", ports])
     let result = Result {
@@ -99,7 +108,7 @@ private func onBenchBesideProcess(
     if case .failure = result { process.kill() }
     let outcome = try process.waitForExit(sourceLocation: sourceLocation)
     if case .success = result {
-        #expect(outcome.end == .exited(0), "\(outcome.errors)", sourceLocation: sourceLocation)
+        #expect(outcome.end == end, "\(outcome.errors)", sourceLocation: sourceLocation)
     }
     try result.get()
 }

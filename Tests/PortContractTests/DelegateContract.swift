@@ -17,13 +17,13 @@ import Testing
 
     @Test(
         "a delegate handles messages, is not kept alive, and a handler takes its place",
-        arguments: TestTransport.inProcess)
+        arguments: TestTransport.allCases)
     func delegate(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let worker = Worker()
             let port = try bench.port()
             try port.schedule(on: worker.loop)
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             do {
                 let delegate = Delegate()
                 port.setDelegate(delegate)

@@ -14,14 +14,14 @@ import Testing
         try !sysPoll(doorbell.descriptor, .readable, until: .distantPast).isEmpty
     }
 
-    @Test("a foreign loop gets every message", arguments: ForeignLoop.allCases, TestTransport.inProcess)
+    @Test("a foreign loop gets every message", arguments: ForeignLoop.allCases, TestTransport.allCases)
     func everyMessage(in loop: ForeignLoop, over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 3)
-            let right = try bench.right(to: port)
-            let sender = runOnThread { for id in Int32(0)..<200 { try right.send(MachMessage(id: id)) } }
+            let right = try bench.farSender(to: port)
+            try right.beginSending(200)
             #expect(try loop.receive(200, from: port) == Array(0..<200))
-            try sender.join()
+            #expect(try right.lines(1) == ["sent"])
         }
     }
 

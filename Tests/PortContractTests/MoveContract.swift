@@ -7,13 +7,13 @@ import TestSupport
 import Testing
 
 @Suite("receive rights that move", .contract) struct MoveContract {
-    @Test("a moved port is handled on the new loop, its queue too, in order", arguments: TestTransport.inProcess)
+    @Test("a moved port is handled on the new loop, its queue too, in order", arguments: TestTransport.allCases)
     func move(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (first, second) = (Worker("first"), Worker("second"))
             let seen = Recorder<(Int32, Bool)>("messages")
             let port = try bench.port { _, message in seen.append((message.id, second.loop.isCurrent)) }
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             try port.schedule(on: first.loop)
             try port.schedule(on: first.loop, in: RunLoopMode(rawValue: "another"))
             for id in Int32(0)..<10 { try right.send(MachMessage(id: id)) }
@@ -38,7 +38,7 @@ import Testing
 
     @Test(
         "the new loop begins when the handler under way is over, also one that moves the port itself",
-        arguments: TestTransport.inProcess, [false, true])
+        arguments: TestTransport.allCases, [false, true])
     func handlerUnderWay(over transport: TestTransport, movesItself: Bool) async throws {
         try await onBench(over: transport) { bench in
             let (first, second) = (Worker("first"), Worker("second"))
@@ -53,7 +53,7 @@ import Testing
                 seen.append(message.id)
             }
             try port.schedule(on: first.loop)
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             try right.send(MachMessage(id: 0))
             begun.wait()
             if !movesItself { try port.move(to: second.loop) }
@@ -72,7 +72,7 @@ import Testing
 
     @Test(
         "while a port moves to and fro nothing is lost, doubled, out of order or handled on two loops",
-        arguments: TestTransport.inProcess)
+        arguments: TestTransport.allCases)
     func toAndFro(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let workers = [Worker("first"), Worker("second"), Worker("third")]
@@ -84,7 +84,7 @@ import Testing
                 busy.increment(by: -1)
             }
             try port.schedule(on: workers[0].loop)
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             let done = Gate("the sender's end")
             let movers = (0..<2).map { mover in
                 runOnThread {
@@ -106,13 +106,13 @@ import Testing
         }
     }
 
-    @Test("a port that no loop has any more can be received from by another thread", arguments: TestTransport.inProcess)
+    @Test("a port that no loop has any more can be received from by another thread", arguments: TestTransport.allCases)
     func toThread(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let worker = Worker()
             let seen = Counter()
             let port = try bench.port { _, _ in seen.increment() }
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             try port.schedule(on: worker.loop)
             port.unscheduleEverywhere()
             for id in Int32(0)..<5 { try right.send(MachMessage(id: id)) }
@@ -127,12 +127,12 @@ import Testing
         }
     }
 
-    @Test("moving a dead port, or to a loop that has ended", arguments: TestTransport.inProcess)
+    @Test("moving a dead port, or to a loop that has ended", arguments: TestTransport.allCases)
     func impossible(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let ended = try onNewThread { ThreadRunLoop.current }
             let port = try bench.port { port, _ in port.invalidate() }
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             try port.schedule()
             try port.move(to: ended)
             try right.send(MachMessage())
@@ -226,12 +226,12 @@ import Testing
 
     @Test(
         "a port that others hold outlives the thread of its loop, and keeps its queue for another loop",
-        arguments: TestTransport.inProcess)
+        arguments: TestTransport.allCases)
     func threadEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>("messages")
             let port = try bench.port { _, message in seen.append(message.id) }
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             try onNewThread {
                 try port.schedule()
                 for id in Int32(0)..<3 { try right.send(MachMessage(id: id)) }
@@ -246,7 +246,7 @@ import Testing
         }
     }
 
-    @Test("a port on two loops is served on when one loop's thread ends", arguments: TestTransport.inProcess)
+    @Test("a port on two loops is served on when one loop's thread ends", arguments: TestTransport.allCases)
     func oneOfTwoThreadsEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>("messages")
@@ -255,7 +255,7 @@ import Testing
             try port.schedule(on: first.loop)
             try port.schedule(on: second.loop)
             try first.end()
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             for id in Int32(0)..<10 { try right.send(MachMessage(id: id)) }
             #expect(seen.waitUntilCount(10) == Array(0..<10))
             port.invalidate()

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite("queues that change, drop and count", .contract) struct QueueChangeContract {
-    @Test("a lower limit keeps what waits, and takes effect when that is read", arguments: TestTransport.inProcess)
+    @Test("a lower limit keeps what waits, and takes effect when that is read", arguments: TestTransport.allCases)
     func lower(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 8)
@@ -18,7 +18,7 @@ import Testing
             port.setQueueLimit(2)
             #expect(port.queueLimit == 2)
             #expect(port.queueCount == 8)
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             for id in Int32(0)..<7 {
                 #expect(try !local.trySend(MachMessage(id: -1)))
                 #expect(try port.next().id == id)
@@ -47,11 +47,11 @@ import Testing
         }
     }
 
-    @Test("the high-water mark is the most that waited, until it is reset", arguments: TestTransport.inProcess)
+    @Test("the high-water mark is the most that waited, until it is reset", arguments: TestTransport.allCases)
     func highWater(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 10)
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             #expect(port.queueHighWaterMark == 0)
             for id in Int32(0)..<7 { try right.send(MachMessage(id: id)) }
             for id in Int32(0)..<5 { #expect(try port.next().id == id) }
@@ -62,11 +62,11 @@ import Testing
         }
     }
 
-    @Test("drop-oldest keeps the newest messages, in order", arguments: TestTransport.inProcess)
+    @Test("drop-oldest keeps the newest messages, in order", arguments: TestTransport.allCases)
     func dropOldest(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 3, policy: .dropOldest)
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             for id in Int32(0)..<10 {
                 #expect(try right.trySend(MachMessage(id: id)))
                 port.core.receiveFromSockets()
@@ -80,13 +80,13 @@ import Testing
         }
     }
 
-    @Test("keep-latest keeps one message, the newest", arguments: TestTransport.inProcess)
+    @Test("keep-latest keeps one message, the newest", arguments: TestTransport.allCases)
     func keepLatest(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 64, policy: .keepLatest)
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             for id in Int32(0)..<10 {
-                try right.send(MachMessage(id: id), within: .zero)
+                #expect(try right.trySend(MachMessage(id: id)))
                 port.core.receiveFromSockets()
                 if id == 4 { #expect(try port.next().id == 4) }
             }
@@ -99,11 +99,11 @@ import Testing
 
     @Test(
         "what comes through a send-once right drops nothing, and no policy drops it",
-        arguments: TestTransport.inProcess,
+        arguments: TestTransport.allCases,
         [QueuePolicy.dropOldest, .keepLatest])
     func replies(over transport: TestTransport, policy: QueuePolicy) async throws {
         try await onBench(over: transport) { bench in
-            let (port, other) = (try bench.port(queueLimit: 1, policy: policy), try bench.port())
+            let (port, other) = (try bench.port(queueLimit: 1, policy: policy), try bench.farPort())
             try bench.right(to: other).send(carrying(port.makeSendOnceRight()))
             try other.next().reply(MachMessage(id: 100))
             port.core.receiveFromSockets()
@@ -118,11 +118,11 @@ import Testing
         }
     }
 
-    @Test("who waits for the reply to a dropped message is told at once", arguments: TestTransport.inProcess)
+    @Test("who waits for the reply to a dropped message is told at once", arguments: TestTransport.allCases)
     func droppedRequest(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(policy: .keepLatest)
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             let requester = runOnThread {
                 portError { () throws(PortError) in _ = try right.ask(MachMessage(id: 1)) }
             }
@@ -222,11 +222,11 @@ import Testing
         }
     }
 
-    @Test("a wait for room ends at its deadline, not before", arguments: TestTransport.inProcess)
+    @Test("a wait for room ends at its deadline, not before", arguments: TestTransport.allCases)
     func deadline(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (port, right, _) = try bench.full()
-            defer { port.invalidate() }  // it lives until here
+            let (port, right, _) = try bench.farFull()
+            defer { try? port.invalidate() }  // it lives until here
             for limit in [Duration.milliseconds(1), .milliseconds(20)] {
                 let due = MonotonicInstant.after(limit)
                 let error = portError { () throws(PortError) in

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 @testable import MessagePort
 import PortSystem
 import RunLoopCore
@@ -97,13 +98,8 @@ extension SendRight {
     /// Sends messages until the queue, and the buffers on the way, are full.
     ///
     /// - Returns: how many were sent; their ids are 0, 1, 2 and so on.
-    func fill(bytes: Int = 0) throws -> Int32 {
-        // The limit of a queue and a socket's buffer are both far smaller.
-        for id in Int32(0)..<1_000_000 {
-            if try !trySend(MachMessage(id: id, bytes: [UInt8](repeating: 7, count: bytes))) { return id }
-        }
-        Issue.record("the queue never became full")
-        return 0
+    func fill(bytes: Int = 0) throws(PortError) -> Int32 {
+        Int32(try sendUntilFull(bytes: bytes))
     }
 }
 
