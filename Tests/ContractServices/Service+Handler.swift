@@ -23,6 +23,9 @@ extension Service {
         case .echoAndSay:
             servant.say("\(message.id)")
             try? message.reply(MachMessage(id: message.id), within: servicePatience)
+        case .accept:
+            servant.say("\(message.text) \(message.id)")
+            servant.reply(to: message, MachMessage(id: 1))
         case .measure: measure(message, servant)
         case .describe:
             guard let numbers = try? message.content(as: [Int32].self) else { break }

@@ -15,8 +15,10 @@ package enum Service: String, Sendable {
     case reverse
     /// Replies the message itself.
     case echo
-    /// Replies the message itself, and says its id.
+    /// Replies the id, and says it.
     case echoAndSay
+    /// Says the text and the id, and replies 1.
+    case accept
     /// Replies the count of bytes as the id, and the first and the last byte.
     case measure
     /// Replies the numbers in the message as optional texts, and a nil.

@@ -115,6 +115,13 @@ import Testing
             for round in UInt64(0)..<8 { try Stress(bench, round).run() }
         }
     }
+
+    @Test("so it is with a port of the far side", .seeded, arguments: TestTransport.allCases)
+    func stressOfFarPort(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            for round in UInt64(0)..<4 { try FarStress(bench: bench, round: round).run() }
+        }
+    }
 }
 
 /// Opens a gate when the calling thread's loop is about to wait in a mode.
