@@ -90,9 +90,7 @@ extension FarSide {
         }
         let number = add { $0.messages[$1] = message }
         let sender = message.sender
-        let numbers = [
-            number, message.expectsReply ? 1 : 0, Int(sender.processID), Int(sender.userID), Int(sender.groupID),
-        ]
+        let numbers = [number, Int(sender.processID), Int(sender.userID), Int(sender.groupID)]
         let parts = MachMessage(id: message.id, components: message.components, replyPort: message.replyPort)
         return Parcel(Answer(numbers: numbers), parts)
     }

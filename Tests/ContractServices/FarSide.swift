@@ -74,6 +74,7 @@ package final class FarSide: Sendable {
     }
 
     func end(_ sender: Sender) {
+        sender.task.withLock { $0.take() }?.cancel()
         sender.thread.stop()
         sender.thread.join()
     }

@@ -107,6 +107,7 @@ extension Service {
     }
 
     private func byte(_ bytes: RawSpan, _ index: Int) -> UInt8 {
+        // SAFETY: the caller has looked at the count; a byte has no bits that are not allowed.
         unsafe bytes.unsafeLoad(fromByteOffset: index, as: UInt8.self)
     }
 

@@ -151,7 +151,9 @@ final class Kept: Sendable {
         }
     }
 
-    @Test("a requester of the far side that gives up, or goes, tells the receiver", arguments: TestTransport.allCases)
+    @Test(
+        "a requester of the far side that gives up tells the receiver; its next request is answered",
+        arguments: TestTransport.allCases)
     func farRequester(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (kept, told) = (Kept(), Counter("cancellation handlers"))

@@ -109,8 +109,3 @@ import Testing
         }
     }
 }
-
-extension RawSpan {
-    /// One byte.
-    func unsafeByte(_ index: Int) -> UInt8 { unsafe unsafeLoad(fromByteOffset: index, as: UInt8.self) }
-}

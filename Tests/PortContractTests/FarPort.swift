@@ -116,8 +116,6 @@ final class FarPort: Sendable {
 final class FarMessage: Sendable {
     /// Its id and its parts.
     let copy: MachMessage
-    /// Whether it expected a reply when it was received.
-    let expectedReply: Bool
     let sender: PeerIdentity
     private let link: FarLink
     private let number: Int32
@@ -126,8 +124,7 @@ final class FarMessage: Sendable {
         let numbers = parcel.note.numbers
         self.link = link
         number = Int32(numbers[0])
-        expectedReply = numbers[1] == 1
-        sender = PeerIdentity(processID: Int32(numbers[2]), userID: UInt32(numbers[3]), groupID: UInt32(numbers[4]))
+        sender = PeerIdentity(processID: Int32(numbers[1]), userID: UInt32(numbers[2]), groupID: UInt32(numbers[3]))
         copy = parcel.parts
     }
 

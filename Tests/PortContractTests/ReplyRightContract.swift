@@ -16,7 +16,12 @@ import Testing
             message.setReplyRight(mine.makeSendOnceRight())
             try right.send(message)
             message = MachMessage()
-            try port.next().reply(MachMessage(id: 2, bytes: [1, 2, 3]))
+            let received = try port.next()
+            #expect(try received.expectsReply)
+            try received.reply(MachMessage(id: 2, bytes: [1, 2, 3]))
+            #expect(try !received.expectsReply)
+            let second = portError { () throws(PortError) in try received.reply(MachMessage(id: 3)) }
+            #expect(second?.code == .noReplyRight)
             let reply = try mine.next()
             #expect(reply.id == 2)
             #expect(reply.bytes == [1, 2, 3])

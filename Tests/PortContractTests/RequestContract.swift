@@ -19,6 +19,7 @@ import Testing
                     #expect(reply.bytes == [UInt8(id), 2, 1])
                     #expect(!reply.expectsReply)
                 }
+                try port.settle()
                 #expect(try port.lines() == [])
             }
         }
