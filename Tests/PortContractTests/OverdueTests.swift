@@ -115,6 +115,33 @@ import Testing
         }
     }
 
+    @Test("a client is read again though its replies are sent the moment after a thread found no room for them")
+    func sentMeanwhile() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1), asks: 1)
+            let message = try port.next()
+            try peer.send(MachMessage(id: 2))
+            let sockets = try #require(port.core.sockets)
+            let connection = try #require(sockets.state.withLock { $0.members.values.first })
+            connection.overdue.withLock { $0.isWatched = true }  // the shared thread keeps out of this
+            let large = pattern(1 << 20)
+            try message.reply(MachMessage(bytes: large), within: .zero)
+            #expect(connection.isAwaitingRoom)
+            #expect(try port.tryReceive() == nil)
+            let reader = runOnThread { try peer.readMessage() }
+            // One thread sends what is overdue; before it says so, another acts upon what it has seen: no room.
+            #expect(connection.turn.takeIfFree())
+            while try !connection.proceedWithOverdue() { sched_yield() }
+            connection.turn.give()
+            connection.awaitRoomForOverdue()
+            connection.resumeReading()
+            #expect(try port.tryReceive()?.id == 2)
+            #expect(try reader.join() == large.count + 8)
+        }
+    }
+
     @Test("the end of a client that does not read is noticed, and what it had sent before is received")
     func end() async throws {
         try await onBench(over: .socket) { bench in

@@ -124,16 +124,17 @@ extension SocketConnection {
     /// There is no room for what is overdue. The shared thread sends it when there is; at the port's end it is started for
     /// that, and without it whoever receives for the port does. At the right's end what is overdue goes, without it, before
     /// the next message, or when something is received.
-    private func awaitRoomForOverdue() {
+    func awaitRoomForOverdue() {
         guard port != nil else {
             if let loop = SharedReceiver.startedLoop { watchRoomForOverdue(on: loop) }
             return
         }
         let isPausing = overdue.withLock { overdue in
-            overdue.isPausing = !overdue.isEmpty
-            return overdue.isPausing
+            if !overdue.isEmpty { overdue.isPausing = true }
+            return !overdue.isEmpty
         }
-        guard isPausing else { return }
+        // Another thread has sent it meanwhile. Whichever of the two is first has the peer read again.
+        guard isPausing else { return resumeReading() }
         chargeOverdue()
         if let loop = try? SharedReceiver.loop() { watchRoomForOverdue(on: loop) }
         updateInterest()
