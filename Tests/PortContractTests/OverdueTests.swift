@@ -142,6 +142,28 @@ import Testing
         }
     }
 
+    @Test("a client is read again though its replies are sent together with the next one")
+    func sentWithNext() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            for id in Int32(1)...2 { try peer.send(MachMessage(id: id), asks: UInt64(id)) }
+            let messages = [try port.next(), try port.next()]
+            try peer.send(MachMessage(id: 3))
+            let sockets = try #require(port.core.sockets)
+            let connection = try #require(sockets.state.withLock { $0.members.values.first })
+            connection.overdue.withLock { $0.isWatched = true }  // the shared thread keeps out of this
+            // More than the socket takes, but not twice as much.
+            try messages[0].reply(MachMessage(bytes: pattern(300_000)), within: .zero)
+            #expect(connection.isAwaitingRoom)
+            #expect(try port.tryReceive() == nil)
+            while try !peer.isSilent { _ = try peer.next() }
+            try messages[1].reply(MachMessage(id: 2), within: .zero)
+            #expect(connection.overdue.withLock { $0.isEmpty })
+            #expect(try port.tryReceive()?.id == 3)
+        }
+    }
+
     @Test("the end of a client that does not read is noticed, and what it had sent before is received")
     func end() async throws {
         try await onBench(over: .socket) { bench in

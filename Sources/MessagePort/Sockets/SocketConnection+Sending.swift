@@ -107,13 +107,16 @@ extension SocketConnection {
     }
 
     /// Sends what is overdue as far as there is room. Never waits; when another thread is sending, it does this afterwards.
+    /// Who has had the turn calls this, for it may have sent what was overdue before its own: the peer is read again then.
     func sendOverdue() {
-        while overdue.withLock({ !$0.isEmpty }), !isClosed {
+        while !isClosed {
+            let (isEmpty, isPausing) = overdue.withLock { ($0.isEmpty, $0.isPausing) }
+            if isEmpty { return isPausing ? resumeReading() : () }
             guard turn.takeIfFree() else { return }
             let outcome = Result { () throws(PortError) in try proceedWithOverdue() }
             turn.give()
             switch outcome {
-            case .success(true): resumeReading()
+            case .success(true): continue
             // A peer that reads nothing any more always has room: waiting for it would never end.
             case .failure(let failure) where failure.code == .deadName: return dropOverdue()
             case .success(false), .failure: return awaitRoomForOverdue()
