@@ -29,8 +29,12 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
             path: "Tests/TestSupport"),
+        .target(
+            name: "ContractServices", dependencies: ["PortSystem", "RunLoopCore", "MessagePort"],
+            path: "Tests/ContractServices"),
         .executableTarget(
-            name: "port-test-peer", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
+            name: "port-test-peer",
+            dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "ContractServices"],
             path: "Tests/PortTestPeer"),
         .executableTarget(name: "wire-peer", path: "Tests/WirePeer"),
         .executableTarget(
@@ -46,12 +50,15 @@ let package = Package(
         .testTarget(
             name: "NamedPortServerTests",
             dependencies: [
-                "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "port-test-peer",
-                "wire-peer",
+                "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "ContractServices",
+                "port-test-peer", "wire-peer",
             ]),
         .testTarget(
             name: "PortContractTests",
-            dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport"]),
+            dependencies: [
+                "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "ContractServices",
+                "port-test-peer",
+            ]),
         .testTarget(
             name: "CheckInTests",
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "TestSupport", "port-test-peer"]),

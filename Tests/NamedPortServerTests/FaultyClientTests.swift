@@ -3,6 +3,7 @@
 
 #if DEBUG
 
+import ContractServices
 import Glibc
 import NamedPortServer
 import PortSystem

@@ -6,24 +6,6 @@ import NamedPortServer
 import TestSupport
 import Testing
 
-/// What `port-test-peer serve` does with a message of this id; see its Server.swift.
-enum Act {
-    static let reverse: Int32 = 1
-    static let process: Int32 = 2
-    static let silence: Int32 = 3
-    static let note: Int32 = 4
-    static let die: Int32 = 5
-    static let leave: Int32 = 6
-    static let drop: Int32 = 7
-    static let keep: Int32 = 8
-    static let answer: Int32 = 9
-    static let callBack: Int32 = 10
-    static let write: Int32 = 11
-    static let askOther: Int32 = 12
-    static let make: Int32 = 13
-    static let handOn: Int32 = 14
-}
-
 /// Runs `body` beside a `port-test-peer`, ends that by ending its input, and reaps it.
 func withPeer<Result>(
     _ arguments: [String], at place: Place, endsAs end: ProcessEnd = .exited(0),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import Foundation
 @testable import MessagePort
 import PortSystem
@@ -13,7 +14,7 @@ import Testing
         "requests that wait for room hold no thread, and are served in their order", arguments: TestTransport.allCases)
     func noThreads(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
+            let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             let count = try right.fill()
             let threads = threadCount()
@@ -37,7 +38,7 @@ import Testing
     @Test("a task that is cancelled while it waits for room sends nothing", arguments: TestTransport.allCases)
     func cancelled(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
+            let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             let count = try right.fill()
             let outcome = Recorder<PortError?>()
@@ -62,7 +63,7 @@ import Testing
     @Test("a request that waits for room hears that the port has ended", arguments: TestTransport.allCases)
     func ended(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
+            let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             _ = try right.fill()
             let outcome = Recorder<PortError?>()
@@ -70,15 +71,17 @@ import Testing
                 Task { outcome.append(await failure(of: right, MachMessage(id: -1))) }
                 try right.waitForSenders(number)
             }
-            port.invalidate()
+            try port.invalidate()
             #expect(outcome.waitUntilCount(2).map { $0?.code } == [.deadName, .deadName])
         }
     }
 
-    @Test("a large message of a task goes in pieces, as there is room; one that is cancelled meanwhile leaves no trace")
-    func large() async throws {
-        try await onBench(over: .socket) { bench in
-            let port = try bench.port()
+    @Test(
+        "a large message of a task goes in pieces, as there is room; one that is cancelled meanwhile leaves no trace",
+        arguments: [TestTransport.socket, .process])
+    func large(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             let outcome = Recorder<PortError?>()
             for id in Int32(0)..<3 {
@@ -101,7 +104,7 @@ import Testing
 
     @Test(
         "with many tasks, cancellations and limits each request is either sent once or not at all", .seeded,
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.inProcess)
     func stress(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 2)
@@ -140,6 +143,36 @@ import Testing
             #expect(unsent.count + received.count == count)
             let others = all.compactMap { $0.error?.code }.filter { $0 != .cancelled && $0 != .sendTimedOut }
             #expect(others == [])
+        }
+    }
+
+    @Test(
+        "so it is with a port of the far side that is served", .seeded, arguments: TestTransport.allCases)
+    func stressOfFarPort(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving(queueLimit: 2, .echoAndSay) { _, port in
+                let count = 150
+                let rights = try (0..<3).map { _ in try bench.right(to: port) }
+                let outcomes = Recorder<(id: Int32, error: PortError?)>()
+                for id in 0..<count {
+                    let bytes = [UInt8](repeating: 1, count: id % 7 == 0 ? 150_000 : 3_000)
+                    let limit: Duration = id % 5 == 1 ? .microseconds(id) : patience
+                    let (right, message) = (rights[id % 3], MachMessage(id: Int32(id), bytes: bytes))
+                    let task = Task {
+                        outcomes.append((message.id, await failure(of: right, message, sendLimit: limit)))
+                    }
+                    if id % 5 == 2 { task.cancel() }
+                    if id % 5 == 3 { Task { task.cancel() } }
+                }
+                let all = outcomes.waitUntilCount(count)
+                let unsent = Set(all.filter { $0.error?.delivery == .notSent }.map(\.id))
+                let answered = Set(all.filter { $0.error == nil }.map(\.id))
+                // Whatever was sent is handled once; the end of a request that was given up does not say so.
+                let lines = try port.lines(count - unsent.count)
+                let handled = lines.compactMap { Int32($0) }
+                #expect(Set(handled).count == handled.count && handled.count == count - unsent.count)
+                #expect(unsent.isDisjoint(with: handled) && answered.isSubset(of: handled))
+            }
         }
     }
 }

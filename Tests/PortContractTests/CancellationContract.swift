@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 @testable import MessagePort
 import PortSystem
 import Synchronization
@@ -13,7 +14,7 @@ final class Kept: Sendable {
 }
 
 @Suite("cancelled requests", .tasks) struct CancellationContract {
-    @Test("a requester whose time is up tells the receiver", arguments: TestTransport.allCases)
+    @Test("a requester whose time is up tells the receiver", arguments: TestTransport.inProcess)
     func timedOut(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
@@ -41,27 +42,21 @@ final class Kept: Sendable {
         arguments: TestTransport.allCases)
     func cancelledTask(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (kept, told) = (Kept(), Counter("cancellation handlers"))
-            try bench.serving({ _, message in
-                message.setCancellationHandler { told.increment() }
-                kept.messages.append(message)
-            }) { right, _, worker in
+            try bench.serving(.keepAndWatch) { right, port in
                 let outcome = Recorder<PortError?>()
                 let task = Task { outcome.append(await failure(of: right, MachMessage(id: 1))) }
-                kept.messages.waitUntilCount(1)
-                #expect(told.value == 0)
+                #expect(try port.lines(1) == ["kept 1"])
                 task.cancel()
                 outcome.waitUntilCount(1)
                 let error = outcome.elements[0]
                 #expect(error?.code == .cancelled)
                 #expect(error?.delivery == (transport == .memory ? .read : .unknown))
-                told.waitUntilCount(1)
-                let late = try worker.perform {
-                    let message = kept.messages.elements[0]
-                    return (message.isCancelled, portError { () throws(PortError) in try message.reply(.init()) }?.code)
-                }
-                #expect(late.0 && late.1 == .deadName)
-                #expect(told.value == 1)
+                #expect(try port.lines(2) == ["kept 1", "cancelled"])
+                #expect(try port.isKeptCancelled())
+                let late = portError { () throws(PortError) in try port.replyKept(MachMessage()) }
+                #expect(late?.code == .deadName)
+                try port.settle()
+                #expect(try port.lines().count == 2)
             }
         }
     }
@@ -69,18 +64,14 @@ final class Kept: Sendable {
     @Test("a request of a task is answered, and a handler is not called then", arguments: TestTransport.allCases)
     func answered(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let told = Counter("cancellation handlers")
-            try bench.serving({ _, message in
-                message.setCancellationHandler { told.increment() }
-                try? message.reply(MachMessage(id: message.id * 2))
-            }) { right, _, worker in
+            try bench.serving(.replyAndWatch) { right, port in
                 let replies = Recorder<Int32>()
                 for id in Int32(1)...20 {
                     Task { replies.append(try await right.request(MachMessage(id: id)).id) }
                 }
                 #expect(Set(replies.waitUntilCount(20)) == Set((1...20).map { Int32($0 * 2) }))
-                try worker.perform {}
-                #expect(told.value == 0)
+                try port.settle()
+                #expect(try port.lines() == [])
             }
         }
     }
@@ -88,7 +79,7 @@ final class Kept: Sendable {
     @Test("a task that was cancelled before sends nothing", arguments: TestTransport.allCases)
     func cancelledBefore(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             let outcome = Recorder<PortError?>()
             let start = Gate("the start")
@@ -109,7 +100,7 @@ final class Kept: Sendable {
         arguments: TestTransport.allCases)
     func limits(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
+            let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             let outcome = Recorder<PortError?>()
             Task { outcome.append(await failure(of: right, MachMessage(id: 1), replyLimit: .milliseconds(1))) }
@@ -130,18 +121,13 @@ final class Kept: Sendable {
     @Test("the end of the port that waits for a reply is a cancellation", arguments: TestTransport.allCases)
     func requestingPortEnded(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (kept, told) = (Kept(), Counter("cancellation handlers"))
-            try bench.serving({ _, message in
-                message.setCancellationHandler { told.increment() }
-                kept.messages.append(message)
-            }) { right, _, _ in
+            try bench.serving(.keepAndWatch) { right, far in
                 let port = try bench.port()
                 try right.send(MachMessage(id: 1, replyTo: port))
-                kept.messages.waitUntilCount(1)
-                #expect(told.value == 0)
+                #expect(try far.lines(1) == ["kept 1"])
                 port.invalidate()
-                told.waitUntilCount(1)
-                #expect(kept.messages.elements[0].isCancelled)
+                #expect(try far.lines(2) == ["kept 1", "cancelled"])
+                #expect(try far.isKeptCancelled())
             }
         }
     }
@@ -151,20 +137,63 @@ final class Kept: Sendable {
         arguments: TestTransport.allCases)
     func answeredPortEnded(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let told = Counter("cancellation handlers")
-            try bench.serving({ _, message in
-                message.setCancellationHandler { told.increment() }
-                if message.id < 10 { try? message.reply(MachMessage(id: message.id)) }
-            }) { right, _, worker in
+            try bench.serving(.replyAndWatch) { right, far in
                 let port = try bench.port()
                 for id in Int32(1)...10 {
-                    try right.send(MachMessage(id: id, replyTo: port))
-                    #expect(try port.next().id == (id < 10 ? id : MachMessage.sendOnceNotification))
+                    try right.send(MachMessage(id: id < 10 ? id : -1, replyTo: port))
+                    #expect(try port.next().id == (id < 10 ? id * 2 : MachMessage.sendOnceNotification))
                 }
                 #expect(port.core.state.withLock { $0.extras.endings.isEmpty })
                 port.invalidate()
-                try worker.perform {}
+                try far.settle()
+                #expect(try far.lines() == [])
+            }
+        }
+    }
+
+    @Test(
+        "a requester of the far side that gives up tells the receiver; its next request is answered",
+        arguments: TestTransport.allCases)
+    func farRequester(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (kept, told) = (Kept(), Counter("cancellation handlers"))
+            try bench.serving({ _, message in
+                message.setCancellationHandler { told.increment() }
+                kept.messages.append(message)
+            }) { _, port, _ in
+                let sender = try bench.farSender(to: port)
+                try sender.beginRequest(MachMessage(id: 1))
+                kept.messages.waitUntilCount(1)
                 #expect(told.value == 0)
+                try sender.cancel()
+                told.waitUntilCount(1)
+                #expect(kept.messages.elements[0].isCancelled)
+                let outcome = try sender.lines(1)
+                #expect(outcome == ["error cancelled, \(transport == .memory ? "read" : "unknown")"])
+                try sender.beginRequest(MachMessage(id: 2))
+                kept.messages.waitUntilCount(2)
+                try kept.messages.elements[1].reply(MachMessage(id: 3))
+                #expect(try sender.lines(2) == outcome + ["reply 3"])
+            }
+        }
+    }
+
+    @Test("a requester of the far side whose time is up tells the receiver there", arguments: TestTransport.allCases)
+    func timedOutAtFarPort(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving(.keepAndWatch) { right, port in
+                let error = portError { () throws(PortError) in
+                    _ = try right.request(MachMessage(id: 1), sendLimit: patience, replyLimit: .milliseconds(1))
+                }
+                #expect(error?.code == .replyTimedOut)
+                // In memory it is known when the port has taken the request by then.
+                let known: [PortError.Delivery?] = transport == .memory ? [.unknown, .read] : [.unknown]
+                #expect(known.contains(error?.delivery))
+                // In either order: the thread that serves the port may be late.
+                let (lines, isCancelled) = (try port.lines(2), try port.isKeptCancelled())
+                #expect(lines.sorted() == ["cancelled", "kept 1"] && isCancelled)
+                let late = portError { () throws(PortError) in try port.replyKept(MachMessage()) }
+                #expect(late?.code == .deadName)
             }
         }
     }
@@ -172,8 +201,7 @@ final class Kept: Sendable {
     @Test("a request of a task may wait for ever", arguments: TestTransport.allCases)
     func noLimit(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let kept = Kept()
-            try bench.serving({ _, message in kept.messages.append(message) }) { right, _, worker in
+            try bench.serving(.keep) { right, port in
                 let most = MonotonicInstant.now.duration(to: .distantFuture)
                 let limits: [Duration] = [
                     .seconds(Int64.max), .nanoseconds(Int64.max), most, most - .seconds(60), .seconds(10_000_000_000),
@@ -185,8 +213,8 @@ final class Kept: Sendable {
                             try await right.request(MachMessage(id: 5), sendLimit: limit, replyLimit: limit).id)
                     }
                 }
-                let messages = kept.messages.waitUntilCount(limits.count)
-                try worker.perform { for message in messages { try message.reply(MachMessage(id: 6)) } }
+                #expect(try port.lines(limits.count) == limits.map { _ in "kept 5" })
+                for _ in limits { try port.replyKept(MachMessage(id: 6)) }
                 #expect(replies.waitUntilCount(limits.count) == limits.map { _ in 6 })
             }
         }
@@ -251,7 +279,7 @@ final class Kept: Sendable {
                 message.setCancellationHandler { told.increment() }
                 kept.messages.append(message)
             }) { behind, _, _ in
-                try bench.serving({ _, message in handOn(message, to: behind) }) { front, _, _ in
+                try bench.serving(.handOn, handingOnTo: behind) { front, _ in
                     let outcome = Recorder<PortError?>()
                     let task = Task { outcome.append(await failure(of: front, MachMessage(id: 1))) }
                     kept.messages.waitUntilCount(1)

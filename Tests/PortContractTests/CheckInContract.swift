@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 @testable import MessagePort
 import TestSupport
 import Testing
@@ -8,7 +9,7 @@ import Testing
 @Suite("the two-way check-in (S17, listings 3-12 to 3-15)", .contract) struct CheckInContract {
     @Test(
         "a worker checks in with message 100 and its own port, then both send to each other",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.inProcess)
     func checkIn(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let transcript = Recorder<String>()
@@ -56,6 +57,31 @@ import Testing
                 lines.filter { $0.hasPrefix("worker") } == [
                     "worker 1 work", "worker 2 work", "worker 3 work", "worker 99 ",
                 ])
+        }
+    }
+
+    @Test("a worker of the far side checks in", arguments: TestTransport.allCases)
+    func workerOfFarSide(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let transcript = Recorder<String>()
+            let mainPort = try bench.port { port, message in
+                transcript.append("main \(message.id) \(message.text)")
+                if message.id == 104 { port.invalidate() }
+                guard message.id == 100, let worker = message.replyPort else { return }
+                for id in Int32(1)...3 { try? worker.send(MachMessage(id: id, text: "work")) }
+                try? worker.send(MachMessage(id: 99))
+            }
+            try mainPort.schedule()
+            let worker = try bench.farPort(.worker, handingOnTo: bench.right(to: mainPort), isServed: true)
+            let toMain = try bench.farSender(to: mainPort)
+            try toMain.send(MachMessage(id: 100, text: "hello", replyPort: worker.makeSendRight()))
+            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+            #expect(
+                transcript.elements == [
+                    "main 100 hello", "main 101 done", "main 102 done", "main 103 done", "main 104 bye",
+                ])
+            #expect(
+                try worker.lines(4) == ["worker 1 work", "worker 2 work", "worker 3 work", "worker 99 "])
         }
     }
 }

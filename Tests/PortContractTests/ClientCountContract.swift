@@ -7,16 +7,17 @@ import TestSupport
 import Testing
 
 @Suite("the count of a port's clients", .contract) struct ClientCountContract {
-    @Test("a client that waits to be accepted is a sender", arguments: [false, true])
-    func waitsInBacklog(startsLater: Bool) async throws {
-        try await onBench(over: .socket) { bench in
+    @Test(
+        "a client that waits to be accepted is a sender", arguments: [TestTransport.socket, .process], [false, true])
+    func waitsInBacklog(over transport: TestTransport, startsLater: Bool) async throws {
+        try await onBench(over: transport) { bench in
             let (worker, told) = (Worker(), Counter("no-senders notices"))
             let port = try bench.port()
             if startsLater { port.core.receiveFromSockets() }  // the sockets are looked at from the other end then
-            var first: SendRight? = try bench.right(to: port)
+            var first: FarSender? = try bench.farSender(to: port)
             port.core.receiveFromSockets()
             try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
-            var second: SendRight? = try bench.right(to: port)
+            var second: FarSender? = try bench.farSender(to: port)
             withExtendedLifetime(first) {}
             first = nil
             for _ in 0..<3 { port.core.receiveFromSockets() }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import MessagePort
 import PortSystem
 import TestSupport
@@ -14,13 +15,7 @@ import Testing
         arguments: TestTransport.allCases, [0, 1, 7, 4_095, 65_487, 65_489, 131_071, 1 << 20, 50 << 20])
     func sizes(over transport: TestTransport, size: Int) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving({ _, message in
-                let (count, first, last) = message.withBytes { bytes in
-                    guard !bytes.isEmpty else { return (0, UInt8(0), UInt8(0)) }
-                    return (bytes.byteCount, bytes.unsafeByte(0), bytes.unsafeByte(bytes.byteCount - 1))
-                }
-                try? message.reply(MachMessage(id: Int32(count), bytes: [first, last]))
-            }) { right, _, _ in
+            try bench.serving(.measure) { right, _ in
                 let message = MachMessage(byteCapacity: size) { span in
                     for index in 0..<size { span.append(UInt8(truncatingIfNeeded: index &* 7 &+ 3)) }
                 }
@@ -32,10 +27,12 @@ import Testing
         }
     }
 
-    @Test("a component list above its limit is refused; the error tells size and limit, the message is intact")
-    func tooManyComponents() async throws {
-        try await onBench(over: .socket) { bench in
-            let port = try bench.port()
+    @Test(
+        "a component list above its limit is refused; the error tells size and limit, the message is intact",
+        arguments: [TestTransport.socket, .process])
+    func tooManyComponents(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.farPort()
             let count = MessageLimits.components + 1
             let right = try bench.right(to: port)
             var message = MachMessage(id: 9, components: .init(repeating: .bytes([]), count: count))
@@ -52,13 +49,14 @@ import Testing
     @Test("a right sent three times in one message is three equal rights", arguments: TestTransport.allCases)
     func sameRightThrice(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (port, other) = (try bench.port(), try bench.port())
+            let (port, other) = (try bench.farPort(), try bench.port())
             let (right, carried) = (try bench.right(to: port), try bench.right(to: other))
             try right.send(MachMessage(components: [.right(carried), .right(carried), .right(carried)]))
-            let rights = try port.next().rights
+            let message = try port.next()
+            let rights = message.rights
             #expect(rights.count == 3)
             #expect(Set(rights).count == 1)
-            for (id, right) in rights.enumerated() { try right.send(MachMessage(id: Int32(id))) }
+            for id in rights.indices { try message.send(MachMessage(id: Int32(id)), over: id) }
             for id in Int32(0)..<3 { #expect(try other.next().id == id) }
         }
     }
@@ -66,7 +64,7 @@ import Testing
     @Test("a right to a port that died on the way is a dead name", arguments: TestTransport.allCases)
     func diedOnTheWay(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (port, other) = (try bench.port(), try bench.port())
+            let (port, other) = (try bench.farPort(), try bench.port())
             let (right, carried) = (try bench.right(to: port), try bench.right(to: other))
             try right.send(MachMessage(components: [.right(carried), .bytes([1])]))
             other.invalidate()
@@ -74,7 +72,7 @@ import Testing
             #expect(message.bytes == [1])
             let dead = try #require(message.rights.first)
             #expect(dead.isDead)
-            let error = portError { () throws(PortError) in try dead.send(MachMessage()) }
+            let error = portError { () throws(PortError) in try message.send(MachMessage(), over: 0) }
             #expect(error?.code == .deadName && error?.delivery == .notSent)
         }
     }
@@ -82,10 +80,7 @@ import Testing
     @Test("values go as values, and come back as values", arguments: TestTransport.allCases)
     func values(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving({ _, message in
-                guard let numbers = try? message.content(as: [Int32].self) else { return }
-                try? message.reply(MachMessage(content: numbers.map { "\($0)" as String? } + [nil]))
-            }) { right, port, _ in
+            try bench.serving(.describe) { right, port in
                 let reply = try right.request([1, -2, 3] as [Int32], as: [String?].self)
                 #expect(reply == ["1", "-2", "3", nil])
                 let error = portError { () throws(PortError) in
@@ -97,7 +92,7 @@ import Testing
         }
     }
 
-    @Test("messages, ports and rights describe themselves", arguments: TestTransport.allCases)
+    @Test("messages, ports and rights describe themselves", arguments: TestTransport.inProcess)
     func descriptions(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 3)
@@ -113,9 +108,4 @@ import Testing
             #expect("\(MachMessage(components: .init(repeating: .bytes([]), count: 10)))".hasSuffix("0 bytes, 2 more]"))
         }
     }
-}
-
-extension RawSpan {
-    /// One byte.
-    func unsafeByte(_ index: Int) -> UInt8 { unsafe unsafeLoad(fromByteOffset: index, as: UInt8.self) }
 }

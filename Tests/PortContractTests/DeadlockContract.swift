@@ -263,3 +263,19 @@ import Testing
         }
     }
 }
+
+/// Keeps a reply right for later.
+final class Keeper: Sendable {
+    private let right = Mutex<SendOnceRight?>(nil)
+
+    func keep(_ new: consuming SendOnceRight?) {
+        var new = new
+        right.withLock { $0 = new.take() }
+    }
+
+    /// Replies with the right that is kept.
+    func reply(_ message: MachMessage) {
+        guard let right = right.withLock({ $0.take() }) else { return }
+        _ = try? right.send(message)
+    }
+}

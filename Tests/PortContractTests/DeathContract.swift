@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import Glibc
 @testable import MessagePort
 import Synchronization
@@ -13,12 +14,12 @@ import Testing
         arguments: TestTransport.allCases)
     func unreadRequestsBounce(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (first, second, port) = (try bench.port(), try bench.port(), try bench.port())
+            let (first, second, port) = (try bench.port(), try bench.port(), try bench.farPort())
             let right = try bench.right(to: port)
             try right.send(carrying(first.makeSendOnceRight()))
             let owed = try port.next()
             try right.send(carrying(second.makeSendOnceRight()))
-            port.invalidate()
+            try port.invalidate()
             #expect(try second.next().id == MachMessage.sendOnceNotification)
             try owed.reply(MachMessage(id: 7))
             #expect(try first.next().id == 7)
@@ -60,7 +61,7 @@ import Testing
     @Test("a watcher is told once, on its loop", arguments: TestTransport.allCases)
     func watcher(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             let (worker, told) = (Worker(), Recorder<Bool>())
             let loop = worker.loop
@@ -68,10 +69,10 @@ import Testing
             try right.send(MachMessage())
             try worker.perform {}
             #expect(told.count == 0)
-            port.invalidate()
+            try port.invalidate()
             #expect(told.waitUntilCount(1) == [true])
             try worker.perform {}
-            port.invalidate()
+            try port.invalidate()
             #expect(right.isDead)
             try worker.perform {}
             #expect(told.elements == [true])
@@ -82,9 +83,9 @@ import Testing
     @Test("a watcher of a dead port is told soon, once", arguments: TestTransport.allCases)
     func deadAlready(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
-            port.invalidate()
+            try port.invalidate()
             let (worker, told) = (Worker(), Recorder<Int>())
             try right.notifyWhenDead(on: worker.loop) { told.append(1) }
             _ = portError { () throws(PortError) in try right.send(MachMessage()) }
@@ -99,10 +100,10 @@ import Testing
     @Test("a dead right that arrived in a message tells its watcher too", arguments: TestTransport.allCases)
     func deadRight(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (port, dead) = (try bench.port(), try bench.port())
+            let (port, dead) = (try bench.farPort(), try bench.farPort())
             let right = try bench.right(to: port)
             let deadRight = try bench.right(to: dead)
-            dead.invalidate()
+            try dead.invalidate()
             try right.send(MachMessage(components: [.right(deadRight)]))
             let received = try #require(try port.next().rights.first)
             let (worker, told) = (Worker(), Counter("a death notice"))
@@ -116,7 +117,7 @@ import Testing
     func watchedUse(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let worker = Worker("watcher")
-            try bench.serving({ _, message in try? message.reply(message) }) { right, port, _ in
+            try bench.serving(.echo) { right, port in
                 let told = Counter("death notices")
                 for _ in 0..<3 { try right.notifyWhenDead(on: worker.loop) { told.increment() } }
                 try right.notifyWhenDead { told.increment() }
@@ -125,7 +126,7 @@ import Testing
                     #expect(reply.id == id)
                 }
                 #expect(told.value == 0)
-                port.invalidate()
+                try port.invalidate()
                 told.waitUntilCount(3)
                 let idle = RunLoopSource {}
                 ThreadRunLoop.current.add(idle)
@@ -139,14 +140,14 @@ import Testing
     @Test("a watcher does not keep its loop from finishing", arguments: TestTransport.allCases)
     func finishes(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             try right.notifyWhenDead {}
             #expect(ThreadRunLoop.current.run(for: patience) == .finished)
         }
     }
 
-    @Test("the invalidation handler is called once, on the invalidating thread", arguments: TestTransport.allCases)
+    @Test("the invalidation handler is called once, on the invalidating thread", arguments: TestTransport.inProcess)
     func invalidationHandler(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
@@ -163,7 +164,7 @@ import Testing
         }
     }
 
-    @Test("of many threads that invalidate a port one calls its handler", arguments: TestTransport.allCases)
+    @Test("of many threads that invalidate a port one calls its handler", arguments: TestTransport.inProcess)
     func racingInvalidations(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let idle = RunLoopSource {}
@@ -190,7 +191,7 @@ import Testing
         }
     }
 
-    @Test("a port that goes with its last reference calls its invalidation handler", arguments: TestTransport.allCases)
+    @Test("a port that goes with its last reference calls its invalidation handler", arguments: TestTransport.inProcess)
     func released(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let calls = Counter()
@@ -204,13 +205,8 @@ import Testing
     @Test("a port is dead for its senders although an answered message is kept", arguments: TestTransport.allCases)
     func keptMessage(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let kept = Recorder<MachMessage>()
             let watcher = Worker("watcher")
-            try bench.serving({ port, message in
-                kept.append(message)
-                try? message.reply(message)
-                if message.id == 2 { port.invalidate() }
-            }) { right, _, _ in
+            try bench.serving(.echoAndKeep) { right, port in
                 let told = Gate("the death notice")
                 try right.notifyWhenDead(on: watcher.loop) { told.open() }
                 for id in Int32(0)..<3 {
@@ -219,7 +215,7 @@ import Testing
                 }
                 told.wait()
                 #expect(right.isDead)
-                #expect(kept.count == 3)
+                #expect(try port.lines() == ["kept 0", "kept 1", "kept 2"])
             }
             try watcher.end()
         }
@@ -230,14 +226,14 @@ import Testing
         arguments: TestTransport.allCases)
     func blockedSenders(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
+            let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             let answered = runOnThread { try right.ask(MachMessage()).id }
             let owed = try port.next()
             _ = try right.fill(bytes: 3000)
             let queued = runOnThread { portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code }
             let blocked = runOnThread { portError { () throws(PortError) in try right.send(MachMessage()) }?.code }
-            port.invalidate()
+            try port.invalidate()
             // None of them got in; the one whose handling has begun gets its reply.
             #expect(try blocked.join() == .deadName)
             #expect(try queued.join() == .deadName)
@@ -247,10 +243,12 @@ import Testing
         }
     }
 
-    @Test("a request that waits in a socket hears at once that its port has ended, although another is being handled")
-    func waitingRequest() async throws {
-        try await onBench(over: .socket) { bench in
-            let port = try bench.port(queueLimit: 1)
+    @Test(
+        "a request that waits in a socket hears at once that its port has ended, although another is being handled",
+        arguments: [TestTransport.socket, .process])
+    func waitingRequest(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             let requests = (0..<2).map { _ in
                 let waits = Gate("a request waits")
@@ -262,7 +260,7 @@ import Testing
                 return thread
             }
             let owed = try port.next()
-            port.invalidate()
+            try port.invalidate()
             #expect(try requests[1].join() == .peerDied)
             try owed.reply(MachMessage())
             #expect(try requests[0].join() == nil)

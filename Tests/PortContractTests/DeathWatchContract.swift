@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 @testable import MessagePort
 import PortSystem
 import RunLoopCore
@@ -14,7 +15,7 @@ import Testing
         arguments: TestTransport.allCases)
     func rightLetGo(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let (worker, told) = (Worker(), Counter("death notices"))
             do {
                 let right = try bench.right(to: port)
@@ -22,7 +23,7 @@ import Testing
             }
             try worker.perform {}
             #expect(told.value == 0)
-            port.invalidate()
+            try port.invalidate()
             told.waitUntilCount(1)
             try worker.end()
             #expect(told.value == 1)
@@ -32,14 +33,14 @@ import Testing
     @Test("a watcher goes with its loop, and leaves nothing open", arguments: TestTransport.allCases)
     func loopEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let worker = Worker()
             do {
                 let right = try bench.right(to: port)
                 try right.notifyWhenDead(on: worker.loop) {}
             }
             try worker.end()
-            port.invalidate()  // the census finds a connection that is still open
+            try port.invalidate()  // the census finds a connection that is still open
         }
     }
 
@@ -56,7 +57,7 @@ import Testing
     @Test("what a watcher's handler holds goes with the watcher's loop", arguments: TestTransport.allCases)
     func released(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             let (worker, weak) = (Worker(), Weak())
             do {
@@ -75,14 +76,14 @@ import Testing
     @Test("a watcher on a loop that has ended leaves nothing open", arguments: TestTransport.allCases)
     func endedLoop(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let worker = Worker()
             try worker.end()
             do {
                 let right = try bench.right(to: port)
                 try right.notifyWhenDead(on: worker.loop) {}
             }
-            port.invalidate()  // the census finds a connection that is still open
+            try port.invalidate()  // the census finds a connection that is still open
         }
     }
 
@@ -91,7 +92,7 @@ import Testing
         [RunLoopMode.default, .common])
     func requestInTheSameMode(over transport: TestTransport, mode: RunLoopMode) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving({ _, message in try? message.reply(message) }) { right, port, _ in
+            try bench.serving(.echo) { right, port in
                 let told = Counter("death notices")
                 try right.notifyWhenDead(in: mode) {
                     told.increment()
@@ -100,7 +101,7 @@ import Testing
                 let idle = RunLoopSource {}
                 ThreadRunLoop.current.add(idle)
                 _ = try right.ask(MachMessage(), mode: .default)
-                port.invalidate()
+                try port.invalidate()
                 #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
                 #expect(told.value == 1)
                 idle.invalidate()
@@ -173,11 +174,11 @@ import Testing
     @Test("a watcher does not keep its loop running", arguments: TestTransport.allCases)
     func idleLoop(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             try right.notifyWhenDead {}
             #expect(ThreadRunLoop.current.run(for: patience) == .finished)
-            port.invalidate()
+            try port.invalidate()
         }
     }
 

@@ -23,7 +23,7 @@ import Testing
             let worker = Worker()
             let port = try bench.port()
             try port.schedule(on: worker.loop)
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             do {
                 let delegate = Delegate()
                 port.setDelegate(delegate)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import Glibc
 @testable import MessagePort
 import PortSystem
@@ -12,12 +13,7 @@ import Testing
     @Test("an error reply throws its code and text, an empty reply nothing", arguments: TestTransport.allCases)
     func errorReply(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving({ _, message in
-                if message.id == 0 { return (try? message.reply(MachMessage())) ?? () }
-                try? message.replyError(message.id, message.text)
-                #expect(portError { () throws(PortError) in try message.replyError(1) }?.code == .noReplyRight)
-                #expect(portError { () throws(PortError) in try message.reply(.init()) }?.code == .noReplyRight)
-            }) { right, _, _ in
+            try bench.serving(.refuse) { right, port in
                 let empty = try right.ask(MachMessage(id: 0))
                 #expect(empty.components.isEmpty)
                 for text in ["", "no such file: Gr\u{fc}\u{df}e"] {
@@ -26,6 +22,7 @@ import Testing
                     #expect(error?.remoteCode == -5 && error?.remoteText == text)
                     #expect(error.map { "\($0)" }?.contains("Its code: -5.") == true)
                 }
+                #expect(try port.lines(4) == Array(repeating: "noReplyRight", count: 4))
             }
         }
     }
@@ -38,9 +35,7 @@ import Testing
     @Test("the text of an error reply is cut between characters", arguments: TestTransport.allCases)
     func longText(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving({ _, message in
-                try? message.replyError(1, String(repeating: "\u{20ac}", count: 5_000))
-            }) { right, _, _ in
+            try bench.serving(.refuseAtLength) { right, _ in
                 let error = portError { () throws(PortError) in _ = try right.ask(MachMessage()) }
                 #expect(error?.remoteText == String(repeating: "\u{20ac}", count: 1_365))
             }
@@ -51,7 +46,7 @@ import Testing
     func errorToPort(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let answers = try bench.port()
-            try bench.serving({ _, message in message.takeReplyRight()?.fail(6, "six") }) { right, _, _ in
+            try bench.serving(.fail) { right, _ in
                 try right.send(carrying(answers.makeSendOnceRight()))
                 let answer = try answers.next()
                 #expect(answer.id == MachMessage.errorNotification)
@@ -64,14 +59,14 @@ import Testing
     @Test("a port that ends before it reads a request says that nobody read it", arguments: TestTransport.allCases)
     func unread(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             let requester = runOnThread { portError { () throws(PortError) in _ = try right.ask(MachMessage()) } }
-            while port.queueCount == 0 {
-                port.core.receiveFromSockets()
+            while try port.queueCount == 0 {
+                try port.takeIn()
                 sched_yield()
             }
-            port.invalidate()
+            try port.invalidate()
             let error = try requester.join()
             #expect(error?.code == .peerDied && error?.delivery == .unread)
             #expect(error.map { "\($0)" }?.contains("Nobody had read the message.") == true)
@@ -81,7 +76,7 @@ import Testing
     @Test("a port that ends while it handles a request says that it was read", arguments: TestTransport.allCases)
     func readThenDied(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving({ port, _ in port.invalidate() }) { right, _, _ in
+            try bench.serving(.end) { right, _ in
                 let error = portError { () throws(PortError) in _ = try right.ask(MachMessage()) }
                 #expect(error?.code == .peerDied && error?.delivery == .read)
             }
@@ -91,7 +86,7 @@ import Testing
     @Test("a handler that lets a request go says that it was read", arguments: TestTransport.allCases)
     func readThenDropped(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving({ _, _ in }) { right, _, _ in
+            try bench.serving(.silent) { right, _ in
                 let error = portError { () throws(PortError) in _ = try right.ask(MachMessage()) }
                 #expect(error?.code == .replyDropped && error?.delivery == .read)
             }
@@ -116,9 +111,9 @@ import Testing
     @Test("a request to a port that is gone was not sent", arguments: TestTransport.allCases)
     func notSent(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
-            port.invalidate()
+            try port.invalidate()
             let error = portError { () throws(PortError) in _ = try right.ask(MachMessage()) }
             #expect(error?.code == .deadName && error?.delivery == .notSent)
         }
@@ -127,9 +122,7 @@ import Testing
     @Test("many threads ask over one right at once, and each gets its own answers", arguments: TestTransport.allCases)
     func manyThreads(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving({ _, message in
-                try? message.reply(MachMessage(id: message.id, bytes: message.bytes))
-            }) { right, _, _ in
+            try bench.serving(.echo) { right, _ in
                 let threads = (0..<8).map { thread in
                     runOnThread {
                         (0..<50).allSatisfy { index in

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import Glibc
 @testable import MessagePort
 import PortSystem
@@ -13,7 +14,7 @@ import Testing
     func usable(over transport: TestTransport, count: Int) async throws {
         try await onBench(over: transport) { bench in
             try raisingDescriptorLimit {
-                let port = try bench.port()
+                let port = try bench.farPort()
                 let right = try bench.right(to: port)
                 let pipes = try (0..<count).map { _ in try TestPipe() }
                 try right.send(MachMessage(components: pipes.map { .descriptor($0.writing) }))
@@ -32,10 +33,10 @@ import Testing
     @Test("descriptors, bytes and rights keep their order among each other", arguments: TestTransport.allCases)
     func mixed(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let pipe = try TestPipe()
             let large = pattern(200_000)
-            let (right, own) = (try bench.right(to: port), port.makeSendRight())
+            let (right, own) = (try bench.right(to: port), try port.makeSendRight())
             let sender = runOnThread {
                 try right.send(
                     MachMessage(components: [
@@ -59,11 +60,13 @@ import Testing
         }
     }
 
-    @Test("254 descriptors are too many: the error says so, the message is intact, nothing is sent")
-    func tooMany() async throws {
-        try await onBench(over: .socket) { bench in
+    @Test(
+        "254 descriptors are too many: the error says so, the message is intact, nothing is sent",
+        arguments: [TestTransport.socket, .process])
+    func tooMany(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
             try raisingDescriptorLimit {
-                let port = try bench.port()
+                let port = try bench.farPort()
                 let right = try bench.right(to: port)
                 let pipe = try TestPipe()
                 let message = MachMessage(components: Array(repeating: .descriptor(pipe.writing), count: 254))
@@ -96,7 +99,7 @@ import Testing
 
     @Test(
         "a delivered descriptor is closed once, when the last copy of its message goes",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.inProcess)
     func delivered(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
@@ -111,6 +114,25 @@ import Testing
                 let copy = first
                 try sysWriteAll(copy.descriptors[0].rawValue, [1])
             }
+        }
+    }
+
+    @Test("a message that is let go leaves no descriptor where it was received", arguments: TestTransport.allCases)
+    func letGo(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.farPort()
+            let right = try bench.right(to: port)
+            try right.send(MachMessage())
+            _ = try port.next()
+            let before = try bench.farDescriptorCount()
+            do {
+                let pipe = try TestPipe()
+                try right.send(MachMessage(components: [.descriptor(pipe.writing), .descriptor(pipe.writing)]))
+                let message = try port.next()
+                #expect(try bench.farDescriptorCount() > before)
+                try sysWriteAll(message.descriptors[1].rawValue, [1])
+            }
+            #expect(try bench.farDescriptorCount() == before)
         }
     }
 
@@ -132,7 +154,7 @@ import Testing
 
     @Test(
         "sending and losing messages leaves exactly the descriptors that were there before",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.inProcess)
     func exactCounts(over transport: TestTransport) async throws {
         let socket = transport == .socket
         await #expect(processExitsWith: .success) { [socket = socket as Bool] in
@@ -158,29 +180,29 @@ enum Loss: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     func lose(_ message: MachMessage, on bench: Bench) throws {
         switch self {
-        case .droppedByHandler: try serve(message, on: bench, { _, _ in })
-        case .noHandler: try serve(message, on: bench, nil)
+        case .droppedByHandler: try serve(message, on: bench, .silent)
+        case .noHandler: try serve(message, on: bench, .none)
         case .bounced:
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             try right.send(message)
             try right.send(message)
-            port.invalidate()
+            try port.invalidate()
         case .portGone:
-            let right = try bench.right(to: bench.port())
+            let right = try bench.right(to: bench.farPort())
             #expect(portError { () throws(PortError) in try right.send(message) }?.code == .deadName)
         case .refusedByFullQueue:
-            let port = try bench.port(queueLimit: 1)
+            let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             _ = try right.fill(bytes: 1000)
             #expect(try !right.trySend(message))
         case .refusedByDeadPort:
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
-            port.invalidate()
+            try port.invalidate()
             #expect(portError { () throws(PortError) in _ = try right.ask(message) }?.code == .deadName)
         case .replyToNobody:
-            let port = try bench.port()
+            let port = try bench.farPort()
             let asked = try bench.right(to: port)
             _ = portError { () throws(PortError) in _ = try asked.request(MachMessage(), replyLimit: .zero) }
             let late = try port.next()
@@ -190,15 +212,11 @@ enum Loss: String, CaseIterable, Sendable, CustomTestStringConvertible {
         }
     }
 
-    private func serve(_ message: MachMessage, on bench: Bench, _ handler: MachPort.Handler?) throws {
-        let port = try bench.port(handler)
-        let worker = Worker()
-        try port.schedule(on: worker.loop)
-        let right = try bench.right(to: port)
-        // Asked, so that the test hears of the loss.
-        #expect(portError { () throws(PortError) in _ = try right.ask(message) }?.code == .replyDropped)
-        port.invalidate()
-        try worker.end()
+    private func serve(_ message: MachMessage, on bench: Bench, _ service: Service) throws {
+        try bench.serving(service) { right, _ in
+            // Asked, so that the test hears of the loss.
+            #expect(portError { () throws(PortError) in _ = try right.ask(message) }?.code == .replyDropped)
+        }
     }
 }
 

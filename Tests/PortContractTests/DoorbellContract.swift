@@ -16,14 +16,14 @@ import Testing
     func exactly(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 2)
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             #expect(try port.tryReceive()?.id == nil)  // takes the connection
             let doorbell = try port.doorbell()
             #expect(try port.doorbell() === doorbell)
             for round in 0..<3 {
                 #expect(try !isReadable(doorbell))
                 for id in Int32(0)...Int32(round) {
-                    #expect(try right.trySend(MachMessage(id: id)) == (id < 2 || transport == .socket))
+                    #expect(try right.trySend(MachMessage(id: id)) == (id < 2 || transport != .memory))
                 }
                 while let message = try port.tryReceive() {
                     _ = message
@@ -64,7 +64,7 @@ import Testing
             #expect(try isReadable(doorbell))
             #expect(try port.next().id == 1)
             #expect(try !isReadable(doorbell))
-            try bench.right(to: port).send(MachMessage(id: 2))
+            try bench.farSender(to: port).send(MachMessage(id: 2))
             #expect(try isReadable(doorbell))
             #expect(try port.next().id == 2)
         }
@@ -78,7 +78,7 @@ import Testing
             let doorbell = try port.doorbell()
             let taken = Atomic<Int>(0)
             let threads = try (0..<senders).map { _ in
-                let right = try bench.right(to: port)
+                let right = try bench.farSender(to: port)
                 return runOnThread { for id in 0..<count { try right.send(MachMessage(id: Int32(id))) } }
             }
             let takers = (0..<receivers).map { _ in

@@ -3,6 +3,7 @@
 
 // Docs/Decisions/0009: a doorbell is never unreadable while a message waits, and one that rang for nothing falls silent.
 
+import ContractServices
 @testable import MessagePort
 import PortSystem
 import TestSupport
@@ -17,10 +18,10 @@ import Testing
     func everyMessage(in loop: ForeignLoop, over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 3)
-            let right = try bench.right(to: port)
-            let sender = runOnThread { for id in Int32(0)..<200 { try right.send(MachMessage(id: id)) } }
+            let right = try bench.farSender(to: port)
+            try right.beginSending(200)
             #expect(try loop.receive(200, from: port) == Array(0..<200))
-            try sender.join()
+            #expect(try right.lines(1) == ["sent"])
         }
     }
 

@@ -15,8 +15,10 @@ import Testing
         await #expect(processExitsWith: .success) { [lockIsHeld = lockIsHeld as Bool] in
             try await withScratchDirectory { scratch in
                 try await onNewThread {
-                    try ForkedUse(bench: Bench(transport: .socket, directory: .open(path: scratch.path("ports"))))
-                        .run(lockIsHeld: lockIsHeld)
+                    try ForkedUse(
+                        bench: Bench(transport: .socket, directory: .open(path: scratch.path("ports")), far: .none)
+                    )
+                    .run(lockIsHeld: lockIsHeld)
                 }
             }
         }

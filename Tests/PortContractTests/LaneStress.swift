@@ -6,6 +6,7 @@
 // or refused exactly once, each sender's messages to one port are delivered in order and without a gap, and what messages
 // carry is released. Over sockets two senders share a connection, and a bounced message may have waited in the kernel.
 
+import ContractServices
 import Glibc
 import MessagePort
 import PortSystem
@@ -213,7 +214,7 @@ final class LaneStress: Sendable {
 @Suite("stress", .contract, .seeded) struct StressTests {
     @Test(
         "8 senders and 4 receivers, with ports that move and end: every message has exactly one end",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.inProcess)
     func lanes(over transport: TestTransport) async throws {
         let rounds = LaneStress.rounds(over: transport)
         let start = ContinuousClock.now

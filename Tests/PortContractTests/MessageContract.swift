@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import Glibc
 @testable import MessagePort
 import TestSupport
@@ -10,7 +11,7 @@ import Testing
     @Test("messages arrive in send order, whatever their sizes", arguments: TestTransport.allCases)
     func order(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 8)
+            let port = try bench.farPort(queueLimit: 8)
             let right = try bench.right(to: port)
             let sender = runOnThread {
                 for id in Int32(0)..<300 {
@@ -35,7 +36,7 @@ import Testing
             [0, 1, 2, 3, 7, 8, 9, 1023, 4097] + [single - 1, single, single + 1, single + PacketHeader.payloadLimit]
             + [65_535, 65_536, 65_537, 1 << 20, 20 << 20]
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             let sender = runOnThread {
                 for size in sizes { try right.send(MachMessage(id: Int32(size), bytes: pattern(size))) }
@@ -53,7 +54,7 @@ import Testing
     @Test("every id arrives as it was", arguments: TestTransport.allCases)
     func ids(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             let ids: [Int32] = [0, 1, -1, .min, .max, 100, 0x0102_0304]
             for id in ids { try right.send(MachMessage(id: id)) }
@@ -66,7 +67,7 @@ import Testing
         arguments: TestTransport.allCases)
     func components(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             let parts: [[[UInt8]]] = [[], [[]], [[], []], [[1], [], [2, 3]], (0..<1000).map { pattern($0 % 7) }]
             for part in parts {
@@ -80,7 +81,7 @@ import Testing
         "a text arrives as it was, and bytes that are no text read as replacements", arguments: TestTransport.allCases)
     func text(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             for text in ["", "a", "Füße 消息端口 🚪", "a\0b"] {
                 try right.send(MachMessage(text: text))
@@ -96,7 +97,7 @@ import Testing
         arguments: TestTransport.allCases)
     func value(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             var message = MachMessage(id: 1, bytes: [1, 2, 3])
             try bench.right(to: port).send(message)
             message.id = 2
@@ -110,7 +111,7 @@ import Testing
     @Test("the sender of a message is told: process, user and group", arguments: TestTransport.allCases)
     func sender(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             try bench.right(to: port).send(MachMessage())
             let sender = try port.next().sender
             #expect(sender.processID == getpid())
@@ -119,10 +120,12 @@ import Testing
         }
     }
 
-    @Test("a body above its limit is refused; the error tells size and limit, the message is intact")
-    func tooLarge() async throws {
-        try await onBench(over: .socket) { bench in
-            let port = try bench.port()
+    @Test(
+        "a body above its limit is refused; the error tells size and limit, the message is intact",
+        arguments: [TestTransport.socket, .process])
+    func tooLarge(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             // The parts share their storage.
             let part = pattern(1 << 20)
@@ -149,18 +152,6 @@ import Testing
         }
     }
 }
-
-/// So many bytes that differ from place to place.
-func pattern(_ count: Int) -> [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(count + period.count)
-    while bytes.count < count { bytes += period }
-    bytes.removeLast(bytes.count - count)
-    return bytes
-}
-
-// Made once: in a debug build, making it anew for each message was most of what the stress tests did.
-private let period = (0..<251).map { UInt8($0) }
 
 extension MachMessage {
     /// The byte components, in order.

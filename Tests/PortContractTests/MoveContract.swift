@@ -13,7 +13,7 @@ import Testing
             let (first, second) = (Worker("first"), Worker("second"))
             let seen = Recorder<(Int32, Bool)>("messages")
             let port = try bench.port { _, message in seen.append((message.id, second.loop.isCurrent)) }
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             try port.schedule(on: first.loop)
             try port.schedule(on: first.loop, in: RunLoopMode(rawValue: "another"))
             for id in Int32(0)..<10 { try right.send(MachMessage(id: id)) }
@@ -53,7 +53,7 @@ import Testing
                 seen.append(message.id)
             }
             try port.schedule(on: first.loop)
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             try right.send(MachMessage(id: 0))
             begun.wait()
             if !movesItself { try port.move(to: second.loop) }
@@ -84,7 +84,7 @@ import Testing
                 busy.increment(by: -1)
             }
             try port.schedule(on: workers[0].loop)
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             let done = Gate("the sender's end")
             let movers = (0..<2).map { mover in
                 runOnThread {
@@ -112,7 +112,7 @@ import Testing
             let worker = Worker()
             let seen = Counter()
             let port = try bench.port { _, _ in seen.increment() }
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             try port.schedule(on: worker.loop)
             port.unscheduleEverywhere()
             for id in Int32(0)..<5 { try right.send(MachMessage(id: id)) }
@@ -132,7 +132,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let ended = try onNewThread { ThreadRunLoop.current }
             let port = try bench.port { port, _ in port.invalidate() }
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             try port.schedule()
             try port.move(to: ended)
             try right.send(MachMessage())
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test("a moved port is released like a scheduled one", arguments: TestTransport.allCases)
+    @Test("a moved port is released like a scheduled one", arguments: TestTransport.inProcess)
     func released(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let worker = Worker()
@@ -231,7 +231,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>("messages")
             let port = try bench.port { _, message in seen.append(message.id) }
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             try onNewThread {
                 try port.schedule()
                 for id in Int32(0)..<3 { try right.send(MachMessage(id: id)) }
@@ -255,7 +255,7 @@ import Testing
             try port.schedule(on: first.loop)
             try port.schedule(on: second.loop)
             try first.end()
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             for id in Int32(0)..<10 { try right.send(MachMessage(id: id)) }
             #expect(seen.waitUntilCount(10) == Array(0..<10))
             port.invalidate()

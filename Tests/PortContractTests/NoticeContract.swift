@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import Glibc
 @testable import MessagePort
 import Synchronization
@@ -11,7 +12,7 @@ import Testing
     @Test("who found the queue full is told once when there is room", arguments: TestTransport.allCases)
     func sendPossible(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (port, right, count) = try bench.full(queueLimit: 2)
+            let (port, right, count) = try bench.farFull(queueLimit: 2)
             let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
             for _ in 0..<3 { try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) } }
             try worker.perform {}
@@ -31,7 +32,7 @@ import Testing
     @Test("who asks for room that is there is told soon", arguments: TestTransport.allCases)
     func roomIsThere(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
             try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
@@ -43,10 +44,10 @@ import Testing
     @Test("who waits for room at a port that ends is told that it is gone", arguments: TestTransport.allCases)
     func portEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (port, right, _) = try bench.full()
+            let (port, right, _) = try bench.farFull()
             let (worker, told) = (Worker(), Recorder<SendPossibility>("notices"))
             try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
-            port.invalidate()
+            try port.invalidate()
             #expect(told.waitUntilCount(1) == [.deadName])
             try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
             #expect(told.waitUntilCount(2) == [.deadName, .deadName])
@@ -67,7 +68,7 @@ import Testing
         }
     }
 
-    @Test("a notice whose loop's thread ends is released and never told", arguments: TestTransport.allCases)
+    @Test("a notice whose loop's thread ends is released and never told", arguments: TestTransport.inProcess)
     func threadEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, right, count) = try bench.full()
@@ -128,7 +129,7 @@ import Testing
         }
     }
 
-    @Test("the port is told once when its last sender has gone", arguments: TestTransport.allCases)
+    @Test("the port is told once when its last sender has gone", arguments: TestTransport.inProcess)
     func noSenders(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (told, seen) = (Counter("no-senders notices"), Counter("messages"))
@@ -157,6 +158,50 @@ import Testing
         }
     }
 
+    @Test("the port is told once when its last sender of the far side has gone", arguments: TestTransport.allCases)
+    func noFarSenders(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (told, seen, worker) = (Counter("no-senders notices"), Counter("messages"), Worker())
+            let port = try bench.port { _, _ in seen.increment() }
+            try port.schedule(on: worker.loop)
+            try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
+            do {
+                let senders = try (0..<3).map { _ in try bench.farSender(to: port) }
+                for sender in senders { try sender.send(MachMessage()) }
+                seen.waitUntilCount(3)
+                try worker.perform {}
+                #expect(told.value == 0)
+                withExtendedLifetime(senders) {}
+            }
+            told.waitUntilCount(1)
+            // A new sender counts for a new request only.
+            do { try bench.farSender(to: port).send(MachMessage()) }
+            seen.waitUntilCount(4)
+            try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
+            told.waitUntilCount(2)
+            port.invalidate()
+            try worker.end()
+            #expect(told.value == 2)
+        }
+    }
+
+    @Test("a port of the far side is told there that it has no senders", arguments: TestTransport.allCases)
+    func noSendersOfFarPort(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.farPort(.note, isServed: true)
+            try port.notifyWhenNoSenders()
+            do {
+                let right = try bench.right(to: port)
+                try right.send(MachMessage(id: 1))
+                #expect(try port.lines(1) == ["1"])
+                try port.settle()
+                #expect(try port.lines() == ["1"])
+                withExtendedLifetime(right) {}
+            }
+            #expect(try port.lines(2) == ["1", "no senders"])
+        }
+    }
+
     @Test("a right inside a message is a sender")
     func rightInMessage() async throws {
         try await onBench(over: .memory) { bench in
@@ -178,7 +223,7 @@ import Testing
     @Test("what senders left in the queue can be read when they are gone", arguments: TestTransport.allCases)
     func readableAfterwards(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 2)
+            let port = try bench.farPort(queueLimit: 2)
             let count = try bench.right(to: port).fill(bytes: 100)
             for id in 0..<count { #expect(try port.next().id == id) }
             #expect(try port.tryReceive()?.id == nil)
@@ -186,7 +231,8 @@ import Testing
     }
 
     @Test(
-        "the invalidation handler is called once on the loop of the caller's choice", arguments: TestTransport.allCases)
+        "the invalidation handler is called once on the loop of the caller's choice", arguments: TestTransport.inProcess
+    )
     func invalidation(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (worker, told) = (Worker(), Recorder<Bool>("invalidations"))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import Glibc
 @testable import MessagePort
 import PortSystem
@@ -111,6 +112,55 @@ import Testing
             // Nobody looks at the port, and all the same the whole reply comes.
             #expect(try peer.readMessage() == large.count + 8)
             #expect(try port.next().id == 2)
+        }
+    }
+
+    @Test("a client is read again though its replies are sent the moment after a thread found no room for them")
+    func sentMeanwhile() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1), asks: 1)
+            let message = try port.next()
+            try peer.send(MachMessage(id: 2))
+            let sockets = try #require(port.core.sockets)
+            let connection = try #require(sockets.state.withLock { $0.members.values.first })
+            connection.overdue.withLock { $0.isWatched = true }  // the shared thread keeps out of this
+            let large = pattern(1 << 20)
+            try message.reply(MachMessage(bytes: large), within: .zero)
+            #expect(connection.isAwaitingRoom)
+            #expect(try port.tryReceive() == nil)
+            let reader = runOnThread { try peer.readMessage() }
+            // One thread sends what is overdue; before it says so, another acts upon what it has seen: no room.
+            #expect(connection.turn.takeIfFree())
+            while try !connection.proceedWithOverdue() { sched_yield() }
+            connection.turn.give()
+            connection.awaitRoomForOverdue()
+            connection.resumeReading()
+            #expect(try port.tryReceive()?.id == 2)
+            #expect(try reader.join() == large.count + 8)
+        }
+    }
+
+    @Test("a client is read again though its replies are sent together with the next one")
+    func sentWithNext() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            for id in Int32(1)...2 { try peer.send(MachMessage(id: id), asks: UInt64(id)) }
+            let messages = [try port.next(), try port.next()]
+            try peer.send(MachMessage(id: 3))
+            let sockets = try #require(port.core.sockets)
+            let connection = try #require(sockets.state.withLock { $0.members.values.first })
+            connection.overdue.withLock { $0.isWatched = true }  // the shared thread keeps out of this
+            // More than the socket takes, but not twice as much.
+            try messages[0].reply(MachMessage(bytes: pattern(300_000)), within: .zero)
+            #expect(connection.isAwaitingRoom)
+            #expect(try port.tryReceive() == nil)
+            while try !peer.isSilent { _ = try peer.next() }
+            try messages[1].reply(MachMessage(id: 2), within: .zero)
+            #expect(connection.overdue.withLock { $0.isEmpty })
+            #expect(try port.tryReceive()?.id == 3)
         }
     }
 

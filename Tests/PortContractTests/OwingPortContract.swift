@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 @testable import MessagePort
 import RunLoopCore
 import Synchronization
@@ -11,20 +12,19 @@ import Testing
     @Test("a dead-name notice does not wait for the reply, which still comes", arguments: TestTransport.allCases)
     func deadName(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let kept = Recorder<MachMessage>("requests")
-            try bench.serving({ _, message in kept.append(message) }) { right, port, _ in
+            try bench.serving(.keep) { right, port in
                 let (watcher, told) = (Worker("watcher"), Counter("dead-name notices"))
                 try right.notifyWhenDead(on: watcher.loop) { told.increment() }
                 let asker = runOnThread { try right.ask(MachMessage(id: 1)).id }
-                kept.waitUntilCount(1)
+                #expect(try port.lines(1) == ["kept 1"])
                 #expect(!right.isDead && told.value == 0)
-                port.invalidate()
+                try port.invalidate()
                 told.waitUntilCount(1)
                 #expect(right.isDead)
                 #expect(portError { () throws(PortError) in _ = try right.trySend(MachMessage()) }?.code == .deadName)
                 try right.notifyWhenDead(on: watcher.loop) { told.increment() }
                 told.waitUntilCount(2)
-                try kept.takeAll().first?.reply(MachMessage(id: 7))
+                try port.replyKept(MachMessage(id: 7))
                 #expect(try asker.join() == 7)
                 try watcher.perform {}
                 try watcher.end()
@@ -36,14 +36,14 @@ import Testing
     @Test("whoever asks whether it is dead is told though nobody listens", arguments: TestTransport.allCases)
     func isDead(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (port, mine) = (try bench.port(), MachPort())
+            let (port, mine) = (try bench.farPort(), MachPort())
             let right = try bench.right(to: port)
             var request = MachMessage(id: 1)
             request.setReplyRight(mine.makeSendOnceRight())
             try right.send(request)
             request = MachMessage()
-            var kept: MachMessage? = try port.next()
-            port.invalidate()
+            var kept: FarMessage? = try port.next()
+            try port.invalidate()
             #expect(right.isDead)
             withExtendedLifetime(kept) {}
             kept = nil
@@ -54,7 +54,7 @@ import Testing
     @Test("a sender that failed has the death watchers told", arguments: TestTransport.allCases)
     func failedSend(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (port, mine, told) = (try bench.port(), MachPort(), Counter("dead-name notices"))
+            let (port, mine, told) = (try bench.farPort(), MachPort(), Counter("dead-name notices"))
             let right = try bench.right(to: port)
             var request = MachMessage(id: 1)
             request.setReplyRight(mine.makeSendOnceRight())
@@ -62,7 +62,7 @@ import Testing
             request = MachMessage()
             let kept = try port.next()
             try right.notifyWhenDead { told.increment() }
-            port.invalidate()
+            try port.invalidate()
             #expect(portError { () throws(PortError) in _ = try right.trySend(MachMessage()) }?.code == .deadName)
             let idle = RunLoopSource {}
             ThreadRunLoop.current.add(idle)
@@ -76,7 +76,7 @@ import Testing
     @Test("who waits for room is told that the port is gone", arguments: TestTransport.allCases)
     func room(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (port, mine) = (try bench.port(queueLimit: 1), MachPort())
+            let (port, mine) = (try bench.farPort(queueLimit: 1), MachPort())
             let right = try bench.right(to: port)
             var request = MachMessage(id: 1)
             request.setReplyRight(mine.makeSendOnceRight())
@@ -88,7 +88,7 @@ import Testing
             try right.notifyWhenSendPossible(on: worker.loop) { told.append($0) }
             try worker.perform {}
             #expect(told.count == 0)
-            port.invalidate()
+            try port.invalidate()
             #expect(told.waitUntilCount(1) == [.deadName])
             try worker.end()
             withExtendedLifetime(kept) {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import Glibc
 @testable import MessagePort
 import Synchronization
@@ -11,8 +12,8 @@ import Testing
     @Test("trySend says full, the rest arrives once and in order", arguments: TestTransport.allCases, [1, 3, 64])
     func full(over transport: TestTransport, limit: Int) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: limit)
-            #expect(port.queueLimit == limit)
+            let port = try bench.farPort(queueLimit: limit)
+            #expect(try port.queueLimit == limit)
             let right = try bench.right(to: port)
             let count = try right.fill(bytes: 3000)
             if transport == .memory { #expect(count == limit) }
@@ -33,13 +34,13 @@ import Testing
         }
     }
 
-    @Test("the queue limit bounds what a port takes from its sockets")
-    func bounded() async throws {
-        try await onBench(over: .socket) { bench in
-            let (port, right, _) = try bench.full(queueLimit: 4)
+    @Test("the queue limit bounds what a port takes from its sockets", arguments: [TestTransport.socket, .process])
+    func bounded(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (port, right, _) = try bench.farFull(queueLimit: 4)
             _ = try port.next()
-            for _ in 0..<10 { port.core.receiveFromSockets() }
-            #expect(port.queueCount <= 4)
+            for _ in 0..<10 { try port.takeIn() }
+            #expect(try port.queueCount <= 4)
             withExtendedLifetime(right) {}
         }
     }
@@ -47,7 +48,7 @@ import Testing
     @Test("a deadline that has passed still sends when there is room", arguments: TestTransport.allCases)
     func pastDeadline(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             try right.send(MachMessage(id: 1), within: .zero)
             try right.send(MachMessage(id: 2), within: .seconds(-100))
@@ -59,7 +60,7 @@ import Testing
     @Test("a blocked sender wakes when room comes", arguments: TestTransport.allCases)
     func roomComes(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (port, right, count) = try bench.full()
+            let (port, right, count) = try bench.farFull()
             let sender = runOnThread { try right.send(MachMessage(id: -7)) }
             #expect(!sender.hasEnded)
             for id in 0..<count { #expect(try port.next().id == id) }
@@ -71,12 +72,12 @@ import Testing
     @Test("blocked senders wake with deadName when the port ends", arguments: TestTransport.allCases)
     func portEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (port, right, _) = try bench.full()
+            let (port, right, _) = try bench.farFull()
             let senders = (0..<3).map { _ in
                 runOnThread { portError { () throws(PortError) in try right.send(MachMessage()) }?.code }
             }
-            if transport == .memory { port.core.waitForSenders(3) }
-            port.invalidate()
+            if transport == .memory { try right.waitForSenders(3) }
+            try port.invalidate()
             for sender in senders { #expect(try sender.join() == .deadName) }
         }
     }
@@ -115,10 +116,11 @@ import Testing
         }
     }
 
-    @Test("messages in pieces that were begun and given up leave no trace")
-    func aborted() async throws {
-        try await onBench(over: .socket) { bench in
-            let port = try bench.port()
+    @Test(
+        "messages in pieces that were begun and given up leave no trace", arguments: [TestTransport.socket, .process])
+    func aborted(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             for id in Int32(0)..<3 {
                 let large = MachMessage(id: -1, bytes: pattern(4 << 20))
@@ -137,20 +139,12 @@ import Testing
     @Test("a port that sends to itself without end still hears others", arguments: TestTransport.allCases)
     func busyPort(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port { port, message in
-                if message.id == 2 { return port.invalidate() }
-                _ = try? port.makeSendRight().trySend(MachMessage(id: 1))
+            try bench.serving(.busy) { right, port in
+                try port.setInvalidationHandler()
+                try right.send(MachMessage(id: 1))
+                try right.send(MachMessage(id: 2))
+                #expect(try port.lines(1) == ["invalidated"])
             }
-            try port.makeSendRight().send(MachMessage(id: 1))
-            let worker = Worker()
-            try port.schedule(on: worker.loop)
-            let right = try bench.right(to: port)
-            try right.send(MachMessage(id: 2))
-            let ended = Gate("the end of the port")
-            port.setInvalidationHandler { ended.open() }
-            ended.wait()
-            port.invalidate()
-            try worker.end()
         }
     }
 }

@@ -11,12 +11,12 @@ import Testing
     func nothing(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
-            let right = try bench.right(to: port)
+            let sender = try bench.farSender(to: port)
             #expect(try port.tryReceive()?.id == nil)
             #expect(try port.receive(within: .zero)?.id == nil)
             #expect(try port.receive(within: .seconds(-1))?.id == nil)
             #expect(try port.receive(within: .milliseconds(1))?.id == nil)
-            try right.send(MachMessage(id: 1))
+            try sender.send(MachMessage(id: 1))
             #expect(try port.receive(within: .zero)?.id == 1)
         }
     }
@@ -25,14 +25,14 @@ import Testing
     func wakes(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
-            let right = try bench.right(to: port)
+            let sender = try bench.farSender(to: port)
             let waits = Gate("the receiver waits")
             let receiver = runOnThread {
                 waitsNow(in: .portReceive, waits)
                 return try port.next().id
             }
             waits.wait()
-            try right.send(MachMessage(id: 3))
+            try sender.send(MachMessage(id: 3))
             #expect(try receiver.join() == 3)
         }
     }
@@ -41,7 +41,7 @@ import Testing
     func several(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
-            let right = try bench.right(to: port)
+            let sender = try bench.farSender(to: port)
             let ids = Recorder<Int32>()
             let receivers = (0..<3).map { _ in
                 runOnThread {
@@ -52,15 +52,15 @@ import Testing
                     }
                 }
             }
-            for id in Int32(0)..<600 { try right.send(MachMessage(id: id)) }
+            try sender.beginSending(600)
             ids.waitUntilCount(600)
-            for _ in receivers { try right.send(MachMessage(id: -1)) }
+            for _ in receivers { try sender.send(MachMessage(id: -1)) }
             for receiver in receivers { try receiver.join() }
             #expect(ids.elements.sorted() == Array(0..<600))
         }
     }
 
-    @Test("the end of a port wakes its blocked receivers with invalidPort", arguments: TestTransport.allCases)
+    @Test("the end of a port wakes its blocked receivers with invalidPort", arguments: TestTransport.inProcess)
     func portEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test("an invalid port receives nothing, is not scheduled, and says so", arguments: TestTransport.allCases)
+    @Test("an invalid port receives nothing, is not scheduled, and says so", arguments: TestTransport.inProcess)
     func invalid(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
@@ -99,20 +99,27 @@ import Testing
             let (port, other) = (try bench.port(), try bench.port { _, _ in Issue.record("a handler ran") })
             try other.schedule(in: .common)
             try bench.right(to: other).send(MachMessage())
-            let right = try bench.right(to: port)
-            let sender = runOnThread { try right.send(MachMessage(id: 4)) }
-            #expect(try port.next().id == 4)
-            try sender.join()
+            let sender = try bench.farSender(to: port)
+            try sender.beginSending(1)
+            #expect(try port.next().id == 0)
+            #expect(try sender.lines(1) == ["sent"])
             other.invalidate()
         }
     }
 
     @Test(
         "rights and receivers on many threads: nothing is lost, sent = received + refused", .seeded,
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.inProcess)
     func stress(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             for round in UInt64(0)..<8 { try Stress(bench, round).run() }
+        }
+    }
+
+    @Test("so it is with a port of the far side", .seeded, arguments: TestTransport.allCases)
+    func stressOfFarPort(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            for round in UInt64(0)..<4 { try FarStress(bench: bench, round: round).run() }
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import MessagePort
 import TestSupport
 import Testing
@@ -9,13 +10,18 @@ import Testing
     @Test("a send-once right delivers its one message to its port", arguments: TestTransport.allCases)
     func delivers(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (mine, port) = (try bench.port(), try bench.port())
+            let (mine, port) = (try bench.port(), try bench.farPort())
             let right = try bench.right(to: port)
             var message = MachMessage(id: 1)
             message.setReplyRight(mine.makeSendOnceRight())
             try right.send(message)
             message = MachMessage()
-            try port.next().reply(MachMessage(id: 2, bytes: [1, 2, 3]))
+            let received = try port.next()
+            #expect(try received.expectsReply)
+            try received.reply(MachMessage(id: 2, bytes: [1, 2, 3]))
+            #expect(try !received.expectsReply)
+            let second = portError { () throws(PortError) in try received.reply(MachMessage(id: 3)) }
+            #expect(second?.code == .noReplyRight)
             let reply = try mine.next()
             #expect(reply.id == 2)
             #expect(reply.bytes == [1, 2, 3])
@@ -26,7 +32,7 @@ import Testing
     @Test("a send-once right that is dropped unused notifies its port", arguments: TestTransport.allCases)
     func dropped(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (mine, port) = (try bench.port(), try bench.port())
+            let (mine, port) = (try bench.port(), try bench.farPort())
             let right = try bench.right(to: port)
             try right.send(carrying(mine.makeSendOnceRight()))
             _ = try port.next()
@@ -40,10 +46,10 @@ import Testing
     @Test("a send-once right whose holder ends notifies its port", arguments: TestTransport.allCases)
     func holderEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (mine, port) = (try bench.port(), try bench.port())
+            let (mine, port) = (try bench.port(), try bench.farPort())
             let right = try bench.right(to: port)
             try right.send(carrying(mine.makeSendOnceRight()))
-            port.invalidate()
+            try port.invalidate()
             #expect(try mine.next().id == MachMessage.sendOnceNotification)
             #expect(try mine.tryReceive()?.id == nil)
         }
@@ -52,7 +58,7 @@ import Testing
     @Test("of a message that was sent twice the last receiver's silence counts", arguments: TestTransport.allCases)
     func sentTwice(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (mine, port, other) = (try bench.port(), try bench.port(), try bench.port())
+            let (mine, port, other) = (try bench.port(), try bench.farPort(), try bench.farPort())
             for (first, second) in [(port, port), (port, other)] {
                 for replies in [true, false] {
                     do {
@@ -76,7 +82,7 @@ import Testing
     @Test("of a message that was sent twice over one right each receiver may reply", arguments: TestTransport.allCases)
     func sentTwiceOverOneRight(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (mine, port) = (try bench.port(), try bench.port())
+            let (mine, port) = (try bench.port(), try bench.farPort())
             let right = try bench.right(to: port)
             do {
                 let message = carrying(mine.makeSendOnceRight())
@@ -94,9 +100,9 @@ import Testing
     @Test("a send-once right whose message could not be sent is still the caller's", arguments: TestTransport.allCases)
     func failedSend(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (mine, port, dead) = (try bench.port(), try bench.port(), try bench.port())
+            let (mine, port, dead) = (try bench.port(), try bench.farPort(), try bench.farPort())
             let (right, deadRight) = (try bench.right(to: port), try bench.right(to: dead))
-            dead.invalidate()
+            try dead.invalidate()
             let message = carrying(mine.makeSendOnceRight())
             #expect(portError { () throws(PortError) in try deadRight.send(message) }?.code == .deadName)
             #expect(message.expectsReply)
@@ -110,7 +116,7 @@ import Testing
     @Test("a send-once right may exceed a full queue", arguments: TestTransport.allCases)
     func exceedsQueue(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (mine, port) = (try bench.port(queueLimit: 1), try bench.port())
+            let (mine, port) = (try bench.port(queueLimit: 1), try bench.farPort())
             let right = try bench.right(to: port)
             for _ in 0..<3 { try right.send(carrying(mine.makeSendOnceRight())) }
             try mine.makeSendRight().send(MachMessage(id: 1))
@@ -124,7 +130,7 @@ import Testing
     func handedOn(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving({ _, message in try? message.reply(MachMessage(id: message.id * 10)) }) { behind, _, _ in
-                try bench.serving({ _, message in handOn(message, to: behind) }) { front, _, _ in
+                try bench.serving(.handOn, handingOnTo: behind) { front, _ in
                     for id in Int32(1)...20 {
                         let reply = try front.ask(MachMessage(id: id))
                         #expect(reply.id == (id + 1) * 10)
@@ -141,7 +147,7 @@ import Testing
             try bench.serving({ _, message in
                 try? message.reply(MachMessage(id: message.id, bytes: large), within: patience)
             }) { behind, _, _ in
-                try bench.serving({ _, message in handOn(message, to: behind) }) { front, _, _ in
+                try bench.serving(.handOn, handingOnTo: behind) { front, _ in
                     let reply = try front.ask(MachMessage(id: 1))
                     #expect(reply.id == 2)
                     #expect(reply.bytes == large)
@@ -155,21 +161,17 @@ import Testing
         arguments: TestTransport.allCases)
     func handedOnThenEnded(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let kept = Recorder<MachMessage>()
             try bench.serving({ _, message in try? message.reply(MachMessage(id: 3)) }) { behind, _, _ in
-                try bench.serving({ _, message in
-                    kept.append(message)
-                    handOn(message, to: behind)
-                }) { front, port, _ in
+                try bench.serving(.keepAndHandOn, handingOnTo: behind) { front, port in
                     #expect(try front.ask(MachMessage(id: 1)).id == 3)
                     let (worker, told) = (Worker("watcher"), Counter("a death notice"))
                     try front.notifyWhenDead(on: worker.loop) { told.increment() }
-                    port.invalidate()
+                    try port.invalidate()
                     told.waitUntilCount(1)
                     try worker.end()
+                    #expect(try port.lines() == ["kept 1"])
                 }
             }
-            #expect(kept.count == 1)
         }
     }
 
@@ -177,7 +179,7 @@ import Testing
     func handedOnAndDropped(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving({ _, _ in }) { behind, _, _ in
-                try bench.serving({ _, message in handOn(message, to: behind) }) { front, _, _ in
+                try bench.serving(.handOn, handingOnTo: behind) { front, _ in
                     #expect(
                         portError { () throws(PortError) in _ = try front.ask(MachMessage()) }?.code == .replyDropped)
                 }
@@ -188,20 +190,15 @@ import Testing
     @Test("a reply may ask for a reply of its own: a conversation", arguments: TestTransport.allCases)
     func conversation(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let answers = try bench.port()
-            try bench.serving({ _, message in
-                var question = MachMessage(id: message.id + 1)
-                question.setReplyRight(answers.makeSendOnceRight())
-                try? message.reply(question)
-            }) { right, _, _ in
+            try bench.serving(.converse) { right, port in
                 let question = try right.ask(MachMessage(id: 1))
                 #expect(question.id == 2)
                 #expect(question.expectsReply)
                 try question.reply(MachMessage(id: 3))
-                #expect(try answers.next().id == 3)
+                #expect(try port.lines(1) == ["3"])
                 // And one that is not answered.
                 _ = try right.ask(MachMessage(id: 1))
-                #expect(try answers.next().id == MachMessage.sendOnceNotification)
+                #expect(try port.lines(2) == ["3", "\(MachMessage.sendOnceNotification)"])
             }
         }
     }
@@ -225,7 +222,8 @@ import Testing
     }
 
     @Test(
-        "a right put into a message in place of another tells the maker of the other", arguments: TestTransport.allCases
+        "a right put into a message in place of another tells the maker of the other",
+        arguments: TestTransport.inProcess
     )
     func replaced(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -242,14 +240,14 @@ import Testing
     @Test("a reply to a requester that has gone is lost without harm", arguments: TestTransport.allCases)
     func requesterGone(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             for large in [false, true] {
                 let right = try bench.right(to: port)
                 _ = try? right.request(MachMessage(), sendLimit: patience, replyLimit: .zero)
                 let message = try port.next()
                 withExtendedLifetime(right) {}
                 _ = portError { () throws(PortError) in
-                    try message.reply(MachMessage(bytes: pattern(large ? 1 << 20 : 1)), within: .zero)
+                    try message.reply(MachMessage(bytes: pattern(large ? 1 << 20 : 1)))
                 }
             }
             let right = try bench.right(to: port)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import Glibc
 @testable import MessagePort
 import Synchronization
@@ -11,17 +12,15 @@ import Testing
     @Test("a request is answered with its reply", arguments: TestTransport.allCases)
     func reply(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving({ _, message in
-                #expect(message.expectsReply)
-                try? message.reply(MachMessage(id: message.id + 1, bytes: message.bytes.reversed()))
-                #expect(!message.expectsReply)
-            }) { right, _, _ in
+            try bench.serving(.reverse) { right, port in
                 for id in Int32(0)..<50 {
                     let reply = try right.ask(MachMessage(id: id, bytes: [1, 2, UInt8(id)]))
                     #expect(reply.id == id + 1)
                     #expect(reply.bytes == [UInt8(id), 2, 1])
                     #expect(!reply.expectsReply)
                 }
+                try port.settle()
+                #expect(try port.lines() == [])
             }
         }
     }
@@ -29,7 +28,7 @@ import Testing
     @Test("in the private mode a waiting request lets nothing else run (S26)", arguments: TestTransport.allCases)
     func privateMode(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving({ _, message in try? message.reply(MachMessage(id: 1)) }) { right, _, _ in
+            try bench.serving(.reverse) { right, _ in
                 let calls = Counter("callouts of this thread's loop")
                 let mine = try bench.port { _, _ in calls.increment() }
                 try mine.schedule(in: .common)
@@ -55,10 +54,7 @@ import Testing
     func defaultMode(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             // The server asks the client back before it answers: only a client that serves its own port can help it.
-            try bench.serving({ _, message in
-                let back = try? message.replyPort?.ask(MachMessage(id: 7))
-                try? message.reply(MachMessage(id: back?.id ?? -1))
-            }) { right, _, _ in
+            try bench.serving(.askBack) { right, _ in
                 let mine = try bench.port { _, message in try? message.reply(MachMessage(id: message.id * 6)) }
                 try mine.schedule()
                 let reply = try right.ask(MachMessage(replyPort: bench.right(to: mine)), mode: .default)
@@ -68,7 +64,7 @@ import Testing
         }
     }
 
-    @Test("a request to a port of the same loop is served by the nested run", arguments: TestTransport.allCases)
+    @Test("a request to a port of the same loop is served by the nested run", arguments: TestTransport.inProcess)
     func sameLoop(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let depth = Counter("handlers on the stack")
@@ -90,7 +86,7 @@ import Testing
         }
     }
 
-    @Test("a stop during a request does not end it, but the run below", arguments: TestTransport.allCases)
+    @Test("a stop during a request does not end it, but the run below", arguments: TestTransport.inProcess)
     func stopDuringRequest(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let client = ThreadRunLoop.current
@@ -111,12 +107,7 @@ import Testing
     @Test("a late reply is dropped, and never given to the next request", arguments: TestTransport.allCases)
     func lateReply(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let keeper = Keeper()
-            try bench.serving({ _, message in
-                guard message.id == 2 else { return keeper.keep(message.takeReplyRight()) }
-                keeper.reply(MachMessage(id: 1))
-                try? message.reply(MachMessage(id: 2))
-            }) { right, _, _ in
+            try bench.serving(.late) { right, _ in
                 for _ in 0..<10 {
                     let error = portError { () throws(PortError) in
                         _ = try right.request(MachMessage(id: 1), sendLimit: patience, replyLimit: .milliseconds(1))
@@ -132,13 +123,7 @@ import Testing
     @Test("who lets a request go without a reply tells the requester at once", arguments: TestTransport.allCases)
     func dropped(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving({ _, message in
-                switch message.id {
-                case 0: break
-                case 1: message.takeReplyRight()?.drop()
-                default: _ = message.takeReplyRight()
-                }
-            }) { right, _, _ in
+            try bench.serving(.letGo) { right, _ in
                 for id in Int32(0)..<3 {
                     #expect(
                         portError { () throws(PortError) in _ = try right.ask(MachMessage(id: id)) }?.code
@@ -151,12 +136,9 @@ import Testing
     @Test("a port without a handler drops requests, and the requester hears of it", arguments: TestTransport.allCases)
     func noHandler(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let (port, worker) = (try bench.port(), Worker())
-            try port.schedule(on: worker.loop)
-            let right = try bench.right(to: port)
-            #expect(portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code == .replyDropped)
-            port.invalidate()
-            try worker.end()
+            try bench.serving(.none) { right, _ in
+                #expect(portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code == .replyDropped)
+            }
         }
     }
 
@@ -165,25 +147,27 @@ import Testing
         arguments: TestTransport.allCases)
     func diedWhileQueued(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             let requester = runOnThread {
                 portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code
             }
-            while port.queueCount == 0 {
+            while try port.queueCount == 0 {
                 // What a scheduled port does when its sockets are readable.
-                port.core.receiveFromSockets()
+                try port.takeIn()
                 sched_yield()
             }
-            port.invalidate()
+            try port.invalidate()
             #expect(try requester.join() == .peerDied)
         }
     }
 
-    @Test("a port that ends before it reads a request from its socket tells the requester peerDied")
-    func diedBeforeReading() async throws {
-        try await onBench(over: .socket) { bench in
-            let port = try bench.port()
+    @Test(
+        "a port that ends before it reads a request from its socket tells the requester peerDied",
+        arguments: [TestTransport.socket, .process])
+    func diedBeforeReading(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             let sent = Gate("the request was sent")
             let requester = runOnThread {
@@ -193,7 +177,7 @@ import Testing
                 return portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code
             }
             sent.wait()
-            port.invalidate()
+            try port.invalidate()
             #expect(try requester.join() == .peerDied)
         }
     }
@@ -203,14 +187,15 @@ import Testing
         arguments: TestTransport.allCases)
     func diedWhileHandled(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving({ port, _ in port.invalidate() }) { right, _, _ in
+            try bench.serving(.end) { right, _ in
                 #expect(portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code == .peerDied)
             }
         }
     }
 
     @Test(
-        "a handler that invalidates its own port and stops its loop can still reply", arguments: TestTransport.allCases)
+        "a handler that invalidates its own port and stops its loop can still reply", arguments: TestTransport.inProcess
+    )
     func lastReply(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let requester = Box<TestThread<Int32>>()
@@ -229,22 +214,28 @@ import Testing
         }
     }
 
+    @Test("a reply may be the last that a port does before it is gone", arguments: TestTransport.allCases)
+    func lastReplyOfFarSide(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving(.lastReply) { right, port in
+                let reply = try right.ask(MachMessage())
+                #expect(reply.id == 77)
+                #expect(right.isDead)
+                let isValid = try port.isValid
+                #expect(!isValid)
+            }
+        }
+    }
+
     @Test("a reply may come later, from another thread", arguments: TestTransport.allCases)
     func deferred(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let keeper = Keeper()
-            let taken = Gate("the right was taken")
-            try bench.serving({ _, message in
-                keeper.keep(message.takeReplyRight())
-                #expect(!message.expectsReply)
-                #expect(portError { () throws(PortError) in try message.reply(MachMessage()) }?.code == .noReplyRight)
-                taken.open()
-            }) { right, _, _ in
+            try bench.serving(.keepRight) { right, port in
                 let replier = runOnThread {
-                    taken.wait()
-                    keeper.reply(MachMessage(id: 5))
+                    #expect(try port.lines(2) == ["noReplyRight", "kept 1"])
+                    try port.replyKept(MachMessage(id: 5))
                 }
-                #expect(try right.ask(MachMessage()).id == 5)
+                #expect(try right.ask(MachMessage(id: 1)).id == 5)
                 try replier.join()
             }
         }
@@ -255,15 +246,10 @@ import Testing
         arguments: TestTransport.allCases)
     func replyTwice(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let errors = Recorder<PortError.Code?>()
-            try bench.serving({ _, message in
-                let copy = message
-                errors.append(portError { () throws(PortError) in try message.reply(MachMessage(id: 1)) }?.code)
-                errors.append(portError { () throws(PortError) in try copy.reply(MachMessage(id: 2)) }?.code)
-            }) { right, _, _ in
+            try bench.serving(.replyTwice) { right, port in
                 #expect(try right.ask(MachMessage()).id == 1)
                 try right.send(MachMessage())
-                #expect(errors.waitUntilCount(4) == [nil, .noReplyRight, .noReplyRight, .noReplyRight])
+                #expect(try port.lines(4) == ["fine", "noReplyRight", "noReplyRight", "noReplyRight"])
             }
         }
     }
@@ -271,7 +257,7 @@ import Testing
     @Test("threads that share a right each get their own replies", arguments: TestTransport.allCases)
     func sharedRight(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            try bench.serving({ _, message in try? message.reply(message) }) { right, _, _ in
+            try bench.serving(.echo) { right, _ in
                 let threads = (0..<4).map { thread in
                     runOnThread {
                         var wrong = 0
@@ -293,7 +279,7 @@ import Testing
     @Test("a request that finds no room throws sendTimedOut, and was not sent", arguments: TestTransport.allCases)
     func noRoom(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 2)
+            let port = try bench.farPort(queueLimit: 2)
             let right = try bench.right(to: port)
             let count = try right.fill(bytes: 1000)
             let error = portError { () throws(PortError) in
@@ -303,21 +289,5 @@ import Testing
             for id in 0..<count { #expect(try port.next().id == id) }
             #expect(try port.tryReceive()?.id == nil)
         }
-    }
-}
-
-/// Keeps a reply right for later.
-final class Keeper: Sendable {
-    private let right = Mutex<SendOnceRight?>(nil)
-
-    func keep(_ new: consuming SendOnceRight?) {
-        var new = new
-        right.withLock { $0 = new.take() }
-    }
-
-    /// Replies with the right that is kept.
-    func reply(_ message: MachMessage) {
-        guard let right = right.withLock({ $0.take() }) else { return }
-        _ = try? right.send(message)
     }
 }

@@ -14,7 +14,8 @@ import Testing
             let seen = Recorder<(Int32, Bool)>()
             try bench.serving({ port, message in
                 seen.append((message.id, ThreadRunLoop.current.currentMode == .default && port.isValid))
-            }) { right, _, _ in
+            }) { _, port, _ in
+                let right = try bench.farSender(to: port)
                 for id in Int32(0)..<200 { try right.send(MachMessage(id: id)) }
                 let all = seen.waitUntilCount(200)
                 #expect(all.map(\.0) == Array(0..<200))
@@ -31,7 +32,7 @@ import Testing
                 seen.append(message.id)
                 if message.id == 2 { port.invalidate() }
             }
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             for id in Int32(0)..<3 { try right.send(MachMessage(id: id)) }
             try port.schedule()
             #expect(ThreadRunLoop.current.run(for: patience) == .finished)
@@ -104,7 +105,7 @@ import Testing
                 if message.id == 1 { port.unschedule() }
                 if message.id == 3 { port.invalidate() }
             }
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             try port.schedule()
             for id in Int32(0)..<4 { try right.send(MachMessage(id: id)) }
             #expect(ThreadRunLoop.current.run(for: patience) == .finished)
@@ -127,7 +128,7 @@ import Testing
                 ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true)
                 seen.append(-message.id)
             }
-            try bench.right(to: port).send(MachMessage(id: 1))
+            try bench.farSender(to: port).send(MachMessage(id: 1))
             try port.schedule()
             ThreadRunLoop.current.run(for: patience)
             #expect(seen.elements == [1, 2, 3, 4, -3, -2, -1])
@@ -143,7 +144,7 @@ import Testing
             let idle = RunLoopSource {}
             ThreadRunLoop.current.add(idle)
             try port.schedule(in: special)
-            try bench.right(to: port).send(MachMessage(id: 1))
+            try bench.farSender(to: port).send(MachMessage(id: 1))
             #expect(ThreadRunLoop.current.run(for: .milliseconds(1)) == .timedOut)
             #expect(seen.count == 0)
             // The first event may be the connection that is accepted.
@@ -156,7 +157,8 @@ import Testing
         }
     }
 
-    @Test("a scheduled port lives without other references, until it is unscheduled", arguments: TestTransport.allCases)
+    @Test(
+        "a scheduled port lives without other references, until it is unscheduled", arguments: TestTransport.allCases)
     func keptAlive(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>()
@@ -164,23 +166,23 @@ import Testing
                 seen.append(message.id)
                 if message.id == 1 { ThreadRunLoop.current.remove(port) }
             }
-            let right = try bench.right(to: #require(port))
+            let right = try bench.farSender(to: #require(port))
             try port?.schedule()
             port = nil
             for id in Int32(0)..<2 {
-                #expect(!right.isDead)
+                #expect(try !right.isDead)
                 try right.send(MachMessage(id: id))
                 ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true)
                 while seen.count <= Int(id) { ThreadRunLoop.current.run(for: .milliseconds(1)) }
             }
             #expect(seen.elements == [0, 1])
-            #expect(right.isDead)
+            #expect(try right.isDead)
         }
     }
 
     @Test(
         "a port whose loop's thread has ended is dead for its senders, and its queue bounces",
-        arguments: TestTransport.allCases)
+        arguments: TestTransport.inProcess)
     func loopEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let rights = Box<SendRight>()
@@ -225,7 +227,7 @@ import Testing
                 try port.schedule(on: loop)
                 #expect(port.isValid)
                 try port.schedule()
-                try bench.right(to: port).send(MachMessage())
+                try bench.farSender(to: port).send(MachMessage())
                 #expect(ThreadRunLoop.current.run(for: patience) == .finished)
                 let other = try bench.port()
                 try other.schedule(on: loop)
@@ -241,7 +243,7 @@ import Testing
             let port = try bench.port { _, message in seen.append(message.id) }
             let workers = [Worker(), Worker()]
             for worker in workers { try port.schedule(on: worker.loop) }
-            let right = try bench.right(to: port)
+            let right = try bench.farSender(to: port)
             for id in Int32(0)..<500 { try right.send(MachMessage(id: id)) }
             #expect(seen.waitUntilCount(500).sorted() == Array(0..<500))
             port.invalidate()
@@ -250,9 +252,11 @@ import Testing
         }
     }
 
-    @Test("a port that gets its address while it is scheduled is heard on it")
-    func addressedLater() async throws {
-        try await onBench(over: .socket) { bench in
+    @Test(
+        "a port that gets its address while it is scheduled is heard on it",
+        arguments: [TestTransport.socket, .process])
+    func addressedLater(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
             let seen = Gate("a message by socket")
             let port = MachPort { port, _ in
                 seen.open()
@@ -260,7 +264,7 @@ import Testing
             }
             let worker = Worker()
             try port.schedule(on: worker.loop)
-            try bench.right(to: port).send(MachMessage())
+            try bench.farSender(to: port).send(MachMessage())
             seen.wait()
             try worker.end()
         }

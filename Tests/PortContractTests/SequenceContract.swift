@@ -25,9 +25,9 @@ import Testing
         try await onBench(over: transport) { bench in
             let (ids, ended) = (Recorder<Int32>(), Counter("ended sequences"))
             let port = try bench.port(queueLimit: 4)
-            let right = try bench.right(to: port)
+            let sender = try bench.farSender(to: port)
             _ = consume(port, ids, ended)
-            for id in Int32(0)..<500 { try right.send(MachMessage(id: id)) }
+            try sender.beginSending(500)
             #expect(ids.waitUntilCount(500) == Array(0..<500))
             port.invalidate()
             ended.waitUntilCount(1)
@@ -40,10 +40,10 @@ import Testing
             let (ids, ended) = (Recorder<Int32>(), Counter("ended sequences"))
             let port = try bench.port()
             _ = consume(port, ids, ended)
-            let right = try bench.right(to: port)
+            let sender = try bench.farSender(to: port)
             for id in Int32(0)..<20 {
                 while !port.core.hasWaitingTask { yieldThread() }
-                try right.send(MachMessage(id: id))
+                try sender.send(MachMessage(id: id))
                 ids.waitUntilCount(Int(id) + 1)
             }
             port.invalidate()
@@ -71,9 +71,9 @@ import Testing
         try await onBench(over: transport) { bench in
             let (ids, ended) = (Recorder<Int32>(), Counter("ended sequences"))
             let port = try bench.port()
-            let right = try bench.right(to: port)
+            let sender = try bench.farSender(to: port)
             for _ in 0..<4 { _ = consume(port, ids, ended) }
-            for id in Int32(0)..<500 { try right.send(MachMessage(id: id)) }
+            try sender.beginSending(500)
             #expect(ids.waitUntilCount(500).sorted() == Array(0..<500))
             port.invalidate()
             ended.waitUntilCount(4)
@@ -85,8 +85,8 @@ import Testing
         try await onBench(over: transport) { bench in
             let (ids, ended) = (Recorder<Int32>(), Counter("ended sequences"))
             let port = try bench.port()
-            let right = try bench.right(to: port)
-            let sender = runOnThread { for id in Int32(0)..<400 { try right.send(MachMessage(id: id)) } }
+            let sender = try bench.farSender(to: port)
+            try sender.beginSending(400)
             var started = 0
             while ids.count < 300 {
                 let tasks = (0..<3).map { _ in consume(port, ids, ended) }
@@ -97,7 +97,7 @@ import Testing
             }
             _ = consume(port, ids, ended)
             #expect(ids.waitUntilCount(400).sorted() == Array(0..<400))
-            try sender.join()
+            #expect(try sender.lines(1) == ["sent"])
             port.invalidate()
             ended.waitUntilCount(started + 1)
             #expect(ids.count == 400)
@@ -109,12 +109,12 @@ import Testing
         try await onBench(over: transport) { bench in
             let (ids, ended) = (Recorder<Int32>(), Counter("ended sequences"))
             let port = try bench.port()
-            let right = try bench.right(to: port)
+            let sender = try bench.farSender(to: port)
             let task = consume(port, ids, ended)
             while !port.core.hasWaitingTask { yieldThread() }
             task.cancel()
             ended.waitUntilCount(1)
-            try right.send(MachMessage(id: 3))
+            try sender.send(MachMessage(id: 3))
             #expect(try port.next().id == 3)
             #expect(ids.count == 0)
             #expect(!port.core.hasWaitingTask)

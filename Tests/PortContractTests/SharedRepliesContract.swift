@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import Glibc
 @testable import MessagePort
 import PortSystem
@@ -10,13 +11,12 @@ import TestSupport
 import Testing
 
 @Suite("replies that the shared thread receives", .tasks) struct SharedRepliesContract {
-    @Test("a request that was handed on is answered though another request over that right ends first")
-    func handedOn() async throws {
-        try await onBench(over: .socket) { bench in
-            let kept = Recorder<MachMessage>("requests that were handed on")
-            try bench.serving({ _, message in
-                if message.id == 7 { kept.append(message) } else { try? message.reply(MachMessage(id: 2)) }
-            }) { far, _, _ in
+    @Test(
+        "a request that was handed on is answered though another request over that right ends first",
+        arguments: [TestTransport.socket, .process])
+    func handedOn(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving(.keepSeven) { far, port in
                 let near = MachPort { _, message in
                     var onward = MachMessage(id: 7)
                     if let right = message.takeReplyRight() { onward.setReplyRight(right) }
@@ -26,11 +26,11 @@ import Testing
                 try near.schedule(on: worker.loop)
                 let right = near.makeSendRight()
                 let asker = runOnThread { try right.ask(MachMessage(id: 1)).id }
-                kept.waitUntilCount(1)
+                #expect(try port.lines(1) == ["kept 7"])
                 let others = Recorder<Int32>("replies to tasks")
                 Task { others.append(try await far.request(MachMessage(id: 3)).id) }
                 #expect(others.waitUntilCount(1) == [2])
-                try kept.takeAll().first?.reply(MachMessage(id: 70))
+                try port.replyKept(MachMessage(id: 70))
                 #expect(try asker.join() == 70)
                 near.invalidate()
                 try worker.end()

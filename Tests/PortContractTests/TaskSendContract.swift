@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 @testable import MessagePort
 import TestSupport
 import Testing
@@ -25,7 +26,7 @@ import Testing
         arguments: TestTransport.allCases)
     func roomComes(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
+            let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             let count = try right.fill(bytes: 3000)
             let outcome = send(-7, right, within: patience)
@@ -40,7 +41,7 @@ import Testing
         arguments: TestTransport.allCases)
     func limit(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
+            let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             #expect(send(1, right, within: .zero).waitUntilCount(1) == [nil])
             #expect(try port.next().id == 1)
@@ -56,12 +57,12 @@ import Testing
     @Test("a task that waits for room hears that the port has ended", arguments: TestTransport.allCases)
     func portEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port(queueLimit: 1)
+            let port = try bench.farPort(queueLimit: 1)
             let right = try bench.right(to: port)
             _ = try right.fill(bytes: 3000)
             let outcome = send(1, right, within: patience)
-            if transport == .memory { port.core.waitForSenders(1) }
-            port.invalidate()
+            if transport == .memory { try right.waitForSenders(1) }
+            try port.invalidate()
             #expect(outcome.waitUntilCount(1) == [.deadName])
             #expect(send(2, right, within: patience).waitUntilCount(1) == [.deadName])
         }
@@ -70,7 +71,7 @@ import Testing
     @Test("a task that was cancelled before sends nothing", arguments: TestTransport.allCases)
     func cancelled(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
-            let port = try bench.port()
+            let port = try bench.farPort()
             let right = try bench.right(to: port)
             let outcome = Recorder<PortError.Code?>("the end of the task")
             Task {

@@ -1,9 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// One contract, two transports: each test runs over both, in one process. In memory a right is the port's own; over a
-// socket it is a connection of its own, made as another process would make it.
+// One contract, three transports: each test is written once and runs over all of them. What the test does itself it does in
+// this process. What it has the other side do is behind `FarPort` and `FarSender`: in memory and over a socket that side is
+// in this process too, and over the third transport in another, `port-test-peer far`. Handlers of the far side have names
+// (`Service`), because closures do not travel.
+//
+// What runs in one process only, and why. In suites that run across processes too:
+//
+//   ArrivalContract         raw packets, and a look at a connection: the order in which things arrive is made by hand
+//   AsyncSendContract       `stress`: its receiver is a thread of the test; `stressOfFarPort` is the same across processes
+//   CancellationContract    the handler's loop, raw packets, and a port in memory before one at a socket
+//   CheckInContract         the worker as a thread; `workerOfFarSide` is the same across processes
+//   ContentContract         how objects describe themselves
+//   DeathContract           handlers of an invalidation and when they are released: closures of the port's own process
+//   DeathWatchContract      races inside one connection, and what a loop counts as handled
+//   DeliveryContract        a type; a peer that goes by hand (KilledProcessContract kills a real one)
+//   DescriptorContract      exact counts of one process; more descriptors than a packet carries
+//   DoorbellContract and    a queue in memory; messages in pieces that are sent by hand
+//   DoorbellPromiseContract
+//   MessageContract         a body that only memory takes
+//   MoveContract            receive rights do not leave their process; a port that has gone
+//   NoticeContract          copies of one right; notices that go with their loop's thread; rights in memory
+//   OwingPortContract       raw packets
+//   QueueChangeContract     the order of waiting senders; fairness between the port's own process and others
+//   QueueContract           the order of waiting senders, which only memory keeps across rights
+//   ReceiveContract         threads that wait at one port; `stressOfFarPort` is `stress` across processes
+//   ReplyRightContract      rights that are never sent; a relay whose requester has no address
+//   RequestContract         a request to the requester's own loop; a loop that its server stops; `lastReplyOfFarSide` is
+//                           `lastReply` across processes
+//   RightContract           the table of rights of one process
+//   SchedulingContract      the end of a loop's thread under a request; a race of two loops
+//   SequenceContract        a port that gets its address late; a look into the queue
+//   SharedRepliesContract   a race inside one connection
+//   WithdrawalContract      what a withdrawn handler kept; `withdrawnOfFarPort` is the same across processes
+//
+// And whole suites:
+//
+//   AddressRaceTests, ConcurrentChangeTests     races of threads that are forced by looking inside
+//   DeadlockContract                            it is about the threads of one process
+//   DescriptorLimitTests, FaultTests            the limit and the faults are this process's; the suites of faulty servers
+//                                               and clients in NamedPortServerTests have them in another
+//   ForkTests                                   its children are their own processes
+//   HostilePeerTests, OverdueTests,             the peer writes packets by hand; WirePeerTests, StrangersTests and
+//   PeerLimitsTests, PeerPolicyTests            StoppedServerTests in NamedPortServerTests have other processes
+//   ManyPortsTests                              memory and descriptors of one process; ManyClientsTests has many
+//   StressTests (Lane)                          ports move between loops of the test while others send
 
+import ContractServices
 @testable import MessagePort
 import PortSystem
 import RunLoopCore
@@ -12,22 +56,31 @@ import Testing
 
 /// How a right reaches its port.
 enum TestTransport: String, CaseIterable, Sendable, CustomTestStringConvertible {
-    case memory, socket
+    /// The port's own right: no way at all.
+    case memory
+    /// A connection of its own, made as another process would make it.
+    case socket
+    /// A connection from another process, where the far side of the test is.
+    case process
+
+    /// What a test runs over that looks into the far side, or has closures there.
+    static let inProcess: [TestTransport] = [.memory, .socket]
 
     var testDescription: String { rawValue }
 }
 
-/// What a test of the contract works with: the transport, and a directory for the sockets.
+/// What a test of the contract works with: the transport, a directory for the sockets, and the far side.
 struct Bench: Sendable {
     let transport: TestTransport
     let directory: PortDirectory
+    let far: FarLink
 
     /// A port. Over sockets it has an address from the start, so that rights to it can travel.
     func port(
         queueLimit: Int = MachPort.defaultQueueLimit, policy: QueuePolicy = .refuse, _ handler: MachPort.Handler? = nil
     ) throws -> MachPort {
         let port = MachPort(queueLimit: queueLimit, queuePolicy: policy, handler: handler)
-        if transport == .socket { _ = try port.core.address(in: directory) }
+        if transport != .memory { _ = try port.core.address(in: directory) }
         return port
     }
 
@@ -35,7 +88,7 @@ struct Bench: Sendable {
     func right(to port: MachPort) throws -> SendRight {
         switch transport {
         case .memory: port.makeSendRight()
-        case .socket: SendRight(try #require(try RightsTable.connect(to: port.core.address(in: directory))))
+        case .socket, .process: SendRight(try #require(try RightsTable.connect(to: port.core.address(in: directory))))
         }
     }
 
@@ -61,18 +114,6 @@ struct Bench: Sendable {
         }
         try worker.end()
         try result.get()
-    }
-}
-
-/// Runs a test of the contract on a thread of its own, which has a fresh run loop.
-func onBench(
-    over transport: TestTransport, sourceLocation: SourceLocation = #_sourceLocation,
-    _ body: @escaping @Sendable (Bench) throws -> Void
-) async throws {
-    try await withScratchDirectory(sourceLocation: sourceLocation) { scratch in
-        try await onNewThread(sourceLocation: sourceLocation) {
-            try body(Bench(transport: transport, directory: .open(path: scratch.path("ports"))))
-        }
     }
 }
 
@@ -103,13 +144,8 @@ extension SendRight {
     /// Sends messages until the queue, and the buffers on the way, are full.
     ///
     /// - Returns: how many were sent; their ids are 0, 1, 2 and so on.
-    func fill(bytes: Int = 0) throws -> Int32 {
-        // The limit of a queue and a socket's buffer are both far smaller.
-        for id in Int32(0)..<1_000_000 {
-            if try !trySend(MachMessage(id: id, bytes: [UInt8](repeating: 7, count: bytes))) { return id }
-        }
-        Issue.record("the queue never became full")
-        return 0
+    func fill(bytes: Int = 0) throws(PortError) -> Int32 {
+        Int32(try sendUntilFull(bytes: bytes))
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 @testable import MessagePort
 import TestSupport
 import Testing
@@ -22,7 +23,7 @@ import Testing
         }
     }
 
-    @Test("a withdrawn notice keeps nothing and is never told", arguments: TestTransport.allCases, Kind.allCases)
+    @Test("a withdrawn notice keeps nothing and is never told", arguments: TestTransport.inProcess, Kind.allCases)
     func withdrawn(over transport: TestTransport, kind: Kind) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 1)
@@ -48,6 +49,27 @@ import Testing
             port.invalidate()
             loop.run(for: .zero)
             idle.invalidate()
+            #expect(told.value == 0)
+        }
+    }
+
+    @Test("a withdrawn notice about a port of the far side is never told", arguments: TestTransport.allCases)
+    func withdrawnOfFarPort(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (port, right, count) = try bench.farFull()
+            let (worker, told) = (Worker(), Counter("notices"))
+            // What the loop needs to watch for anything it keeps.
+            #expect(try right.notifyWhenDead(on: worker.loop) { told.increment() }.cancel())
+            try expectNoNewDescriptors {
+                let death = try right.notifyWhenDead(on: worker.loop) { told.increment() }
+                let room = try right.notifyWhenSendPossible(on: worker.loop) { _ in told.increment() }
+                #expect(death.cancel() && room.cancel())
+            }
+            for id in 0..<count { #expect(try port.next().id == id) }
+            try port.invalidate()
+            #expect(right.isDead)
+            try worker.perform {}
+            try worker.end()
             #expect(told.value == 0)
         }
     }
@@ -90,18 +112,18 @@ import Testing
         }
     }
 
-    @Test("a connection that was kept for a withdrawn notice alone ends")
-    func connection() async throws {
-        try await onBench(over: .socket) { bench in
-            let (port, worker) = (try bench.port(), Worker())
+    @Test("a connection that was kept for a withdrawn notice alone ends", arguments: [TestTransport.socket, .process])
+    func connection(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let (port, worker) = (try bench.farPort(), Worker())
             let request = try bench.right(to: port).notifyWhenDead(on: worker.loop) {
                 Issue.record("a withdrawn notice was told")
             }
             _ = try port.tryReceive()
-            #expect(port.core.connectionCount == 1)
+            #expect(try port.connectionCount == 1)
             #expect(request.cancel())
             _ = try port.tryReceive()
-            #expect(port.core.connectionCount == 0)
+            #expect(try port.connectionCount == 0)
             try worker.end()
         }
     }

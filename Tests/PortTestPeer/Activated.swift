@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import Glibc
 import NamedPortServer
 import PortSystem
 import RunLoopCore
 
 /// Checks in for a name that a supervisor declared.
-private func checkIn(_ directory: String, _ name: String, _ server: Server) throws(PortError) -> MachPort {
+private func checkIn(_ directory: String, _ name: String, _ servant: Servant) throws(PortError) -> MachPort {
     let names = try PortNameServer(directory: directory)
     let port = MachPort { port, message in
-        guard let reply = server.answer(port, message), message.expectsReply else { return }
+        guard let reply = servant.answer(port, message), message.expectsReply else { return }
         try? message.reply(MachMessage(id: message.id, bytes: reply), within: .seconds(60))
     }
     try names.checkIn(port, name: name)
@@ -20,19 +21,19 @@ private func checkIn(_ directory: String, _ name: String, _ server: Server) thro
 
 /// Answers messages to a declared name until the input ends.
 func activated(_ directory: String, _ name: String) throws(PortError) {
-    let server = Server()
-    let port = try checkIn(directory, name, server)
+    let servant = Servant(say: say)
+    let port = try checkIn(directory, name, servant)
     try port.schedule()
     runUntilInputEnds()
     port.invalidate()
-    server.end()
+    servant.end()
 }
 
 /// Shows that a socket is taken once, and that neither a child nor a program that takes this one's place finds it.
 func activatedAgain(_ directory: String, _ name: String) throws(PortError) {
-    let port = try checkIn(directory, name, Server())
+    let port = try checkIn(directory, name, Servant(say: say))
     do throws(PortError) {
-        _ = try checkIn(directory, name, Server())
+        _ = try checkIn(directory, name, Servant(say: say))
     } catch {
         say(sentence(error))
     }

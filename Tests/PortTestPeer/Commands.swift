@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import Glibc
 import NamedPortServer
 import PortSystem
@@ -75,9 +76,9 @@ func crowd(_ directory: String, _ name: String, count: Int) throws(PortError) {
 /// Tells a port how to reach this process: by a right in the message, or by a name in its text.
 func checkIn(_ directory: String, _ name: String, by way: String) throws(PortError) {
     let names = try PortNameServer(directory: directory)
-    let server = Server()
+    let servant = Servant(say: say)
     let ownName = "worker.\(sysProcessID())"
-    let port = try LocalMessagePort(name: ownName, nameServer: names, handler: { server.answer($0.port, $1) })
+    let port = try LocalMessagePort(name: ownName, nameServer: names, handler: { servant.answer($0.port, $1) })
     try port.schedule()
     let main = try names.lookUp(name)
     let message =
@@ -87,7 +88,7 @@ func checkIn(_ directory: String, _ name: String, by way: String) throws(PortErr
     say("checked in")
     runUntilInputEnds()
     port.invalidate()
-    server.end()
+    servant.end()
 }
 
 /// Connects to a socket and says what its listener sends: bytes in hexadecimal, or nothing before it hangs up.

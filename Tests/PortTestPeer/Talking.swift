@@ -21,11 +21,6 @@ func giveUp(_ text: String) -> Never {
     exit(2)
 }
 
-/// An error as one line.
-func sentence(_ error: PortError) -> String {
-    "error \(error.code)" + (error.owner.map { ", owner \($0)" } ?? "")
-}
-
 /// Becomes another user for good.
 func become(_ user: UInt32) {
     guard setgroups(0, nil) == 0, setgid(user) == 0, setuid(user) == 0 else {

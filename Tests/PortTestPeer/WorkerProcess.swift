@@ -9,6 +9,7 @@
 //   lastwords N   sends N messages when it is asked to      brief      exits with status 7 after it checked in
 //                 leave, and then leaves                    chatty N   the same, and sends N messages before
 
+import ContractServices
 import Glibc
 import NamedPortServer
 import PortSystem
@@ -24,13 +25,13 @@ func work(_ kind: String, _ argument: String) throws(PortError) {
     guard let parent = try SendRight.bootstrap() else { return say("no parent") }
     let loop = ThreadRunLoop.current
     try parent.notifyWhenDead { loop.stop() }
-    let server = Server()
+    let servant = Servant(say: say)
     let port = MachPort { port, message in
         if message.id == 99 {
             if kind == "lastwords" { talk(to: parent, count: argument) }
             return kind == "stubborn" ? () : loop.stop()
         }
-        guard let reply = server.answer(port, message), message.expectsReply else { return }
+        guard let reply = servant.answer(port, message), message.expectsReply else { return }
         try? message.reply(MachMessage(id: message.id, bytes: reply), within: .seconds(60))
     }
     if kind == "stubborn" { signal(SIGTERM, SIG_IGN) }
@@ -42,7 +43,7 @@ func work(_ kind: String, _ argument: String) throws(PortError) {
     if kind == "brief" || kind == "chatty" { exit(7) }
     loop.run()
     port.invalidate()
-    server.end()
+    servant.end()
 }
 
 /// Sends so many messages, each of which waits for room.

@@ -3,7 +3,8 @@
 //
 // The other process of the tests of named ports. Each line that it writes is a state that a test waits for.
 //
-//   serve DIRECTORY NAME [QUEUE-LIMIT]    answers messages (Server.swift); "ready"; until its input ends
+//   serve DIRECTORY NAME [QUEUE-LIMIT]    answers messages (Act.swift); "ready"; until its input ends
+//   far DIRECTORY NAME PORTS              is the far side of a test of the contract (FarSide.swift); "ready"
 //   hold DIRECTORY                        obeys its input's lines "take NAME", "free NAME", "find NAME"
 //   ask DIRECTORY NAME ID TEXT            sends a request; "reply TEXT"
 //   send DIRECTORY NAME COUNT             sends COUNT numbered notes, one way, and exits
@@ -23,6 +24,7 @@
 // A port error is the line "error CODE", and ", owner PROCESS" if it tells one. The status is 0 whenever the command was
 // carried out, whatever came of it, and 2 when it was not understood.
 
+import ContractServices
 import NamedPortServer
 import PortSystem
 
@@ -41,6 +43,7 @@ do throws(PortError) {
     switch (command, rest.count) {
     case ("serve", 2): try serve(rest[0], rest[1], queueLimit: MachPort.defaultQueueLimit)
     case ("serve", 3): try serve(rest[0], rest[1], queueLimit: Int(rest[2]) ?? 0)
+    case ("far", 3): try beFarSide(rest[0], rest[1], rest[2])
     case ("hold", 1): try hold(rest[0])
     case ("ask", 4): try ask(rest[0], rest[1], id: Int32(rest[2]) ?? 0, text: rest[3])
     case ("send", 3): try send(rest[0], rest[1], count: Int(rest[2]) ?? 0)

@@ -227,7 +227,7 @@ package final class PortCore: PortDestination {
     ///
     /// - Returns: of how many sockets something was to be read.
     @discardableResult
-    func receiveFromSockets() -> Int {
+    package func receiveFromSockets() -> Int {
         let sockets = state.withLock { state -> PortSockets? in
             guard let sockets = state.extras.sockets else { return nil }
             state.extras.takesSinceLook = 0

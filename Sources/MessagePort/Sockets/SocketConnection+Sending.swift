@@ -110,8 +110,11 @@ extension SocketConnection {
     private static let timeUntilRetry = Duration.milliseconds(10)
 
     /// Sends what is overdue as far as there is room. Never waits; when another thread is sending, it does this afterwards.
+    /// Who has had the turn calls this, for it may have sent what was overdue before its own: the peer is read again then.
     func sendOverdue() {
-        while overdue.withLock({ !$0.isEmpty }), !isClosed {
+        while !isClosed {
+            let (isEmpty, isPausing) = overdue.withLock { ($0.isEmpty, $0.isPausing) }
+            if isEmpty { return isPausing ? resumeReading() : () }
             guard turn.takeIfFree() else { return }
             let outcome = Result { () throws(PortError) in try proceedWithOverdue() }
             turn.give()
@@ -123,8 +126,6 @@ extension SocketConnection {
             case .failure: return awaitRoomForOverdue(orAfter: Self.timeUntilRetry)
             }
         }
-        // Also when whoever sent a message sent before it what was overdue.
-        resumeReading()
     }
 
     /// There is no room for what is overdue. The shared thread sends it when there is; at the port's end it is started for
@@ -132,7 +133,7 @@ extension SocketConnection {
     /// the next message, or when something is received.
     ///
     /// - Parameter pause: after a failure, how long to wait instead: there may be room, so waiting for it would end at once.
-    private func awaitRoomForOverdue(orAfter pause: Duration? = nil) {
+    func awaitRoomForOverdue(orAfter pause: Duration? = nil) {
         guard port != nil else {
             if let loop = SharedReceiver.startedLoop { watchRoomForOverdue(on: loop, orAfter: pause) }
             return
@@ -141,7 +142,7 @@ extension SocketConnection {
             if !overdue.isEmpty { overdue.isPausing = true }
             return !overdue.isEmpty
         }
-        // Another thread has found room meanwhile. The mark stays for whoever tells those who listen.
+        // Another thread has sent it meanwhile. Whichever of the two is first has the peer read again.
         guard isPausing else { return resumeReading() }
         chargeOverdue()
         if let loop = try? SharedReceiver.loop() { watchRoomForOverdue(on: loop, orAfter: pause) }

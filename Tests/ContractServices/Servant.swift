@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+package import MessagePort
+import RunLoopCore
+import Synchronization
+
+/// Longer than any wait takes; the end of one that would hang.
+package let servicePatience = Duration.seconds(60)
+
+/// The memory of a port that serves a test: what it keeps, and to whom it tells what it saw.
+package final class Servant: Sendable {
+    /// Where it hands requests on to; nil when it does not.
+    let other: SendRight?  // immutable
+    /// Tells what it saw, one line at a time.
+    let say: @Sendable (String) -> Void  // immutable
+    let kept = Mutex<[MachMessage]>([])
+    let made = Mutex<[MachPort]>([])
+
+    /// Makes a servant that has seen nothing.
+    package init(other: SendRight? = nil, say: @escaping @Sendable (String) -> Void) {
+        self.other = other
+        self.say = say
+    }
+
+    /// Ends the ports that it made, and lets go of what it keeps.
+    package func end() {
+        for port in take(made) { port.invalidate() }
+        _ = take(kept)
+    }
+
+    /// Takes all elements out.
+    func take<Element: Sendable>(_ list: borrowing Mutex<[Element]>) -> [Element] {
+        list.withLock { list in
+            defer { list = [] }
+            return list
+        }
+    }
+
+    /// Keeps a message, and tells.
+    func keep(_ message: MachMessage) {
+        kept.withLock { $0.append(message) }
+        say("kept \(message.id)")
+    }
+
+    /// Takes the message that it keeps for the longest time.
+    func takeOldest() -> MachMessage? {
+        kept.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+    }
+
+    /// Replies, and tells what failed.
+    func reply(to message: MachMessage, _ reply: MachMessage) {
+        do throws(PortError) {
+            try message.reply(reply, within: servicePatience)
+        } catch {
+            say(sentence(error))
+        }
+    }
+}
+
+/// An error as one line.
+package func sentence(_ error: PortError) -> String {
+    "error \(error.code)" + (error.owner.map { ", owner \($0)" } ?? "")
+}

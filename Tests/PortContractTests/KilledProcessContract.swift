@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import ContractServices
+import MessagePort
+import TestSupport
+import Testing
+
+/// What a port or a right may promise of a process that had no time to say anything. A kill leaves its sockets' files, so
+/// the directory may have what is left.
+@Suite("the far side is killed", .contract) struct KilledProcessContract {
+    /// Runs a test whose far side is killed.
+    private func onBench(_ body: @escaping @Sendable (Bench) throws -> Void) async throws {
+        try await PortContractTests.onBench(over: .process, endsAs: .signalled(9), body)
+    }
+
+    @Test("its ports are dead: watchers are told, and what waits for room wakes")
+    func deadPorts() async throws {
+        try await onBench { bench in
+            let (_, right, _) = try bench.farFull()
+            let (worker, told) = (Worker(), Counter("death notices"))
+            try right.notifyWhenDead(on: worker.loop) { told.increment() }
+            try right.notifyWhenSendPossible(on: worker.loop) { if $0 == .deadName { told.increment() } }
+            let senders = (0..<2).map { _ in
+                runOnThread { portError { () throws(PortError) in try right.send(MachMessage()) }?.code }
+            }
+            try bench.killFarSide()
+            for sender in senders { #expect(try sender.join() == .deadName) }
+            told.waitUntilCount(2)
+            #expect(right.isDead)
+            try worker.end()
+        }
+    }
+
+    @Test("its requests are cancelled, and the replies that it owes are given up", arguments: [false, true])
+    func requests(isRead: Bool) async throws {
+        try await onBench { bench in
+            let port = try bench.farPort()
+            let right = try bench.right(to: port)
+            let mine = try bench.port()
+            var message: MachMessage? = carrying(mine.makeSendOnceRight())
+            if let message { try right.send(message) }
+            message = nil
+            let requester = runOnThread { portError { () throws(PortError) in _ = try right.ask(MachMessage()) } }
+            let received = isRead ? [try port.next(), try port.next()] : []
+            if !isRead { while try port.queueCount < 2 { try port.takeIn() } }
+            try bench.killFarSide()
+            let error = try requester.join()
+            #expect(error?.code == .peerDied && error?.delivery == .unknown)
+            #expect(try mine.next().id == MachMessage.sendOnceNotification)
+            withExtendedLifetime(received) {}
+        }
+    }
+
+    @Test("a port is told that its requester has gone, and that it has no senders")
+    func senders() async throws {
+        try await onBench { bench in
+            let (kept, told, worker) = (Kept(), Counter("notices"), Worker())
+            let port = try bench.port { _, message in
+                message.setCancellationHandler { told.increment() }
+                kept.messages.append(message)
+            }
+            try port.schedule(on: worker.loop)
+            let sender = try bench.farSender(to: port)
+            try sender.beginRequest(MachMessage(id: 1))
+            kept.messages.waitUntilCount(1)
+            try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
+            #expect(told.value == 0)
+            try bench.killFarSide()
+            told.waitUntilCount(2)
+            #expect(kept.messages.elements[0].isCancelled)
+            #expect(portError { () throws(PortError) in try kept.messages.elements[0].reply(MachMessage()) } != nil)
+            port.invalidate()
+            try worker.end()
+        }
+    }
+
+    @Test("what it had sent before it was killed is received, in order and whole")
+    func sentBefore() async throws {
+        try await onBench { bench in
+            let port = try bench.port()
+            let sender = try bench.farSender(to: port)
+            let count = try sender.fill(bytes: 3000)
+            try bench.killFarSide()
+            for id in 0..<count {
+                let message = try port.next()
+                #expect(message.id == id && message.bytes.count == 3000)
+            }
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+}
