@@ -2,11 +2,15 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 package import MessagePort
+import PortSystem
 import RunLoopCore
 import Synchronization
 
-/// Longer than any wait takes; the end of one that would hang.
-package let servicePatience = Duration.seconds(60)
+/// Longer than any wait takes, the end of one that would hang: as long as the test's watchdog.
+package let servicePatience: Duration = {
+    guard let text = sysEnvironment("PORT_TEST_WATCHDOG"), let seconds = Int(text) else { return .seconds(60) }
+    return .seconds(seconds > 0 ? seconds : 86_400)
+}()
 
 /// The memory of a port that serves a test: what it keeps, and to whom it tells what it saw.
 package final class Servant: Sendable {

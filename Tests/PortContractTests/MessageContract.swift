@@ -129,13 +129,14 @@ import Testing
             let right = try bench.right(to: port)
             // The parts share their storage.
             let part = pattern(1 << 20)
-            let large = MachMessage(id: 9, components: Array(repeating: .bytes(part), count: 256))
+            let count = MessageLimits.payload >> 20
+            let large = MachMessage(id: 9, components: Array(repeating: .bytes(part), count: count))
             let error = portError { () throws(PortError) in try right.send(large) }
             #expect(error?.code == .messageTooLarge && error?.delivery == .notSent)
             // Each component takes eight bytes more.
-            let (size, limit) = (256 << 20 + 256 * 8, 256 << 20)
+            let (size, limit) = (count << 20 + count * 8, MessageLimits.payload)
             #expect("\(try #require(error))".contains("It has \(size); the limit is \(limit)."))
-            #expect(large.id == 9 && large.components.count == 256)
+            #expect(large.id == 9 && large.components.count == count)
             #expect(large.byteParts.allSatisfy { $0 == part })
             try right.send(MachMessage(id: 7))
             #expect(try port.next().id == 7)
@@ -147,8 +148,8 @@ import Testing
         try await onBench(over: .memory) { bench in
             let port = try bench.port()
             let part = pattern(1 << 20)
-            try bench.right(to: port).send(MachMessage(components: Array(repeating: .bytes(part), count: 300)))
-            #expect(try port.next().byteParts.reduce(0) { $0 + $1.count } == 300 << 20)
+            try bench.right(to: port).send(MachMessage(components: Array(repeating: .bytes(part), count: 1_600)))
+            #expect(try port.next().byteParts.reduce(0) { $0 + $1.count } == 1_600 << 20)
         }
     }
 }

@@ -12,7 +12,7 @@ private func checkIn(_ directory: String, _ name: String, _ servant: Servant) th
     let names = try PortNameServer(directory: directory)
     let port = MachPort { port, message in
         guard let reply = servant.answer(port, message), message.expectsReply else { return }
-        try? message.reply(MachMessage(id: message.id, bytes: reply), within: .seconds(60))
+        try? message.reply(MachMessage(id: message.id, bytes: reply), within: servicePatience)
     }
     try names.checkIn(port, name: name)
     say("checked in")

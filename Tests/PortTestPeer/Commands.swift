@@ -43,7 +43,7 @@ func hold(_ directory: String) throws(PortError) {
 func ask(_ directory: String, _ name: String, id: Int32, text: String) throws(PortError) {
     let port = try RemoteMessagePort(name: name, nameServer: PortNameServer(directory: directory))
     let reply = try port.request(
-        MachMessage(id: id, text: text), sendLimit: .seconds(60), replyLimit: .seconds(60))
+        MachMessage(id: id, text: text), sendLimit: servicePatience, replyLimit: servicePatience)
     say("reply \(reply.text)")
 }
 
@@ -51,7 +51,7 @@ func ask(_ directory: String, _ name: String, id: Int32, text: String) throws(Po
 func send(_ directory: String, _ name: String, count: Int) throws(PortError) {
     let port = try RemoteMessagePort(name: name, nameServer: PortNameServer(directory: directory))
     for number in 0..<count {
-        try port.send(MachMessage(id: 4, text: String(number)), sendLimit: .seconds(60))
+        try port.send(MachMessage(id: 4, text: String(number)), sendLimit: servicePatience)
     }
     _exit(0)
 }
@@ -84,7 +84,7 @@ func checkIn(_ directory: String, _ name: String, by way: String) throws(PortErr
     let message =
         way == "name"
         ? MachMessage(id: 100, text: ownName) : MachMessage(id: 100, replyPort: port.port.makeSendRight())
-    try main.send(message, within: .seconds(60))
+    try main.send(message, within: servicePatience)
     say("checked in")
     runUntilInputEnds()
     port.invalidate()

@@ -30,10 +30,10 @@ func stream(_ directory: String, _ name: String, count: Int) throws(PortError) {
     for number in 0..<count {
         let message = MachMessage(id: number % 2 == 0 ? 1 : 4, text: String(number))
         if number % 2 == 0 {
-            let reply = try port.request(message, sendLimit: .seconds(60), replyLimit: .seconds(60))
+            let reply = try port.request(message, sendLimit: servicePatience, replyLimit: servicePatience)
             if reply.text != String(number) { exit(3) }
         } else {
-            try port.send(message, sendLimit: .seconds(60))
+            try port.send(message, sendLimit: servicePatience)
         }
     }
 }
@@ -47,7 +47,7 @@ func pace(_ directory: String, _ name: String) throws(PortError) {
         do throws(PortError) {
             let port = try RemoteMessagePort(name: name, nameServer: names)
             let reply = try port.request(
-                MachMessage(id: 1, text: line), sendLimit: .seconds(60), replyLimit: .seconds(60))
+                MachMessage(id: 1, text: line), sendLimit: servicePatience, replyLimit: servicePatience)
             say("reply \(reply.text)")
         } catch {
             say("\(sentence(error)) \(error.delivery)")
@@ -70,7 +70,8 @@ func crowdThatStays(_ directory: String, _ name: String, count: Int) throws(Port
     var replies = 0
     for (number, right) in rights.enumerated() {
         let text = "\(sysProcessID()).\(number)"
-        let reply = try right.request(MachMessage(id: 1, text: text), sendLimit: .seconds(60), replyLimit: .seconds(60))
+        let reply = try right.request(
+            MachMessage(id: 1, text: text), sendLimit: servicePatience, replyLimit: servicePatience)
         if reply.text == String(text.reversed()) { replies += 1 }
     }
     say("replies \(replies)")
@@ -80,7 +81,7 @@ func crowdThatStays(_ directory: String, _ name: String, count: Int) throws(Port
 
 /// Connects, again while as many clients as the server lets wait are waiting to be accepted.
 private func unlessBusy<Result>(_ connect: () throws(PortError) -> Result) throws(PortError) -> Result {
-    let deadline = MonotonicInstant.after(.seconds(60))
+    let deadline = MonotonicInstant.after(servicePatience)
     while true {
         do throws(PortError) {
             return try connect()

@@ -32,13 +32,13 @@ func work(_ kind: String, _ argument: String) throws(PortError) {
             return kind == "stubborn" ? () : loop.stop()
         }
         guard let reply = servant.answer(port, message), message.expectsReply else { return }
-        try? message.reply(MachMessage(id: message.id, bytes: reply), within: .seconds(60))
+        try? message.reply(MachMessage(id: message.id, bytes: reply), within: servicePatience)
     }
     if kind == "stubborn" { signal(SIGTERM, SIG_IGN) }
     if kind == "chatty" { talk(to: parent, count: argument) }
     if kind != "silent" {
         try port.schedule()
-        try parent.checkIn(port, components: [.bytes(Array(facts.text.utf8))], within: .seconds(60))
+        try parent.checkIn(port, components: [.bytes(Array(facts.text.utf8))], within: servicePatience)
     }
     if kind == "brief" || kind == "chatty" { exit(7) }
     loop.run()
@@ -49,7 +49,7 @@ func work(_ kind: String, _ argument: String) throws(PortError) {
 /// Sends so many messages, each of which waits for room.
 private func talk(to parent: SendRight, count: String) {
     for _ in 0..<(Int(count) ?? 0) {
-        try? parent.send(MachMessage(id: 6, bytes: [UInt8](repeating: 7, count: 1000)), within: .seconds(60))
+        try? parent.send(MachMessage(id: 6, bytes: [UInt8](repeating: 7, count: 1000)), within: servicePatience)
     }
 }
 
