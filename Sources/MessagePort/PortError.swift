@@ -70,7 +70,8 @@ extension PortError.Code {
     public static let invalidPort = Self(1, "invalidPort")
     /// The port that the right names no longer exists; nothing was sent. `MACH_SEND_INVALID_DEST`.
     public static let deadName = Self(2, "deadName")
-    /// The message was sent, but its receiver went away before it replied. `kCFMessagePortBecameInvalidError`.
+    /// The message was sent, but its receiver went away, or the requester's own remote port was invalidated, before the reply
+    /// came. `kCFMessagePortBecameInvalidError`.
     public static let peerDied = Self(3, "peerDied")
     /// The queue was full until the send limit had passed; nothing was sent. `kCFMessagePortSendTimeout`.
     public static let sendTimedOut = Self(4, "sendTimedOut")

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import MessagePort
+import PortSystem
 import Synchronization
 
 /// A name that this process holds. Its port keeps it, and frees it at its end.
@@ -14,9 +15,12 @@ final class HeldName: Sendable {
     }
 
     private let state: Mutex<State>
+    private let owner: ObjectIdentifier  // immutable; the port, which has the name no longer than it lives
+    private let forkCount = sysForkCount()  // immutable
 
     /// Has the name end with the port.
     init(_ file: consuming LockedFile, for port: PortCore, whenFreed: @escaping @Sendable (HeldName) -> Void) {
+        owner = ObjectIdentifier(port)
         state = Mutex(State(file: consume file))
         let ending = port.whenDead { [self] in
             remove()
@@ -27,6 +31,15 @@ final class HeldName: Sendable {
             state.ending = ending
         }
     }
+
+    /// Whether it is this port's.
+    func belongs(to port: PortCore) -> Bool { owner == ObjectIdentifier(port) }
+
+    /// Whether this is a forked child's copy: the name is its parent's.
+    var isInherited: Bool { sysForkCount() != forkCount }
+
+    /// Whether its file can be found: nobody has removed it, or the directory, without the lock.
+    var isReachable: Bool { state.withLock { $0.file?.isReachable ?? false } }
 
     /// Frees the name.
     func remove() {

@@ -23,7 +23,8 @@ final class InheritedSockets: Sendable {
 
     private let state = Mutex<State?>(nil)
 
-    /// Takes the socket for a name: the one with that descriptor name, else the one bound to the path.
+    /// Takes the socket for a name: the one bound to the path, else one with that descriptor name that is declared for no
+    /// other name.
     ///
     /// - Parameters:
     ///   - name: the name.
@@ -65,29 +66,42 @@ final class InheritedSockets: Sendable {
         return State(process: sysProcessID(), names: variables.names)
     }
 
-    /// The first socket for the name that was not taken and serves.
+    /// The first socket for the name that was not taken and serves: among those at the declared path, then among those that
+    /// have the name and are declared for no other. Several sockets of one unit have one descriptor name.
     private static func find(_ name: PortName, _ path: String, in sockets: State) throws(PortError)
         -> (index: Int, address: PortAddress)
     {
         var refusal: PortError?
-        var wasTaken = false
-        for (index, own) in sockets.names.enumerated() {
-            if let taken = sockets.taken[index] {
-                wasTaken = wasTaken || taken == name
-                continue  // its number may be another file's by now
-            }
-            let descriptor = SupervisorVariables.firstDescriptor + CInt(index)
-            let bound = (try? sysSocketPath(descriptor)) ?? nil
-            let isDeclared = bound.map { isSame($0, path) } ?? false
-            guard isDeclared || own.utf8.elementsEqual(name.string.utf8) else { continue }
-            if let found = Self.refusal(of: descriptor, bound) {
-                refusal = refusal ?? found
-            } else if let bound {
-                return (index, PortAddress(path: isDeclared ? path : bound))
+        for isByPath in [true, false] {
+            for (index, own) in sockets.names.enumerated() where sockets.taken[index] == nil {
+                let descriptor = SupervisorVariables.firstDescriptor + CInt(index)
+                let bound = (try? sysSocketPath(descriptor)) ?? nil
+                let isDeclared = bound.map { isSame($0, path) } ?? false
+                if isByPath != isDeclared { continue }
+                if !isByPath {
+                    guard own.utf8.elementsEqual(name.string.utf8) else { continue }
+                    if let bound, isSibling(bound, of: path) { continue }
+                }
+                if let found = Self.refusal(of: descriptor, bound) {
+                    refusal = refusal ?? found
+                } else if let bound {
+                    return (index, PortAddress(path: isDeclared ? path : bound))
+                }
             }
         }
         if let refusal { throw refusal }
+        let wasTaken = sockets.taken.values.contains(name)
         throw PortError(wasTaken ? .alreadyCheckedIn : .nameNotDeclared, subject: .name(name.string))
+    }
+
+    /// Whether a path lies in the directory in which another does.
+    private static func isSibling(_ path: String, of other: String) -> Bool {
+        guard let directory = directory(of: path), let otherDirectory = Self.directory(of: other) else { return false }
+        return isSame(directory, otherDirectory)
+    }
+
+    private static func directory(of path: String) -> String? {
+        path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) }
     }
 
     /// Why no port can listen with a descriptor; nil when one can, and then it is non-blocking from now on.

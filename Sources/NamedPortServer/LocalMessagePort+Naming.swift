@@ -9,7 +9,7 @@ extension LocalMessagePort {
     private static let naming = Mutex(())
 
     /// Its name; after its end, the one that it had. Nil when it has none. `CFMessagePortGetName`.
-    public var name: String? { heldName.withLock { $0 } }
+    public var name: String? { port.core.isInherited ? nil : heldName.withLock { $0 } }
 
     /// Gives the port another name, its first one, or none. `CFMessagePortSetName`.
     ///
@@ -19,12 +19,22 @@ extension LocalMessagePort {
     /// - Parameter name: 1 to 128 bytes of UTF-8, any but NUL; nil for none.
     /// - Throws: as ``PortNameServer/register(_:name:)``. Then it has its old name.
     public func setName(_ name: String?) throws(PortError) {
+        try port.core.checkProcess()
         guard let name else { return giveNameUp() }
         let newName = try PortName(name)
         try Self.naming.withLock { (_) throws(PortError) in
-            if let oldName, oldName == newName, try has(oldName) { return }
+            // Somebody may have unregistered it, or removed its file.
+            if newName == oldName, nameServer.holds(newName, for: port.core) { return }
             try nameServer.register(port, name: name)
-            if oldName != newName { unregister(oldName) }
+            if let oldName, oldName != newName { nameServer.free(oldName, of: port.core) }
+            heldName.withLock { $0 = name }
+        }
+    }
+
+    /// Takes the name and the socket that a supervisor declared for this process. ``PortNameServer/checkIn(_:name:)``.
+    func checkIn(as name: String) throws(PortError) {
+        try Self.naming.withLock { (_) throws(PortError) in
+            try nameServer.checkIn(port, name: name)
             heldName.withLock { $0 = name }
         }
     }
@@ -66,19 +76,10 @@ extension LocalMessagePort {
 
     private func giveNameUp() {
         Self.naming.withLock { _ in
-            unregister(oldName)
+            if let oldName { nameServer.free(oldName, of: port.core) }
             heldName.withLock { $0 = nil }
         }
     }
 
     private var oldName: PortName? { name.flatMap { try? PortName($0) } }
-
-    /// Whether the name leads to this port: somebody may have unregistered it.
-    private func has(_ name: PortName) throws(PortError) -> Bool {
-        try nameServer.ownPort(named: name) === port.core
-    }
-
-    private func unregister(_ name: PortName?) {
-        if let name, (try? has(name)) == true { nameServer.unregister(name.string) }
-    }
 }

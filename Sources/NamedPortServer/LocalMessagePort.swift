@@ -61,6 +61,24 @@ public final class LocalMessagePort: Sendable {
         try setName(name)
     }
 
+    /// Makes a port and gives it the name and the socket that a supervisor, such as systemd, declared for this process.
+    ///
+    /// - Parameters:
+    ///   - name: the declared name.
+    ///   - nameServer: in whose directory it is declared.
+    ///   - queueLimit: how many messages may wait in the queue.
+    ///   - handler: called for each message. What it captures is released when the port ends, after a handler that is
+    ///     under way.
+    /// - Throws: as ``PortNameServer/checkIn(_:name:)``: ``PortError/Code/nameNotDeclared`` when this process was started
+    ///   without a socket for the name.
+    public convenience init(
+        checkingInAs name: String, nameServer: PortNameServer = .shared,
+        queueLimit: Int = MachPort.defaultQueueLimit, handler: @escaping Handler
+    ) throws(PortError) {
+        self.init(nameServer: nameServer, queueLimit: queueLimit, handler: handler)
+        try checkIn(as: name)
+    }
+
     deinit {
         port.invalidate()
     }
@@ -68,7 +86,10 @@ public final class LocalMessagePort: Sendable {
     /// Whether the port can receive.
     public var isValid: Bool { port.isValid }
 
-    /// Ends the port. Its name is free when this returns. A reply that its handler is about to give is still sent.
+    /// Ends the port. A reply that its handler is about to give is still sent.
+    ///
+    /// One call does all that, and its name is free when it returns. Any other returns at once: the port is invalid then,
+    /// but the thread of the first may still be freeing the name. See ``MachPort/invalidate()``.
     public func invalidate() {
         port.invalidate()
     }

@@ -10,6 +10,7 @@ extension NameDirectoryWatch {
         .created, .deleted, .modified, .closedAfterWriting, .movedIn, .movedOut, .selfMoved, .attributes,
     ]
     private static let onTheWay: DirectoryEvents = [.created, .deleted, .movedIn, .movedOut, .selfMoved, .attributes]
+    private static let atDeclared: DirectoryEvents = [.created, .movedIn, .attributes]
     private static let roundLimit = 1000
 
     /// Watches the directory that is there now, and the way to it.
@@ -19,7 +20,7 @@ extension NameDirectoryWatch {
                 end()
                 if try beginIfStill() { return }
             }
-            throw PortError(SystemError(ESTALE), subject: .path(levels.last ?? "/"))
+            throw PortError(SystemError(ESTALE), subject: .path(path))
         } catch {
             end()
             throw error
@@ -28,29 +29,35 @@ extension NameDirectoryWatch {
 
     private mutating func end() {
         if watch != -1 { kernel.remove(watch) }
+        if declared != -1 { kernel.remove(declared) }
         for watch in way.keys { kernel.remove(watch) }
-        watch = -1
+        (watch, declared) = (-1, -1)
         way = [:]
         names = nil
     }
 
     /// - Returns: false when something has changed meanwhile.
     private mutating func beginIfStill() throws(PortError) -> Bool {
-        guard let directory = try openNames() else { return try beginWithoutDirectory() }
-        let path = "/proc/self/fd/\(directory.raw)"
-        watch = try add(path, Self.atName) ?? -1
-        for (level, next) in zip(levels.dropLast(), levels.dropFirst()) {
-            // Only the name in the directory just above is removed while this one is open; those above cannot be.
-            let isAbove = next == levels.last
-            try addToWay(level, isAbove ? Self.onTheWay : .selfMoved, next, isOptional: !isAbove)
+        let directory = try openNames()
+        let seen = try look()
+        if let directory { watch = try add("/proc/self/fd/\(directory.raw)", Self.atName) ?? -1 }
+        var events: [CInt: DirectoryEvents] = [:]
+        for step in seen.steps { try addToWay(step, isOptional: step.directory != seen.last, &events) }
+        if let top = seen.parent, followsDeclared {
+            try addToWay(
+                DirectoryWay.Step(directory: top, names: ["declared"], mayChange: true), isOptional: false, &events)
+            declared = try add(top + "/declared", Self.atDeclared) ?? -1
         }
+        // Changed before the watches were there?
+        guard try look() == seen else { return false }
+        guard let directory else { return !seen.isWhole }
         names = directory
         return watch != -1 && directory.isCurrent
     }
 
     private func openNames() throws(PortError) -> TrustedDirectory? {
         do throws(PortError) {
-            let top = try TrustedDirectory.open(path: levels[levels.count - 2], makes: false)
+            let top = try TrustedDirectory.open(path: path, makes: false)
             return try top.subdirectory("names", makes: false)
         } catch {
             if let code = error.systemError?.code, code == ENOENT || code == ENOTDIR { return nil }
@@ -58,37 +65,29 @@ extension NameDirectoryWatch {
         }
     }
 
-    /// Watches for the next name on the way that is not there.
-    private mutating func beginWithoutDirectory() throws(PortError) -> Bool {
-        for index in levels.indices.dropLast().reversed() {
-            guard try addToWay(levels[index], Self.onTheWay, levels[index + 1], isOptional: false) else { continue }
-            for above in levels.indices.prefix(index) {
-                let events = above == index - 1 ? Self.onTheWay : .selfMoved
-                try addToWay(levels[above], events, levels[above + 1], isOptional: true)
-            }
-            // Made, or removed, before the watch was there?
-            return !isThere(levels[index + 1]) && isThere(levels[index])
+    private func look() throws(PortError) -> DirectoryWay {
+        do throws(SystemError) {
+            return try DirectoryWay(to: path + "/names")
+        } catch {
+            throw PortError(error, subject: .path(path))
         }
-        return false
     }
 
-    private func isThere(_ path: String) -> Bool {
-        ((try? sysStatus(atPath: path)) ?? nil)?.isDirectory ?? false
-    }
-
-    /// - Returns: false when the directory is not there.
-    @discardableResult
-    private mutating func addToWay(_ level: String, _ events: DirectoryEvents, _ next: String, isOptional: Bool)
-        throws(PortError) -> Bool
-    {
+    /// Watches one directory on the way, and says in `events` what each watch tells of: two paths may lead to one directory.
+    private mutating func addToWay(
+        _ step: DirectoryWay.Step, isOptional: Bool, _ events: inout [CInt: DirectoryEvents]
+    ) throws(PortError) {
         do throws(PortError) {
-            guard let watch = try add(level, events) else { return false }
-            way[watch] = String(next.utf8.suffix(next.utf8.count - (level == "/" ? 1 : level.utf8.count + 1))) ?? ""
-            return true
+            let wanted = step.mayChange ? Self.onTheWay : .selfMoved
+            guard let watch = try add(step.directory, wanted) else { return }
+            if let before = events[watch], before.union(wanted) != wanted {
+                _ = try add(step.directory, before.union(wanted))
+            }
+            events[watch, default: []].formUnion(wanted)
+            way[watch, default: []].formUnion(step.names)
         } catch {
             // A directory that may be searched and not read tells nothing: that it is moved goes unnoticed.
-            if isOptional, error.systemError?.code == EACCES { return false }
-            throw error
+            if !isOptional || error.systemError?.code != EACCES { throw error }
         }
     }
 

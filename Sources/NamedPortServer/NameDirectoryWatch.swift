@@ -3,9 +3,9 @@
 //
 // Which files of the directory of names have changed, also when that directory comes and goes. inotify tells of a directory
 // itself only that it was moved: that it was removed is told when nobody has it open any more, and many have. So what is
-// watched besides the directory is the way to it: each directory above it for its own move, and the one above for what
-// happens to the name that leads on. While the directory is not there, the deepest one that is there is watched for the
-// next name on the way.
+// watched besides the directory is the way to it (`DirectoryWay`): each directory on it for its own move, and for what
+// happens to the name that leads on where that may go: just above, and where the name is a symbolic link. While the
+// directory is not there, the deepest one that is there is watched for the next name on the way.
 //
 // A watch is added first and what it tells of is looked at afterwards, so nothing falls between the two.
 
@@ -24,28 +24,35 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     }
 
     let kernel: DirectoryWatch
-    /// The directories from the root to the directory of names, as paths.
-    let levels: [String]
-    /// For each watch on the way, the name in that directory that leads on.
-    var way: [CInt: String] = [:]
+    /// The directory above that of names, as a path.
+    let path: String
+    /// Whether sockets that a supervisor declares are told of too, by the same file names.
+    let followsDeclared: Bool
+    /// For each watch on the way, the names in that directory that lead on.
+    var way: [CInt: Set<String>] = [:]
     var watch: CInt = -1
+    /// The watch of the declared sockets.
+    var declared: CInt = -1
     /// The directory of names; nil while it is not there.
     var names: TrustedDirectory?
 
     /// Begins to watch.
     ///
-    /// - Parameter path: the directory above that of names: an absolute path.
+    /// - Parameters:
+    ///   - path: the directory above that of names: an absolute path.
+    ///   - followsDeclared: whether to tell of declared sockets too.
     /// - Returns: the watch, which tells what changes from now on.
     /// - Throws: `watchLimit`, `descriptorLimit`, `directoryUntrusted`, `systemCallFailed`.
-    static func begin(at path: String) throws(PortError) -> NameDirectoryWatch {
-        var watch = NameDirectoryWatch(try makeWatch(), levels(of: path + "/names"))
+    static func begin(at path: String, followsDeclared: Bool = false) throws(PortError) -> NameDirectoryWatch {
+        var watch = NameDirectoryWatch(try makeWatch(), path, followsDeclared)
         try watch.begin()
         return watch
     }
 
-    private init(_ kernel: consuming DirectoryWatch, _ levels: [String]) {
+    private init(_ kernel: consuming DirectoryWatch, _ path: String, _ followsDeclared: Bool) {
         self.kernel = kernel
-        self.levels = levels
+        self.path = path
+        self.followsDeclared = followsDeclared
     }
 
     /// The descriptor to wait on: readable while changes wait.
@@ -53,7 +60,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
 
     /// What has changed since the last call. Never waits.
     ///
-    /// - Throws: as ``begin(at:)``; then it begins anew at the next call, with everything.
+    /// - Throws: as ``begin(at:followsDeclared:)``; then it begins anew at the next call, with everything.
     mutating func changes() throws(PortError) -> Changes {
         var files: [String: Int] = [:]
         var count = 0
@@ -64,7 +71,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
             for report in reports {
                 count += 1
                 if report.events.contains(.overflow) { hasLost = true }
-                if report.watch == watch, !report.name.isEmpty {
+                if report.watch == watch || report.watch == declared, !report.name.isEmpty {
                     files[report.name] = count
                 } else if leadsElsewhere(report) {
                     try begin()
@@ -82,8 +89,8 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     /// Whether the path to the directory may lead elsewhere since.
     private func leadsElsewhere(_ report: DirectoryReport) -> Bool {
         if report.watch == watch { return true }
-        guard let next = way[report.watch] else { return false }
-        return report.name.isEmpty || report.name == next
+        guard let names = way[report.watch] else { return false }
+        return report.name.isEmpty || names.contains(report.name)
     }
 
     private func read() throws(PortError) -> [DirectoryReport] {
@@ -102,14 +109,5 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
             if error.code == EMFILE, (try? EpollSet()) != nil { throw PortError(.watchLimit, system: error) }
             throw PortError(error)
         }
-    }
-
-    /// `/`, `/a`, `/a/b` for `/a/b`.
-    static func levels(of path: String) -> [String] {
-        var levels = ["/"]
-        for part in path.utf8.split(separator: UInt8(ascii: "/")) {
-            levels.append((levels.count == 1 ? "/" : levels[levels.count - 1] + "/") + (String(part) ?? ""))
-        }
-        return levels
     }
 }

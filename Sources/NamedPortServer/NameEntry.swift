@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Glibc
 import MessagePort
 import PortSystem
 
@@ -16,7 +17,7 @@ struct NameEntry: Sendable {
 
     /// Looks at a file.
     ///
-    /// - Returns: nil when nobody holds the name, its record is not written yet, or it is no file of ours.
+    /// - Returns: nil when nobody holds the name, its record is not written yet, or it is no file of ours: those can be read.
     static func look(at file: String, in names: TrustedDirectory) throws(PortError) -> NameEntry? {
         guard let name = PortName(fileName: file) else { return nil }
         do throws(PortError) {
@@ -25,16 +26,16 @@ struct NameEntry: Sendable {
             else { return nil }
             return NameEntry(PortNameServer.Registration(name, record), socketPath: record.socketPath)
         } catch {
-            if error.code == .directoryUntrusted { return nil }
+            if error.code == .directoryUntrusted || error.systemError?.code == EACCES { return nil }
             throw error
         }
     }
 
-    /// Looks at all files of the directory.
+    /// Looks at all files of the directory; none when it was removed.
     static func all(in names: TrustedDirectory) throws(PortError) -> [String: NameEntry] {
         let files: [String]
         do throws(SystemError) {
-            files = try sysList(names.path)
+            files = try sysList(in: names.raw)
         } catch {
             throw PortError(error)
         }

@@ -10,11 +10,13 @@ final class NameWait: Sendable {
     private struct State: ~Copyable {
         var watch: NameDirectoryWatch
         var mustLook = true
+        var declared = DeclaredLooks()
     }
 
     private let name: PortName  // immutable
     private let file: String  // immutable
     private let server: PortNameServer  // immutable
+    private let declaredPath: String  // immutable
     /// The descriptor to wait on: readable while something may have changed.
     let raw: CInt  // immutable; the watch's, which lives as long as this object
     private let state: Mutex<State>
@@ -26,24 +28,52 @@ final class NameWait: Sendable {
         self.name = name
         file = name.fileName
         self.server = server
-        let watch = try NameDirectoryWatch.begin(at: try server.openDirectory().path)
+        let directory = try server.openDirectory()
+        declaredPath = directory.declaredPath(of: name)
+        let watch = try NameDirectoryWatch.begin(at: directory.path, followsDeclared: true)
         raw = watch.raw
         state = Mutex(State(watch: watch))
     }
 
+    /// When to look again although nothing has changed.
+    var nextLook: MonotonicInstant { state.withLock { $0.declared.next } }
+
     /// Looks, if anything has changed since the last look. Never waits.
     func look() throws(PortError) -> SendRight? {
-        let result = state.withLock { state -> Result<Bool, PortError> in
+        let result = state.withLock { state -> Result<(mustLook: Bool, isThere: Bool), PortError> in
             do throws(PortError) {
-                let mustLook = try state.watch.changes().concerns(file) || state.mustLook
+                let hasChanged = try state.watch.changes().concerns(file) || state.mustLook
+                if hasChanged { state.declared = DeclaredLooks() }
+                let mustLook = hasChanged || state.declared.next <= .now
                 state.mustLook = false
-                // Looking a name up may make the directory: that is not for somebody who waits for it.
-                return .success(mustLook && state.watch.names != nil)
+                return .success((mustLook, state.watch.names != nil))
             } catch {
                 return .failure(error)
             }
         }
-        return try result.get() ? server.find(name) : nil
+        let (mustLook, isThere) = try result.get()
+        guard mustLook else { return nil }
+        // Looking a name up may make the directory: that is not for somebody who waits for it.
+        if let right = try isThere ? server.find(name) : PortNameServer.findDeclared(declaredPath) { return right }
+        let isDeclared = ((try? sysStatus(atPath: declaredPath)) ?? nil) != nil
+        state.withLock { $0.declared.didFindNobody(isDeclared: isDeclared) }
+        return nil
+    }
+}
+
+/// When to look at a declared socket that refuses. It has a path before its supervisor listens, and that it listens is told
+/// by nothing: so it is tried again, soon at first, then less often, and no more after a second.
+private struct DeclaredLooks: Sendable {
+    private(set) var next = MonotonicInstant.distantFuture
+    private var pause = Duration.milliseconds(1)
+
+    mutating func didFindNobody(isDeclared: Bool) {
+        guard isDeclared, pause <= .milliseconds(512) else {
+            next = .distantFuture
+            return
+        }
+        next = .after(pause)
+        pause *= 2
     }
 }
 

@@ -22,12 +22,12 @@ public final class NameWatch: Sendable {
             name: "port names", readiness: { follower.hasMore },
             cancel: { loop, _ in if loop.hasEnded { relay.end() } },
             perform: {
-                guard relay.source.withLock({ $0 })?.isValid == true else { return }
+                guard relay.isValid else { return }
                 do throws(PortError) {
-                    if let event = try follower.next() { handler(.success(event)) }
+                    // Looking takes its time, in which the watch may have ended.
+                    if let event = try follower.next(), relay.isValid { handler(.success(event)) }
                 } catch {
-                    relay.end()
-                    handler(.failure(error))
+                    if relay.end() { handler(.failure(error)) }
                 }
             })
         relay.source.withLock { $0 = source }
@@ -60,15 +60,22 @@ public final class NameWatch: Sendable {
     private final class Relay: Sendable {
         let source = Mutex<RunLoopSource?>(nil)
 
-        func end() {
-            source.withLock { $0.take() }?.invalidate()
+        var isValid: Bool { source.withLock { $0 }?.isValid == true }
+
+        /// - Returns: false when it has ended before.
+        @discardableResult
+        func end() -> Bool {
+            guard let source = source.withLock({ $0.take() }) else { return false }
+            source.invalidate()
+            return true
         }
     }
 
     /// Whether it may still tell something.
     public var isValid: Bool { source.isValid }
 
-    /// Ends the watch: after this call no handler begins. One that is under way goes on.
+    /// Ends the watch. Called on the loop's thread, no handler begins after it. Called on another, it does not wait for the
+    /// loop: a handler that is under way goes on, and so does one that the loop is about to call.
     public func invalidate() {
         relay.end()
     }

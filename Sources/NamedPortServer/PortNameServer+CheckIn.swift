@@ -12,9 +12,9 @@ extension PortNameServer {
     /// for the port. The supervisor goes on listening when the port ends, so clients are never refused. See
     /// `Docs/Activation.md`.
     ///
-    /// A process finds its socket by the name that the supervisor gave the descriptor (`FileDescriptorName=`), or by its
-    /// path: `declared/` and the name's file name in the directory of this object. Each can be taken once. All inherited
-    /// descriptors become close-on-exec at the first call.
+    /// A process finds its socket by its path, which is `declared/` and the name's file name in the directory of this object;
+    /// or else, among those that lie elsewhere, by the name that the supervisor gave the descriptor
+    /// (`FileDescriptorName=`). Each can be taken once. All inherited descriptors become close-on-exec at the first call.
     ///
     /// - Parameters:
     ///   - port: a port that has no address yet: no name, and sent to no other process.
@@ -24,6 +24,7 @@ extension PortNameServer {
     ///   descriptor is no listening socket of packets, the environment cannot be understood, or the port has an address.
     ///   ``PortError/Code/nameTaken`` and all others as ``register(_:name:)``: then the call can be made again.
     public func checkIn(_ port: MachPort, name: String) throws(PortError) {
+        try port.core.checkProcess()
         guard port.isValid else { throw PortError(.invalidPort) }
         let portName = try PortName(name)
         let directory = try openDirectory()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Glibc
 public import MessagePort
 import PortSystem
 
@@ -14,7 +15,8 @@ extension PortNameServer {
     /// - Returns: a right to a port of this process, reached in memory, or of another.
     /// - Throws: ``PortError/Code/nameUnknown`` when no live port has the name now; ``PortError/Code/sendTimedOut`` when too
     ///   many clients wait to be accepted by it; ``PortError/Code/nameEmpty``, ``PortError/Code/nameTooLong``,
-    ///   ``PortError/Code/nameHasNUL``; ``PortError/Code/peerRefused``;
+    ///   ``PortError/Code/nameHasNUL``; ``PortError/Code/peerRefused``; ``PortError/Code/malformedPacket`` when what listens
+    ///   for the name is no socket of packets;
     ///   ``PortError/Code/directoryUntrusted``, ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``.
     public func lookUp(_ name: String) throws(PortError) -> SendRight {
         guard let right = try find(PortName(name)) else { throw PortError(.nameUnknown, subject: .name(name)) }
@@ -30,9 +32,13 @@ extension PortNameServer {
         {
             return right
         }
-        let declared = directory.declaredPath(of: name)
-        guard (try? sysStatus(atPath: declared)) != nil else { return nil }
-        return try RightsTable.shared.right(to: PortAddress(path: declared))
+        return try Self.findDeclared(directory.declaredPath(of: name))
+    }
+
+    /// The right to the port that a supervisor declared; nil when nobody listens at the path.
+    static func findDeclared(_ path: String) throws(PortError) -> SendRight? {
+        guard (try? sysStatus(atPath: path)) != nil else { return nil }
+        return try RightsTable.shared.right(to: PortAddress(path: path))
     }
 
     /// The names that are held now, in alphabetical order.
@@ -42,11 +48,16 @@ extension PortNameServer {
     ///   ``PortError/Code/systemCallFailed``.
     public func list() throws(PortError) -> [Registration] {
         let names = try openDirectory().names
-        return try NameEntry.all(in: names).values.map(\.registration).sorted { $0.name < $1.name }
+        let entries = try NameEntry.all(in: names)
+        if entries.isEmpty, !names.isCurrent { throw PortError(SystemError(ENOENT), subject: .path(names.path)) }
+        return entries.values.map(\.registration).sorted { $0.name < $1.name }
     }
 }
 
 extension PortDirectory {
     /// Where a supervisor listens for a name whose owner it starts on demand.
-    func declaredPath(of name: PortName) -> String { path + "/declared/" + name.fileName }
+    func declaredPath(of name: PortName) -> String { declaredPath + "/" + name.fileName }
+
+    /// Where those sockets are.
+    var declaredPath: String { path + "/declared" }
 }

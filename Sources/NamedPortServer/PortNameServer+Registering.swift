@@ -10,55 +10,97 @@ extension PortNameServer {
     /// Gives a port a name. A port may have several. The name is free again when the port becomes invalid, or this process
     /// ends; it does not depend on this object's life.
     ///
+    /// A port whose address has gone, because its socket or the whole directory was removed, gets a new one. Rights that
+    /// other processes have to it stay good, and are not equal to those that they look up from then on.
+    ///
     /// - Parameters:
     ///   - port: the port; from now on other processes can reach it.
     ///   - name: 1 to 128 bytes of UTF-8, any but NUL.
     /// - Throws: ``PortError/Code/nameTaken``; ``PortError/Code/nameEmpty``, ``PortError/Code/nameTooLong``,
-    ///   ``PortError/Code/nameHasNUL``; ``PortError/Code/invalidPort``; ``PortError/Code/directoryUntrusted``,
-    ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. The name is not held then.
+    ///   ``PortError/Code/nameHasNUL``; ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``;
+    ///   ``PortError/Code/directoryUntrusted``, ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. The
+    ///   name is not held then.
     public func register(_ port: MachPort, name: String) throws(PortError) {
+        try port.core.checkProcess()
         guard port.isValid else { throw PortError(.invalidPort) }
         let portName = try PortName(name)
         let directory = try openDirectory()
-        try hold(portName, for: port, in: directory) { (write) throws(PortError) in
-            let address = try port.core.address(in: directory)
-            try Self.checkReachable(address)
-            try write(address)
+        // A taken name costs the port no address. A free one is taken when the address is there, so that whoever comes
+        // second finds the name's record soon.
+        do throws(PortError) {
+            try hold(portName, for: port, in: directory) { () throws(PortError) in
+                _ = try Self.reachableAddress(of: port, in: directory)
+            } _: { (write) throws(PortError) in
+                try write(try Self.reachableAddress(of: port, in: directory))
+            }
+        } catch {
+            // Where a port that ends meanwhile takes its socket away, that is what went wrong, whatever the kernel says.
+            throw port.isValid ? error : PortError(.invalidPort)
         }
     }
 
     /// Takes a name, has `body` write its record, and has the name end with the port.
+    ///
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - port: the port.
+    ///   - directory: where.
+    ///   - prepare: called before the name is taken, when it seems to be free.
+    ///   - body: calls what it is given with the port's address.
+    /// - Throws: as `take`; what `prepare` and `body` throw. The name is not held then.
     func hold(
         _ name: PortName, for port: MachPort, in directory: PortDirectory,
+        preparing prepare: () throws(PortError) -> Void = {},
         _ body: (_ write: (PortAddress) throws(PortError) -> Void) throws(PortError) -> Void
     ) throws(PortError) {
-        switch try LockedFile.take(name.fileName, in: directory.names) {
-        case .held(let contents):
-            throw PortError(.nameTaken, subject: .name(name.string), owner: NameRecord(contents: contents)?.owner)
-        case .locked(let file):
-            do throws(PortError) {
-                try body { (address) throws(PortError) in try file.write(try Self.record(address).contents) }
-            } catch {
-                file.remove()
-                throw error
-            }
-            let registration = HeldName(file, for: port.core) { [weak self] in self?.forget(name, $0) }
-            held.withLock { $0[name] = registration }
-            guard port.isValid else {
-                forget(name, registration)  // the port's end may have come before the entry
-                throw PortError(.invalidPort)
-            }
+        if directory.beginSweepOfNames() { directory.sweepNames() }
+        let file = try Self.take(name, in: directory, preparing: prepare)
+        do throws(PortError) {
+            try file.cut()  // what a dead owner has left is nobody's
+            try body { (address) throws(PortError) in try file.write(try Self.record(address).contents) }
+        } catch {
+            file.remove()
+            throw error
+        }
+        let registration = HeldName(file, for: port.core) { [weak self] in self?.forget(name, $0) }
+        holderForkCount.store(sysForkCount(), ordering: .relaxed)
+        let old = held.withLock { $0.updateValue(registration, forKey: name) }
+        withExtendedLifetime(old) {}
+        guard port.isValid else {
+            forget(name, registration)  // the port's end may have come before the entry
+            throw PortError(.invalidPort)
         }
     }
 
     /// Frees a name that this process holds. The port goes on; rights to it stay good.
     ///
     /// - Parameter name: the name.
-    /// - Returns: false when this object holds no such name.
+    /// - Returns: false when this object holds no such name. In a forked child it holds none of its parent's.
     @discardableResult
     public func unregister(_ name: String) -> Bool {
         guard let portName = try? PortName(name) else { return false }
-        let registration = held.withLock { $0.removeValue(forKey: portName) }
+        return free(portName) { _ in true }
+    }
+
+    /// Frees a name, if this object holds it for the port. Asks no file, so nothing can be in the way.
+    @discardableResult
+    func free(_ name: PortName, of port: PortCore) -> Bool {
+        free(name) { $0.belongs(to: port) }
+    }
+
+    /// Whether this object holds a name for the port, and it can be found.
+    func holds(_ name: PortName, for port: PortCore) -> Bool {
+        guard let registration = held.withLock({ $0[name] }) else { return false }
+        return registration.belongs(to: port) && registration.isReachable
+    }
+
+    private func free(_ name: PortName, if isMeant: (HeldName) -> Bool) -> Bool {
+        // In a forked child a thread that is not there may have the lock.
+        if holderForkCount.load(ordering: .relaxed) != sysForkCount() { return false }
+        let registration = held.withLock { held -> HeldName? in
+            guard let found = held[name], !found.isInherited, isMeant(found) else { return nil }
+            return held.removeValue(forKey: name)
+        }
         registration?.remove()
         return registration != nil
     }
@@ -71,13 +113,17 @@ extension PortNameServer {
         return record
     }
 
-    /// A port keeps the address that it has. When that went away with its directory, a name for it would lead nowhere.
-    private static func checkReachable(_ address: PortAddress) throws(PortError) {
+    /// The port's address. One that went away with its directory, or without, leads nowhere: then another.
+    private static func reachableAddress(of port: MachPort, in directory: PortDirectory) throws(PortError)
+        -> PortAddress
+    {
+        let address = try port.core.address(in: directory)
         do throws(SystemError) {
-            if try sysStatus(atPath: address.path) == nil { throw SystemError(ENOENT) }
+            if try sysStatus(atPath: address.path) != nil { return address }
         } catch {
-            throw PortError(error, subject: .path(address.path))
+            if error.code != ENOTDIR { throw PortError(error, subject: .path(address.path)) }
         }
+        return try port.core.renewAddress(address, in: directory)
     }
 
     /// The name was freed; it may be held anew by now.

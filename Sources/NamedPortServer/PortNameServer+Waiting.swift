@@ -9,8 +9,8 @@ extension PortNameServer {
     /// and without looking again and again.
     ///
     /// The directory of names may be removed and come back meanwhile. A name that is there already is found without a wait;
-    /// a limit of zero or less only looks. A socket that a supervisor declares for the name is found when it is there at the
-    /// call; that it comes later is not waited for.
+    /// a limit of zero or less only looks. A socket that a supervisor declares for the name is found too, also when it comes
+    /// during the wait.
     ///
     /// - Parameters:
     ///   - name: the name.
@@ -26,7 +26,7 @@ extension PortNameServer {
             repeat {
                 if let right = try wait.look() { return right }
                 do throws(SystemError) {
-                    _ = try sysPoll(wait.raw, .readable, until: deadline)
+                    _ = try sysPoll(wait.raw, .readable, until: min(deadline, wait.nextLook))
                 } catch {
                     throw PortError(error)
                 }
@@ -55,7 +55,7 @@ extension PortNameServer {
             defer { withExtendedLifetime(wait) {} }
             repeat {
                 if let right = try wait.look() { return right }
-                try await DescriptorWait.wait(for: wait.raw, until: deadline)
+                try await DescriptorWait.wait(for: wait.raw, until: min(deadline, wait.nextLook))
                 if Task.isCancelled { throw PortError(.cancelled, subject: .name(name), delivery: .notSent) }
             } while .now < deadline
             if let right = try wait.look() { return right }

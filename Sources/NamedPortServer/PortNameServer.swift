@@ -20,6 +20,8 @@ public final class PortNameServer: Sendable {
 
     private let opened: Mutex<PortDirectory?>  // nil: the user's; opened again when it was replaced
     let held = Mutex<[PortName: HeldName]>([:])
+    /// The fork count of the process that has put a name into `held` last: a child of it has none there.
+    let holderForkCount = Atomic<UInt32>(sysForkCount())
 
     private init(directory: PortDirectory?) {
         opened = Mutex(directory)

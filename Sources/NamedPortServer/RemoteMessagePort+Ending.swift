@@ -37,6 +37,7 @@ extension RemoteMessagePort {
     public func setInvalidationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
     ) throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
         let watch = handler.map { EndWatch(loop, mode, $0) }
         let (isInvalid, old) = state.withLock { state in
             let old = state.takeWatch()
@@ -74,15 +75,21 @@ extension RemoteMessagePort {
     }
 
     /// Whether there is something to call at the end. `CFMessagePortGetInvalidationCallBack`.
-    public var hasInvalidationHandler: Bool { state.withLock { $0.watch != nil } }
+    public var hasInvalidationHandler: Bool { !isInherited && state.withLock { $0.watch != nil } }
 
     /// Ends the use of this object. The port itself, and other objects for it, go on. `CFMessagePortInvalidate`.
+    ///
+    /// Requests that wait for their replies, on whatever thread or task, end at once with ``PortError/Code/peerDied``, and the
+    /// receiver is told (``MachMessage/isCancelled``). One that waits for room goes on to do so, and ends so when its message
+    /// was sent. In a forked child nothing happens: the object is its parent's.
     public func invalidate() {
+        if isInherited { return }
         let old = state.withLock { state in
             state.isInvalid = true
             return state.takeWatch()
         }
         old.request?.cancel()
+        requests.close(PortError(.peerDied))
         old.watch?.tell()
     }
 

@@ -24,15 +24,16 @@ extension RemoteMessagePort {
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
     ///   - mode: the mode to run; in the private one nothing else runs. ``RunLoopMode/common`` traps.
     /// - Returns: the reply; empty when the port's handler returned nothing.
-    /// - Throws: ``PortError/Code/invalidPort`` after ``invalidate()``; otherwise as
-    ///   ``SendRight/request(_:sendLimit:replyLimit:mode:)``.
+    /// - Throws: ``PortError/Code/invalidPort`` after ``invalidate()``, ``PortError/Code/peerDied`` when that is called during
+    ///   the wait; otherwise as ``SendRight/request(_:sendLimit:replyLimit:mode:)``.
     @discardableResult
     public func request(
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
         mode: RunLoopMode = .portReply
     ) throws(PortError) -> MachMessage {
         try checkValid()
-        return try right.request(message, sendLimit: sendLimit, replyLimit: replyLimit, mode: mode)
+        return try right.request(
+            message, sendLimit: sendLimit, replyLimit: replyLimit, mode: mode, in: requests)
     }
 
     /// Sends a message and suspends the task until its reply comes. No thread waits, and no run loop runs.
@@ -42,17 +43,18 @@ extension RemoteMessagePort {
     ///   - sendLimit: how long to wait for room in the port's queue.
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
     /// - Returns: the reply; empty when the port's handler returned nothing.
-    /// - Throws: ``PortError/Code/invalidPort`` after ``invalidate()``; otherwise as
-    ///   ``SendRight/request(_:sendLimit:replyLimit:)``.
+    /// - Throws: ``PortError/Code/invalidPort`` after ``invalidate()``, ``PortError/Code/peerDied`` when that is called during
+    ///   the wait; otherwise as ``SendRight/request(_:sendLimit:replyLimit:)``.
     @discardableResult
     nonisolated(nonsending) public func request(
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10)
     ) async throws(PortError) -> MachMessage {
         try checkValid()
-        return try await right.request(message, sendLimit: sendLimit, replyLimit: replyLimit)
+        return try await right.request(message, sendLimit: sendLimit, replyLimit: replyLimit, in: requests)
     }
 
     private func checkValid() throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
         if isInvalid { throw PortError(.invalidPort) }
     }
 }

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 public import MessagePort
+import PortSystem
 import Synchronization
 
 /// A named port as its clients see it, in this process or another. `CFMessagePortCreateRemote`.
@@ -27,6 +28,9 @@ public final class RemoteMessagePort: Sendable {
     /// The right behind it.
     public let right: SendRight
     let state = Mutex(State())
+    /// The requests that wait for their replies.
+    let requests = RequestGroup()
+    private let forkCount = sysForkCount()  // immutable
 
     /// Looks a name up. Does not wait for it to appear.
     ///
@@ -45,17 +49,21 @@ public final class RemoteMessagePort: Sendable {
     }
 
     deinit {
+        if isInherited { return }
         if let key = state.withLock({ $0.sharedKey }) { Self.forget(key) }
         invalidate()
     }
 
     /// Whether messages can be sent: not invalidated here, and the port is not gone. `CFMessagePortIsValid`.
     public var isValid: Bool {
-        !state.withLock { $0.isInvalid } && !right.isDead
+        !right.isDead && !isInvalid
     }
 
+    /// Whether this is a forked child's copy of its parent's object, whose lock a thread that is not there may have.
+    var isInherited: Bool { sysForkCount() != forkCount }
+
     /// Whether it was invalidated here, or its end was noticed.
-    var isInvalid: Bool { state.withLock { $0.isInvalid } }
+    var isInvalid: Bool { isInherited || state.withLock { $0.isInvalid } }
 }
 
 extension RemoteMessagePort: Hashable {

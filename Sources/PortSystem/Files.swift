@@ -92,6 +92,21 @@ package func sysStatus(_ name: String, in directory: CInt) throws(SystemError) -
     }
 }
 
+/// Where a symbolic link leads, as it says; nil for what is no link.
+///
+/// - Throws: ENOENT when there is nothing at the path; ENOTDIR when a part of it but the last is no directory.
+package func sysReadLink(_ path: String) throws(SystemError) -> String? {
+    let limit = 4096
+    var target = [CChar](repeating: 0, count: limit)
+    do throws(SystemError) {
+        let count = try retrying(.readlink) { unsafe readlink(path, &target, limit) }
+        return String(decoding: target.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    } catch {
+        if error.code == EINVAL { return nil }
+        throw error
+    }
+}
+
 /// Takes a name out of a directory. A name that is not there is no error.
 package func sysUnlink(_ name: String, in directory: CInt) throws(SystemError) {
     do throws(SystemError) {
@@ -110,7 +125,21 @@ package func sysRename(_ name: String, to newName: String, in directory: CInt) t
 
 /// The names in a directory, without `.` and `..`, in no particular order.
 package func sysList(_ path: String) throws(SystemError) -> [String] {
-    let descriptor = try sysOpen(path, .directory).release()
+    try sysList(path, in: AT_FDCWD)
+}
+
+/// The names in an open directory, wherever it is by now; none when it was removed.
+package func sysList(in directory: CInt) throws(SystemError) -> [String] {
+    do throws(SystemError) {
+        return try sysList(".", in: directory)
+    } catch {
+        if error.code == ENOENT { return [] }
+        throw error
+    }
+}
+
+private func sysList(_ path: String, in directory: CInt) throws(SystemError) -> [String] {
+    let descriptor = try sysOpen(path, in: directory, .directory).release()
     guard let stream = unsafe fdopendir(descriptor) else {
         let code = errno
         sysClose(descriptor)

@@ -18,6 +18,16 @@ package func sysProcessDescriptor(of process: pid_t) throws(SystemError) -> File
     }
 }
 
+/// Whether a process has ended, or there is none of that number here; false also when that cannot be told.
+package func sysHasEnded(_ process: pid_t) -> Bool {
+    do throws(SystemError) {
+        guard let descriptor = try sysProcessDescriptor(of: process) else { return true }
+        return try !sysPoll(descriptor.raw, .readable, until: .distantPast).isEmpty
+    } catch {
+        return false
+    }
+}
+
 /// When a process started: the time from the machine's start, in whole ticks of the kernel's clock; nil when there is no
 /// such process, or this user may not know.
 package func sysProcessStart(_ process: pid_t) -> Duration? {

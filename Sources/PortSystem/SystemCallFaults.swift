@@ -12,6 +12,8 @@ package final class SystemCallFaults {
         case fail(CInt)
         /// The call is made with at most this many bytes.
         case shorten(to: Int)
+        /// The call is made after this was called on the same thread: what happens between two calls.
+        case precede(@Sendable () -> Void)
     }
 
     /// One rule: the next `times` uses of `call`, after the first `skipping`, meet `fault`.
@@ -69,6 +71,9 @@ package final class SystemCallFaults {
     static func forcedError(for call: SystemCall) -> SystemError? {
         guard let faults = current.value else { return nil }
         faults.calls[call, default: 0] += 1
+        if case .precede(let body) = faults.take(call, where: { if case .precede = $0 { true } else { false } }) {
+            body()
+        }
         let fault = faults.take(call) { if case .fail = $0 { true } else { false } }
         guard case .fail(let code) = fault else { return nil }
         return SystemError(code)

@@ -79,7 +79,7 @@ struct ActivationTests {
         }
     }
 
-    @Test("the descriptor's name serves where the path does not, and wins over it")
+    @Test("the descriptor's name serves where the path does not")
     func byDescriptorName() async throws {
         try await withPlace(leaving: .anything) { place in
             let (one, two) = (
@@ -92,6 +92,72 @@ struct ActivationTests {
             #expect(record == place.scratch.path("two"))
             let port = try RemoteMessagePort(name: "name", nameServer: place.names)
             #expect(try port.ask(Act.process) == "\(server.processID)")
+            try server.waitForExit()
+        }
+    }
+
+    @Test("the path wins over the descriptor's name, which several sockets of one unit share")
+    func pathBeforeDescriptorName() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let paths = [
+                place.scratch.path("elsewhere"), try place.declared("second"), try place.declared("first"),
+            ]
+            let listeners = try paths.map { try listener(at: $0) }
+            let sockets = listeners.map(\.rawValue)
+            // All have the name of the first.
+            for (name, path) in [("first", paths[2]), ("second", paths[1])] {
+                let server = try place.launch("activated", name, sockets, names: "first:first:first")
+                try server.expect("checked in")
+                #expect(try place.socket(name) == path)
+                try server.waitForExit()
+            }
+            // Without a path of its own a name does not get what is declared for another.
+            let server = try place.launch("activated", "third", [sockets[1]], names: "third")
+            try server.expect("error nameNotDeclared")
+            try server.waitForExit()
+            let last = try place.launch("activated", "third", [sockets[1], sockets[0]], names: "third:third")
+            try last.expect("checked in")
+            #expect(try place.socket("third") == paths[0])
+            try last.waitForExit()
+            withExtendedLifetime(listeners) {}
+        }
+    }
+
+    @Test(
+        "a wait finds a socket that is declared during it, and a directory of sockets that comes",
+        arguments: [true, false])
+    func declaredLater(isDirectoryThere: Bool) async throws {
+        try await withPlace(leaving: .anything) { place in
+            if isDirectoryThere { _ = try place.declared("name") }
+            let waiter = runOnThread { try place.names.waitFor("name", within: patience) }
+            let task = Recorder<SendRight>("the task's right")
+            Task { task.append(try await place.names.waitFor("name", within: patience)) }
+            // It has its path before it listens.
+            let socket = SharedDescriptor(try sysPacketSocket())
+            try sysBind(socket.rawValue, path: place.declared("name"))
+            for _ in 0..<1000 { sched_yield() }
+            #expect(!waiter.hasEnded)
+            try sysListen(socket.rawValue, backlog: 128)
+            let right = try waiter.join()
+            #expect(task.waitUntilCount(1) == [right])
+            #expect(try right == place.names.lookUp("name"))
+            // A removed directory of names does not hide it.
+            try FileManager.default.removeItem(atPath: place.directory + "/names")
+            #expect(try place.names.waitFor("name", within: patience) == right)
+        }
+    }
+
+    @Test("a local port checks in, answers, and has its name")
+    func localPort() async throws {
+        try await withPlace(leaving: .anything) { place in
+            #expect(
+                failure { _ = try LocalMessagePort(checkingInAs: "name", nameServer: place.names) { _, _ in nil } }?
+                    .code == .nameNotDeclared)
+            let socket = try listener(at: place.declared("name"))
+            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+            let server = try place.launch("activated-local", "name", [socket.rawValue])
+            try server.expect("checked in as name")
+            #expect(try port.ask(1, "abc") == "cba")
             try server.waitForExit()
         }
     }

@@ -211,4 +211,50 @@ import Testing
         while !message.isCancelled { yieldThread() }
         return nil
     }
+
+    @Test(
+        "A21: a dispatcher may call its block itself: however many messages wait, and others are served meanwhile",
+        arguments: Way.allCases)
+    func atOnce(way: Way) async throws {
+        try await withPlace { place in
+            let count = Int32(way == .memory ? 50_000 : 5_000)
+            let seen = Recorder<Int32>("messages")
+            let local = try place.local(queueLimit: MachPort.maximumQueueLimit) { _, message in
+                seen.append(message.id)
+                return message.bytes.reversed()
+            }
+            let remote = try place.remote(over: way)
+            let sending = runOnThread {
+                for id in 0..<count { try remote.send(MachMessage(id: id), sendLimit: patience) }
+            }
+            if way == .memory { try sending.join() }
+            try local.setDispatcher { $0() }
+            #expect(seen.waitUntilCount(Int(count)) == Array(0..<count))
+            if way == .socket { try sending.join() }
+            #expect(try remote.ask(-1, "abc") == "cba")
+            local.invalidate()
+        }
+    }
+
+    @Test("A21: a dispatcher that calls its block itself when it is on its queue already keeps the order")
+    func atOnceOnQueue() async throws {
+        try await withPlace { place in
+            let key = DispatchSpecificKey<Bool>()
+            let queue = DispatchQueue(label: "server")
+            queue.setSpecific(key: key, value: true)
+            let seen = Recorder<Int32>("messages")
+            let local = try place.local(queueLimit: MachPort.maximumQueueLimit) { _, message in
+                seen.append(message.id)
+                return nil
+            }
+            let remote = try place.remote(over: .memory)
+            for id in 0..<Int32(20_000) { try remote.send(MachMessage(id: id)) }
+            try local.setDispatcher { block in
+                if DispatchQueue.getSpecific(key: key) == true { block() } else { queue.async(execute: block) }
+            }
+            #expect(seen.waitUntilCount(20_000) == Array(0..<20_000))
+            local.invalidate()
+            queue.sync {}
+        }
+    }
 }

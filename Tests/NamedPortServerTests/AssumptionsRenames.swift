@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Foundation
+import Glibc
 import NamedPortServer
 import PortSystem
 import TestSupport
@@ -110,6 +112,71 @@ import Testing
                 #expect(try right.request(MachMessage(text: "abc")).text == "cba")
                 local.invalidate()
             }
+        }
+    }
+
+    @Test("A31: a name is given up also without a descriptor, and when the directory is open to others")
+    func givenUpInNeed() async throws {
+        try await withPlace { place in
+            let local = try place.local("old")
+            _ = try SystemCallFaults.with([.init(.open, .fail(EMFILE), times: 100)]) { try local.setName(nil) }
+            #expect(local.name == nil)
+            #expect(try place.names.list().isEmpty)
+            try local.setName("old")
+            chmod(place.directory, 0o755)
+            try local.setName(nil)
+            chmod(place.directory, 0o700)
+            #expect(local.name == nil)
+            #expect(try place.names.list().isEmpty)
+            #expect(try sysList(place.directory + "/names") == [])
+            local.invalidate()
+        }
+    }
+
+    @Test("A31: a rename that is refused at any call leaves the old name, otherwise the new one alone, 100 times")
+    func refusedAnywhere() async throws {
+        try await withPlace { place in
+            let local = try place.local("old")
+            let calls = try SystemCallFaults.counting {
+                try local.setName("new")
+                try local.setName(nil)
+            }.calls
+            var hits = 0
+            for plan in FaultPlan.all(calls, atLeast: 100) {
+                try local.setName("old")
+                let (error, hit) = SystemCallFaults.with(plan.rules) { failure { try local.setName("new") } }
+                hits += hit
+                let name = error == nil ? "new" : "old"
+                #expect(local.name == name, "\(plan)")
+                #expect(try place.names.list().map(\.name) == [name], "\(plan)")
+                #expect(try place.remote(name, over: .memory).right == local.port.makeSendRight(), "\(plan)")
+                let other = error == nil ? "old" : "new"
+                #expect(failure { _ = try place.names.lookUp(other) }?.code == .nameUnknown, "\(plan)")
+                _ = SystemCallFaults.with(plan.rules) { failure { try local.setName(nil) } }
+                #expect(local.name == nil)
+                #expect(try place.names.list().isEmpty, "\(plan)")
+            }
+            #expect(hits >= 100)
+            try local.setName("old")
+            try local.setName("new")  // takes away what could not be removed
+            local.invalidate()
+        }
+    }
+
+    @Test("A31: a name whose file or directory was removed can be set again")
+    func removedFile() async throws {
+        try await withPlace { place in
+            let local = try place.local()
+            unlink(try place.file("name"))
+            try local.setName("name")
+            #expect(try place.remote(over: .memory).right == local.port.makeSendRight())
+            try FileManager.default.removeItem(atPath: place.directory)
+            _ = try PortNameServer(directory: place.directory)
+            try local.setName("name")
+            #expect(try place.remote(over: .memory).right == local.port.makeSendRight())
+            #expect(try place.remote(over: .socket).right != local.port.makeSendRight())
+            local.invalidate()
+            #expect(try place.names.list().isEmpty)
         }
     }
 }

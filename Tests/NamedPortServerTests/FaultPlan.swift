@@ -55,6 +55,7 @@ struct FaultPlan: Sendable, CustomStringConvertible {
         case .sendmsg, .recvmsg: [EAGAIN, ENOBUFS, ENOMEM]
         case .bind, .listen, .getsockopt: [ENOBUFS, ENOMEM]
         case .write, .rename, .mkdir: [ENOSPC]
+        case .unlink: [EROFS]
         case .fcntl: [ENOLCK]
         case .poll: [ENOMEM]
         default: []

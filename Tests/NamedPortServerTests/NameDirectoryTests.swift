@@ -67,6 +67,43 @@ import Testing
         #expect(failure { _ = try names.list() }?.code == .systemCallFailed)
     }
 
+    @Test("a port whose socket was removed, alone or with the directory, can be named again and found, 20 times")
+    func socketRemoved() async throws {
+        try await withPlace { place in
+            let port = MachPort { _, message in try? message.reply(MachMessage(id: message.id + 1)) }
+            try place.names.register(port, name: "name")
+            var clients = [try place.remote("name", over: .socket)]
+            try withLoopThread { loop in
+                try port.schedule(on: loop)
+                for round in 0..<20 {
+                    if round % 2 == 0 {
+                        unlink(try place.socket("name"))
+                        #expect(place.names.unregister("name"))
+                    } else {
+                        try FileManager.default.removeItem(atPath: place.directory)
+                        _ = try PortNameServer(directory: place.directory)
+                    }
+                    try place.names.register(port, name: "name")
+                    #expect(try place.names.lookUp("name") == port.makeSendRight())
+                    clients.append(try place.remote("name", over: .socket))
+                    // Whoever was connected before is served as well.
+                    for client in clients {
+                        let reply = try client.request(MachMessage(id: 1), sendLimit: patience, replyLimit: patience)
+                        #expect(reply.id == 2)
+                    }
+                }
+                try withServer("peer", at: place) { server in
+                    let peer = try RemoteMessagePort(name: "peer", nameServer: place.names)
+                    let ask = MachMessage(id: Act.process)
+                    #expect(
+                        try peer.request(ask, sendLimit: patience, replyLimit: patience).text == "\(server.processID)")
+                }
+                port.invalidate()
+            }
+            for client in clients { #expect(!client.isValid) }
+        }
+    }
+
     @Test("a name file of foreign content is no name, and the name can be had")
     func foreignContents() async throws {
         try await withPlace { place in

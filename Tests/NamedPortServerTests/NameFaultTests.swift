@@ -104,11 +104,11 @@ struct NameFaultTests {
 
     @Test(
         "on a full disk a name is refused and leaves no file, 100 times; with room again it is had",
-        .enabled(if: FullDisk.isPossible, "needs the right to mount a tmpfs"))
+        .enabled(if: FullDisk.reason == nil, Comment(rawValue: FullDisk.reason ?? "")))
     func fullDisk() async throws {
         try await withPlace { place in
-            let disk = try FullDisk(at: place.scratch.path("disk"))
-            defer { disk.unmount() }
+            let disk = try FullDisk.any(at: place.scratch.path("disk"))
+            defer { disk.remove() }
             let names = try PortNameServer(directory: disk.path + "/ports")
             // Its socket is there; its record needs a page.
             let port = MachPort()
@@ -125,6 +125,69 @@ struct NameFaultTests {
             try names.register(port, name: "name")
             #expect(try names.lookUp("name") == port.makeSendRight())
             port.invalidate()
+        }
+    }
+
+    @Test("a name whose file cannot be removed is unknown and free all the same, 100 times")
+    func notRemoved() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let port = MachPort()
+            for round in 0..<100 {
+                try place.names.register(port, name: "name")
+                let (isFreed, hits) = SystemCallFaults.with([.init(.unlink, .fail(EROFS))]) {
+                    place.names.unregister("name")
+                }
+                #expect(isFreed)
+                #expect(hits == 1)
+                #expect(try sysList(place.directory + "/names") == ["name"], "round \(round)")
+                #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown, "round \(round)")
+                #expect(try place.names.list() == [])
+            }
+            port.invalidate()
+        }
+    }
+
+    @Test("a file that cannot be opened is nobody's name: the others are listed, watched and had")
+    func unreadable() async throws {
+        try await withPlace { place in
+            let port = MachPort()
+            for name in ["one", "two", "three"] { try place.names.register(port, name: name) }
+            // The first call opens the directory.
+            let rule = SystemCallFaults.Rule(.open, .fail(EACCES), skipping: 1)
+            let (listed, hits) = try SystemCallFaults.with([rule]) { try place.names.list().count }
+            #expect(listed == 2)
+            #expect(hits == 1)
+            let follower = try NameFollower(place.directory)
+            let first = try SystemCallFaults.with([rule]) { try (follower.nextText(), follower.nextText()) }
+            #expect(first.hits == 1)
+            #expect(try follower.nextText() == nil)
+            port.invalidate()
+        }
+    }
+
+    @Test(
+        "as another user than root: a file without permissions hides no name",
+        .enabled(if: sysUserID() == 0, "needs root"))
+    func withoutPermission() async throws {
+        try await withPlace(leaving: .anything) { place in
+            chmod(place.scratch.path, 0o711)
+            let directory = place.scratch.path("theirs")
+            try FileManager.default.createDirectory(
+                atPath: directory + "/names", withIntermediateDirectories: true)
+            let file = directory + "/names/secret"
+            try Data("x".utf8).write(to: URL(fileURLWithPath: file))
+            chmod(file, 0)
+            for path in [directory, directory + "/names", file] { chown(path, 65534, 65534) }
+            for path in [directory, directory + "/names"] { chmod(path, 0o700) }
+            try withPeer(["as", "65534", "hold", directory], at: place) { holder in
+                try holder.expect("ready")
+                try holder.write("take name\n")
+                try holder.expect("taken")
+                try holder.write("list all\n")
+                try holder.expect("names name")
+                try holder.write("take secret\n")
+                try holder.expect("error systemCallFailed")
+            }
         }
     }
 
@@ -202,27 +265,57 @@ struct NameFaultTests {
     }
 }
 
-/// A file system of a few pages.
+/// A file system of a few pages, or a small one that is there.
 private struct FullDisk {
     let path: String
+    private let isMounted: Bool
 
-    /// Whether this process may mount.
-    static let isPossible: Bool = {
-        guard sysUserID() == 0 else { return false }
+    /// Larger ones are not filled.
+    private static let limit: UInt64 = 256 << 20
+    private static let shared = "/dev/shm"
+
+    /// Why there is none; nil when there is one.
+    static let reason: String? = {
         let path = FileManager.default.temporaryDirectory.path + "/port-test-mount-\(getpid())"
-        guard let disk = try? FullDisk(at: path) else { return false }
-        disk.unmount()
-        rmdir(path)
-        return true
+        do {
+            let disk = try any(at: path)
+            disk.remove()
+            rmdir(path)
+            return nil
+        } catch {
+            return "no tmpfs can be mounted, and \(shared) is no tmpfs of at most \(limit >> 20) MiB"
+        }
     }()
 
-    init(at path: String) throws {
+    /// One that is mounted at a path, or a directory on one that is there.
+    static func any(at path: String) throws -> FullDisk {
+        do {
+            return try FullDisk(mountedAt: path)
+        } catch {
+            guard let disk = FullDisk(in: shared) else { throw error }
+            return disk
+        }
+    }
+
+    private init(mountedAt path: String) throws {
         self.path = path
+        isMounted = true
         guard mkdir(path, 0o700) == 0, mount("none", path, "tmpfs", 0, "size=65536,mode=700") == 0 else {
             let code = errno
             rmdir(path)
             throw SystemError(code)
         }
+    }
+
+    private init?(in directory: String) {
+        var status = statvfs()
+        let mounts = (try? String(contentsOfFile: "/proc/mounts", encoding: .utf8)) ?? ""
+        guard mounts.split(separator: "\n").contains(where: { $0.hasPrefix("tmpfs \(directory) ") }),
+            statvfs(directory, &status) == 0, UInt64(status.f_blocks) * UInt64(status.f_frsize) <= Self.limit
+        else { return nil }
+        path = directory + "/port-test-\(getpid())"
+        isMounted = false
+        if mkdir(path, 0o700) != 0 { return nil }
     }
 
     /// Takes all pages.
@@ -233,7 +326,11 @@ private struct FullDisk {
         close(file)
     }
 
-    func unmount() {
-        umount2(path, CInt(MNT_DETACH))
+    func remove() {
+        if isMounted {
+            umount2(path, CInt(MNT_DETACH))
+        } else {
+            try? FileManager.default.removeItem(atPath: path)
+        }
     }
 }

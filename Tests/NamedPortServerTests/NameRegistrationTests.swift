@@ -159,6 +159,32 @@ struct BadName: Sendable, CustomTestStringConvertible {
         }
     }
 
+    @Test("whoever hears of a port's end over a socket finds all its names free, 20 times")
+    func freeWhenTold() async throws {
+        try await withPlace { place in
+            let all = (0..<50).map { "name \($0)" }
+            try withLoopThread { loop in
+                for _ in 0..<20 {
+                    let port = MachPort()
+                    for name in all { try place.names.register(port, name: name) }
+                    let right = try place.remote(all[0], over: .socket).right
+                    let (taken, done) = (Recorder<String>(), Gate("the end is told"))
+                    try right.notifyWhenDead(on: loop) {
+                        let heir = MachPort()
+                        for name in all where failure({ try place.names.register(heir, name: name) }) != nil {
+                            taken.append(name)
+                        }
+                        heir.invalidate()
+                        done.open()
+                    }
+                    port.invalidate()
+                    done.wait()
+                    #expect(taken.elements == [])
+                }
+            }
+        }
+    }
+
     @Test("a port that is let go frees its name")
     func dropped() async throws {
         try await withPlace { place in

@@ -79,13 +79,6 @@ import Testing
         }
     }
 
-    @Test("the levels of a path")
-    func levels() {
-        #expect(NameDirectoryWatch.levels(of: "/a/bc/d") == ["/", "/a", "/a/bc", "/a/bc/d"])
-        #expect(NameDirectoryWatch.levels(of: "/a//b/") == ["/", "/a", "/a/b"])
-        #expect(NameDirectoryWatch.levels(of: "/") == ["/"])
-    }
-
     @Test(
         "a time prints as ISO 8601 says",
         arguments: [

@@ -94,13 +94,17 @@ struct NameWaitTests {
         }
     }
 
-    @Test("a wait outlives the directory: removed, moved away, replaced", arguments: ["names", "", ".."])
-    func replaced(part: String) async throws {
+    @Test(
+        "a wait outlives the directory: removed, moved away, replaced, below a symbolic link too",
+        arguments: ["names", "", ".."], [false, true])
+    func replaced(part: String, isLinked: Bool) async throws {
         try await withPlace(leaving: .anything) { place in
             let outer = place.scratch.path("outer")
+            let link = isLinked ? place.scratch.path("link") : outer
+            if isLinked { try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "outer") }
             try FileManager.default.createDirectory(
                 atPath: outer, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-            let directory = outer + "/ports"
+            let directory = link + "/ports"
             for isMoved in [true, false] {
                 let names = try PortNameServer(directory: directory)
                 let waiting = Gate("the first look")
@@ -115,10 +119,74 @@ struct NameWaitTests {
                 } else {
                     try FileManager.default.removeItem(atPath: target)
                 }
+                // One that begins while the directory is away.
+                let late = Gate("the late one's wait")
+                let lateWaiter = runOnThread {
+                    try SystemCallFaults.with([.init(.poll, .precede { late.open() })]) {
+                        try names.waitFor("name", within: patience)
+                    }.result
+                }
+                late.wait()
                 if part == ".." {
                     try FileManager.default.createDirectory(
                         atPath: outer, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
                 }
+                let port = MachPort()
+                try PortNameServer(directory: directory).register(port, name: "name")
+                #expect(try waiter.join() == port.makeSendRight())
+                #expect(try lateWaiter.join() == port.makeSendRight())
+                port.invalidate()
+            }
+        }
+    }
+
+    @Test("a wait outlives a symbolic link above the directory that is made to lead elsewhere")
+    func linkReplaced() async throws {
+        try await withPlace(leaving: .anything) { place in
+            for part in ["one", "two"] {
+                try FileManager.default.createDirectory(
+                    atPath: place.scratch.path(part), withIntermediateDirectories: false,
+                    attributes: [.posixPermissions: 0o700])
+            }
+            let link = place.scratch.path("link")
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "one")
+            let names = try PortNameServer(directory: link + "/ports")
+            let waiting = Gate("the first look")
+            let waiter = runOnThread {
+                waiting.open()
+                return try names.waitFor("name", within: patience)
+            }
+            waiting.wait()
+            let port = MachPort()
+            try PortNameServer(directory: place.scratch.path("two/ports")).register(port, name: "name")
+            try FileManager.default.createSymbolicLink(
+                atPath: place.scratch.path("new"), withDestinationPath: "two")
+            #expect(rename(place.scratch.path("new"), link) == 0)
+            let right = try waiter.join()
+            #expect(right == port.makeSendRight())
+            port.invalidate()
+        }
+    }
+
+    @Test(
+        "a wait hears of a directory that comes back whatever its path looks like",
+        arguments: ["/./ports", "//ports", "/../ports", "/inner/../ports", "/./inner/..//./ports"])
+    func oddPath(path: String) async throws {
+        try await withPlace(leaving: .anything) { place in
+            let outer = place.scratch.path("outer")
+            let directory = outer + path
+            try FileManager.default.createDirectory(
+                atPath: outer + "/inner", withIntermediateDirectories: true)
+            let names = try PortNameServer(directory: directory)
+            for isThere in [true, false] {
+                if !isThere { try FileManager.default.removeItem(atPath: directory) }
+                let waiting = Gate("the first look")
+                let waiter = runOnThread {
+                    waiting.open()
+                    return try names.waitFor("name", within: patience)
+                }
+                waiting.wait()
+                if isThere { try FileManager.default.removeItem(atPath: directory) }
                 let port = MachPort()
                 try PortNameServer(directory: directory).register(port, name: "name")
                 #expect(try waiter.join() == port.makeSendRight())

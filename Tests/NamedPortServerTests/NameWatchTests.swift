@@ -150,9 +150,16 @@ struct NameWatchTests {
     }
 
     @Test(
-        "a removed directory takes all names along, and one that comes back brings its own", arguments: [true, false])
-    func replaced(isMoved: Bool) async throws {
-        try await withPlace(leaving: .anything) { [own] place in
+        "a removed directory takes all names along, and one that comes back brings its own, below a symbolic link too",
+        arguments: [true, false], [false, true])
+    func replaced(isMoved: Bool, isLinked: Bool) async throws {
+        try await withPlace(leaving: .anything) { [own] first in
+            var place = first
+            if isLinked {
+                let link = first.scratch.path("link")
+                try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: ".")
+                place = try Place(first.scratch, directory: link + "/swift-ports")
+            }
             let port = MachPort()
             try place.names.register(port, name: "name")
             try withWatch(place) { told, _, _ in
@@ -166,15 +173,15 @@ struct NameWatchTests {
                 let other = MachPort()
                 try PortNameServer(directory: place.directory).register(other, name: "other")
                 #expect(told.waitUntilCount(3).last == "+other \(own)")
-                // The server that was there before finds the new directory; a port with an address in the old one cannot
-                // have a name in it.
+                // The server that was there before finds the new directory; a port with an address in the old one can have
+                // a name in it.
                 let right = try place.names.lookUp("other")
                 #expect(right == other.makeSendRight())
-                let error = failure { try place.names.register(port, name: "again") }
-                #expect(error?.code == .systemCallFailed)
-                #expect(error?.systemError?.code == ENOENT)
+                try place.names.register(port, name: "again")
+                #expect(told.waitUntilCount(4).last == "+again \(own)")
+                #expect(try place.names.lookUp("again") == port.makeSendRight())
                 other.invalidate()
-                #expect(told.waitUntilCount(4).last == "-other \(own)")
+                #expect(told.waitUntilCount(5).last == "-other \(own)")
             }
             port.invalidate()
         }
@@ -309,6 +316,49 @@ struct NameWatchTests {
                 #expect(texts == ["+name \(server.processID)", nil])
             }
             #expect(try follower.nextText()?.hasPrefix("-name ") == true)
+        }
+    }
+
+    @Test("a directory that goes while it is looked at takes all names along, and ends nothing")
+    func goesDuringLook() async throws {
+        try await withPlace(leaving: .anything) { [own] place in
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            for call in [SystemCall.open, .readdir, .fcntl] {
+                _ = try PortNameServer(directory: place.directory)
+                let follower = try NameFollower(place.directory)
+                let rule = SystemCallFaults.Rule(
+                    call, .precede { try? FileManager.default.removeItem(atPath: place.directory) })
+                let error = failure {
+                    _ = try SystemCallFaults.with([rule]) { while try follower.next() != nil {} }
+                }
+                #expect(error == nil, "\(call)")
+                _ = try PortNameServer(directory: place.directory)
+                try place.names.register(port, name: "\(call)")
+                var last: String?
+                while let text = try follower.nextText() { last = text }
+                #expect(last == "+\(call) \(own)")
+            }
+            port.invalidate()
+        }
+    }
+
+    @Test("a watch that ends while it looks tells nothing more, neither a name nor a failure")
+    func endsDuringLook() async throws {
+        try await withPlace { place in
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            let (loop, told) = (ThreadRunLoop.current, Counter())
+            for fails in [false, true] {
+                let watch = try place.names.watch(on: loop) { _ in told.increment() }
+                var rules = [SystemCallFaults.Rule(.readdir, .precede { watch.invalidate() })]
+                if fails { rules.append(.init(.readdir, .fail(EIO))) }
+                let (result, hits) = SystemCallFaults.with(rules) { loop.run(for: patience) }
+                #expect(result == .finished)
+                #expect(hits == rules.count)
+                #expect(told.value == 0)
+            }
+            port.invalidate()
         }
     }
 }

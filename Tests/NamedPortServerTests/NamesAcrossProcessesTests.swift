@@ -2,9 +2,11 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import ContractServices
+import Foundation
 import Glibc
 import NamedPortServer
 import PortSystem
+import Synchronization
 import TestSupport
 import Testing
 
@@ -66,13 +68,16 @@ struct NamesAcrossProcessesTests {
         }
     }
 
-    @Test("the next process that makes a port sweeps a killed one's sockets away")
+    @Test("the next process that registers a name sweeps a killed one's sockets and names away")
     func sweep() async throws {
         try await withPlace { place in
+            try withServer("other", at: place, endsAs: .signalled(SIGKILL)) { try $0.killAndReap() }
             try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { try $0.killAndReap() }
+            #expect(try sysList(place.directory + "/names") == ["name"])  // the second has swept the first away
             let left = try sysList(place.directory + "/sockets")
             #expect(left.count == 2)  // the socket and its owner's lock file
-            try withServer("name", at: place) { _ in
+            try withServer("third", at: place) { _ in
+                #expect(try sysList(place.directory + "/names") == ["third"])
                 let now = try sysList(place.directory + "/sockets")
                 #expect(now.count == 2)
                 #expect(Set(now).isDisjoint(with: left))
@@ -80,18 +85,24 @@ struct NamesAcrossProcessesTests {
         }
     }
 
-    @Test("of eight processes that want a name at once, exactly one gets it, 100 times in a row")
+    @Test("of eight processes that want a dead one's name at once, one gets it and the others hear which, 100 times")
     func race() async throws {
         try await withPlace { place in
+            let dead = try Self.recordOfDead(at: place)
             try withHolders(8, at: place) { holders in
+                // The first name of each, so that nobody sweeps from now on.
+                for (index, holder) in holders.enumerated() {
+                    try holder.write("take warm\(index)\n")
+                    try holder.expect("taken")
+                }
                 for round in 0..<100 {
+                    try dead.write(to: URL(fileURLWithPath: place.file("name")))
                     for holder in holders { try holder.write("take name\n") }
                     let answers = try holders.map { try $0.nextLine() ?? "nothing" }
                     let winner = try #require(answers.firstIndex(of: "taken"))
-                    // A loser may have looked before the winner had written who it is.
-                    let refusals = ["error nameTaken", "error nameTaken, owner \(holders[winner].processID)"]
+                    let refusal = "error nameTaken, owner \(holders[winner].processID)"
                     for (index, answer) in answers.enumerated() where index != winner {
-                        #expect(refusals.contains(answer), "round \(round)")
+                        #expect(answer == refusal, "round \(round)")
                     }
                     for holder in holders { try holder.write("find name\n") }
                     for holder in holders { try holder.expect("found") }
@@ -100,6 +111,48 @@ struct NamesAcrossProcessesTests {
                     #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
                 }
             }
+        }
+    }
+
+    /// What the file of a killed process's name says.
+    private static func recordOfDead(at place: Place) throws -> Data {
+        try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { server in
+            let record = try Data(contentsOf: URL(fileURLWithPath: place.file("name")))
+            try server.killAndReap()
+            return record
+        }
+    }
+
+    @Test("who finds a name taken at the moment at which it passes from a dead owner hears of the new one, 20 times")
+    func takenOverFromDead() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let warm = MachPort()
+            try place.names.register(warm, name: "warm")
+            let dead = try Self.recordOfDead(at: place)
+            for round in 0..<20 {
+                let losing = Mutex<TestThread<PortError?>?>(nil)
+                try dead.write(to: URL(fileURLWithPath: place.file("name")))
+                // The winner has the lock, and has written nothing yet.
+                let rule = SystemCallFaults.Rule(
+                    .write,
+                    .precede {
+                        let hasRead = Gate("the loser's look")
+                        let loser = runOnThread {
+                            let rule = SystemCallFaults.Rule(.read, .precede { hasRead.open() }, skipping: 1)
+                            return SystemCallFaults.with([rule]) {
+                                failure { try place.names.register(MachPort(), name: "name") }
+                            }.result
+                        }
+                        losing.withLock { $0 = loser }
+                        hasRead.wait()
+                    })
+                _ = try SystemCallFaults.with([rule]) { try place.names.register(warm, name: "name") }
+                let error = try #require(losing.withLock { $0 }).join()
+                #expect(error?.code == .nameTaken)
+                #expect(error?.owner == sysProcessID(), "round \(round)")
+                #expect(place.names.unregister("name"))
+            }
+            warm.invalidate()
         }
     }
 

@@ -20,10 +20,10 @@ struct Place: Sendable {
     let directory: String
     let names: PortNameServer
 
-    init(_ scratch: ScratchDirectory) throws {
+    init(_ scratch: ScratchDirectory, directory: String? = nil) throws {
         self.scratch = scratch
-        directory = scratch.path("swift-ports")
-        names = try PortNameServer(directory: directory)
+        self.directory = directory ?? scratch.path("swift-ports")
+        names = try PortNameServer(directory: self.directory)
     }
 
     /// The path of a name's file.

@@ -29,6 +29,16 @@ func activated(_ directory: String, _ name: String) throws(PortError) {
     servant.end()
 }
 
+/// The same, with a port that checks in itself.
+func activatedLocal(_ directory: String, _ name: String) throws(PortError) {
+    let names = try PortNameServer(directory: directory)
+    let local = try LocalMessagePort(checkingInAs: name, nameServer: names) { _, message in message.bytes.reversed() }
+    try local.schedule()
+    say("checked in as \(local.name ?? "nobody")")
+    runUntilInputEnds()
+    local.invalidate()
+}
+
 /// Shows that a socket is taken once, and that neither a child nor a program that takes this one's place finds it.
 func activatedAgain(_ directory: String, _ name: String) throws(PortError) {
     let port = try checkIn(directory, name, Servant(say: say))

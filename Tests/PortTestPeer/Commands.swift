@@ -8,7 +8,7 @@ import PortSystem
 import RunLoopCore
 import Synchronization
 
-/// Takes, frees and finds names as its input says: "taken", "freed", "found", or the error.
+/// Takes, frees, finds and lists names as its input says: "taken", "freed", "found", "names NAME …", or the error.
 func hold(_ directory: String) throws(PortError) {
     let names = try PortNameServer(directory: directory)
     var ports: [String: MachPort] = [:]
@@ -27,6 +27,7 @@ func hold(_ directory: String) throws(PortError) {
             case "free":
                 ports.removeValue(forKey: name)?.invalidate()
                 say("freed")
+            case "list": say("names " + (try names.list().map(\.name)).joined(separator: " "))
             case "find":
                 _ = try names.lookUp(name)
                 say("found")

@@ -15,6 +15,7 @@
 //   pace DIRECTORY NAME                   a new connection and a request for each line of its input; "reply TEXT"
 //   check-in DIRECTORY NAME right|name    tells the port NAME its own port, and serves that until its input ends
 //   activated DIRECTORY NAME              checks in for a declared name; "checked in", then serves until its input ends
+//   activated-local DIRECTORY NAME        the same with a local port, which reverses; "checked in as NAME"
 //   activated-again DIRECTORY NAME        checks in twice, then lets a child check in, then starts "activated" in its place
 //   knock PATH                            connects to a socket's path as a stranger would; "heard" what comes back
 //   worker KIND [ARGUMENT]                a worker process of a test, as WorkerProcess.swift says
@@ -54,6 +55,7 @@ do throws(PortError) {
     case ("pace", 2): try pace(rest[0], rest[1])
     case ("check-in", 3): try checkIn(rest[0], rest[1], by: rest[2])
     case ("activated", 2): try activated(rest[0], rest[1])
+    case ("activated-local", 2): try activatedLocal(rest[0], rest[1])
     case ("activated-again", 2): try activatedAgain(rest[0], rest[1])
     case ("knock", 1): knock(rest[0])
     case ("worker", 1): try work(rest[0], "")

@@ -10,6 +10,12 @@ extension LockedFile {
     /// - Throws: as ``take(_:in:)`` does.
     package static func isLocked(_ name: String, in directory: TrustedDirectory) throws(PortError) -> Bool {
         guard let file = try openExisting(name, in: directory) else { return false }
+        return try isLocked(file, name, in: directory)
+    }
+
+    static func isLocked(_ file: borrowing FileDescriptor, _ name: String, in directory: TrustedDirectory)
+        throws(PortError) -> Bool
+    {
         do throws(SystemError) {
             return try sysIsLocked(file.raw)
         } catch {

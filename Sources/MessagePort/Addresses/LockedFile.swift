@@ -56,9 +56,39 @@ package struct LockedFile: ~Copyable, Sendable {
     /// - Throws: `directoryUntrusted` when it is a symbolic link, no regular file, or another user's; `descriptorLimit`;
     ///   `systemCallFailed` for the rest.
     package static func take(_ name: String, in directory: TrustedDirectory) throws(PortError) -> Attempt {
+        try take(name, in: directory) { (_) throws(PortError) in }
+    }
+
+    /// The same, with something done before the lock is taken.
+    ///
+    /// - Parameters:
+    ///   - name: a file name.
+    ///   - directory: where.
+    ///   - prepare: called when the file is open and nobody has its lock. What it opens gets a higher descriptor than the
+    ///     file: when the process is killed, Linux closes that first, and drops the lock after it.
+    /// - Returns: as ``take(_:in:)``.
+    /// - Throws: as ``take(_:in:)``; what `prepare` throws.
+    package static func take(
+        _ name: String, in directory: TrustedDirectory, preparing prepare: () throws(PortError) -> Void
+    ) throws(PortError) -> Attempt {
+        try take(name, in: directory) { (file) throws(PortError) in
+            guard try !isLocked(file, name, in: directory) else { return }
+            do throws(PortError) {
+                try prepare()
+            } catch {
+                removeUnlessLocked(file, name, in: directory)
+                throw error
+            }
+        }
+    }
+
+    private static func take(
+        _ name: String, in directory: TrustedDirectory, opened: (borrowing FileDescriptor) throws(PortError) -> Void
+    ) throws(PortError) -> Attempt {
         var contents: [UInt8] = []
         for _ in 0..<roundLimit {
             let file = try open(name, in: directory, .creating)
+            try opened(file)
             do throws(SystemError) {
                 let isOurs = try sysLock(file.raw)
                 if !isOurs { contents = try read(file) }
@@ -71,6 +101,15 @@ package struct LockedFile: ~Copyable, Sendable {
             }
         }
         return .held(contents: contents)
+    }
+
+    /// Takes away a file that may be new, and that nobody needs.
+    private static func removeUnlessLocked(
+        _ file: borrowing FileDescriptor, _ name: String, in directory: TrustedDirectory
+    ) {
+        guard (try? sysLock(file.raw)) == true else { return }
+        if (try? isCurrent(file, name, in: directory)) == true { try? sysUnlink(name, in: directory.raw) }
+        try? sysUnlock(file.raw)
     }
 
     /// Replaces the contents. A reader may see a part of them.
@@ -89,9 +128,25 @@ package struct LockedFile: ~Copyable, Sendable {
     /// Whether the name still leads to this file; false after somebody without the lock removed it.
     package var isCurrent: Bool { (try? Self.isCurrent(descriptor, name, in: directory)) ?? false }
 
-    /// Removes the file, then lets the lock go. If the kernel refuses, the file stays behind as a dead owner's.
+    /// Takes the contents away, so that nobody reads what an owner before has left.
+    ///
+    /// - Throws: `systemCallFailed`.
+    package func cut() throws(PortError) {
+        do throws(SystemError) {
+            try sysTruncate(descriptor.raw, to: 0)
+        } catch {
+            throw PortError(error, subject: .path(directory.path + "/" + name))
+        }
+    }
+
+    /// Whether the file can be found where it was made, in a directory that is still trusted.
+    package var isReachable: Bool { directory.isCurrent && isCurrent }
+
+    /// Cuts and removes the file, then lets the lock go. If the kernel refuses to remove it, it stays behind as a dead
+    /// owner's that says nothing.
     package consuming func remove() {
         guard sysProcessID() == process, isCurrent else { return }
+        try? sysTruncate(descriptor.raw, to: 0)
         try? sysUnlink(name, in: directory.raw)
     }
 }

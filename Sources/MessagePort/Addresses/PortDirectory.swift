@@ -14,6 +14,8 @@ package final class PortDirectory: Sendable {
     /// The directory of sockets.
     package let sockets: TrustedDirectory  // immutable
     private let made = Mutex<ProcessEndpoints?>(nil)
+    /// The process that has swept the names.
+    private let sweeper = Atomic<Int32>(0)
 
     /// The absolute path.
     package var path: String { top.path }
@@ -88,6 +90,12 @@ extension PortDirectory {
             return temporaryDirectory + "/swift-ports-\(user)"
         }
         return "/tmp/swift-ports-\(user)"
+    }
+
+    /// Whether this process is yet to sweep the names; says so once.
+    package func beginSweepOfNames() -> Bool {
+        let process = sysProcessID()
+        return sweeper.exchange(process, ordering: .relaxed) != process
     }
 
     /// This process's sockets in this directory, made on first use, and anew in a forked child.

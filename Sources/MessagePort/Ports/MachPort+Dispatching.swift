@@ -6,6 +6,7 @@
 // So there is never more than one block: the order is kept, also where blocks may run beside each other, and what waits
 // stays in the port's queue, whose senders wait for room as ever.
 
+import Glibc
 import PortSystem
 import RunLoopCore
 import Synchronization
@@ -25,7 +26,8 @@ extension MachPort {
     /// kept alive until it is invalidated, or nil is set. A dispatcher that replaces another takes over when
     /// the handler that is under way is over.
     ///
-    /// - Parameter dispatcher: called for each block, with no lock held; it must not wait. Nil ends that: messages stay in
+    /// - Parameter dispatcher: called for each block, with no lock held; it must not wait. It may call the block itself, then
+    ///   on the library's own thread, which serves others too. Nil ends that: messages stay in
     ///   the queue, and a handler that is under way goes on.
     /// - Throws: ``PortError/Code/servedElsewhere`` when the port has a run-loop source, be it in a loop or not;
     ///   ``unscheduleEverywhere()`` takes that away. ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``;
@@ -54,6 +56,17 @@ extension MachPort {
         giveTurn(to: .dispatcher(made), turn)
         if !isValid { throw PortError(.invalidPort) }
     }
+}
+
+/// One call of a dispatcher.
+private final class Enqueuing: Sendable {
+    /// The thread that calls; zero when the call is over.
+    private let thread = Atomic<UInt>(pthread_self())
+
+    /// Whether this thread is in the call.
+    var isUnderWayHere: Bool { thread.load(ordering: .relaxed) == pthread_self() }
+
+    func end() { thread.store(0, ordering: .relaxed) }
 }
 
 /// One function that enqueues, and the block that is under way there. It keeps the port, and until its source ends what owns
@@ -115,7 +128,13 @@ private final class PortDispatch: SourceRoutine {
             return
         }
         state.withLock { $0.isBusy = true }
-        enqueue { self.handle() }
+        enqueueNext()
+    }
+
+    private func enqueueNext() {
+        let place = Enqueuing()
+        enqueue { self.handle(calledFrom: place) }
+        place.end()
     }
 
     /// Leaves the sockets alone until the block is over.
@@ -125,10 +144,11 @@ private final class PortDispatch: SourceRoutine {
         if state.withLock({ !$0.isPaused }), let sockets = port.core.sockets { try? source.watch(sockets.rawValue) }
     }
 
-    /// The block.
-    private func handle() {
+    /// The block. When it is called before its dispatcher has returned, the shared thread looks for the next message: one
+    /// block in another would fill the stack.
+    private func handle(calledFrom place: Enqueuing) {
         _ = port.handleOne(turn)
-        if port.core.hasMessage(inTurn: turn) { return enqueue { self.handle() } }
+        if !place.isUnderWayHere, port.core.hasMessage(inTurn: turn) { return enqueueNext() }
         let (source, wasPaused) = state.withLock { state in
             defer { (state.isBusy, state.isPaused) = (false, false) }
             return (state.source, state.isPaused)

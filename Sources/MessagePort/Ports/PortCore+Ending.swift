@@ -54,7 +54,8 @@ extension PortCore {
         var senderNotices: [LoopNotice<Void>]
     }
 
-    /// Ends the port: queued messages bounce, senders and receivers wake, sockets close, watchers are told.
+    /// Ends the port: its names are freed, sockets close, senders and receivers wake, queued messages bounce, watchers are
+    /// told.
     ///
     /// - Returns: false when it had ended before.
     func die() -> Bool {
@@ -68,7 +69,9 @@ extension PortCore {
             // The address stays: rights that were on their way are equal then to those that are here.
             state.$extras = nil
             if let bell = remains.state.extras.bell { state.extras.bell = bell }
-            if let address = remains.state.extras.address { state.extras.address = address }
+            if let address = remains.state.extras.address {
+                (state.extras.address, state.extras.oldAddresses) = (address, remains.state.extras.oldAddresses)
+            }
             return remains
         }
         guard let remains else { return false }
@@ -77,8 +80,9 @@ extension PortCore {
             source.ring()  // a thread blocked in receive(within:) wakes and finds the port dead
             source.invalidate()
         }
-        old.extras.sockets?.close()
+        // Its names are free before a client can notice the end: who hears of it may take them.
         for ending in old.extras.endings.values { ending() }
+        old.extras.sockets?.close()
         old.extras.taskWatch?.source.invalidate()
         for task in old.extras.waitingTasks { task.wake() }
         for sender in remains.waitingSenders { sender.waiter.wake() }

@@ -108,6 +108,17 @@ extension PortCore {
         return address
     }
 
+    /// Gives the port another address in place of one whose path has gone. Rights in which the old one is on its way are
+    /// rights to this port all the same, where they come back to this process.
+    package func renewAddress(_ old: PortAddress, in directory: PortDirectory) throws(PortError) -> PortAddress {
+        let sockets = try openSockets()
+        let listener = try directory.endpoints().makeListener(backlog: PortSockets.backlog)
+        receiveFromSockets()  // clients that wait at the old one
+        let address = try sockets.replaceListener(at: old.path, by: listener)
+        try publish(address, of: sockets)
+        return address
+    }
+
     /// Gives the port an address that it inherited, with the socket behind it.
     ///
     /// - Returns: nil when the port has an address already; the socket is closed then.
@@ -126,8 +137,10 @@ extension PortCore {
         // Whoever sees the address finds the port under it.
         RightsTable.shared.publish(self, at: address)
         let isDead = state.withLock { state in
-            if !state.mailbox.isDead { state.extras.address = address }
-            return state.mailbox.isDead
+            if state.mailbox.isDead { return true }
+            if let old = state.extras.address, old != address { state.extras.oldAddresses.append(old) }
+            state.extras.address = address
+            return false
         }
         if isDead {
             RightsTable.shared.forget(address)

@@ -39,6 +39,8 @@ package final class PortCore: PortDestination {
         var rules: PeerRules?
         /// Stays when the port has ended: rights that were on their way are equal then to those that are here.
         var address: PortAddress?
+        /// Those whose paths have gone.
+        var oldAddresses: [PortAddress] = []
         /// How many messages were taken since the sockets were looked at.
         var takesSinceLook = 0
         /// Messages in the sockets have found no room since the sockets were looked at.
@@ -77,7 +79,10 @@ package final class PortCore: PortDestination {
 
     deinit {
         if isInherited { return }
-        if let address = state.withLock({ $0.extras.address }) { RightsTable.shared.prune(address) }
+        let addresses = state.withLock { state in
+            state.$extras.map { $0.oldAddresses + ($0.address.map { [$0] } ?? []) } ?? []
+        }
+        for address in addresses { RightsTable.shared.prune(address) }
     }
 
     package var label: String { "port \(number)" }
@@ -87,7 +92,7 @@ package final class PortCore: PortDestination {
     }
 
     /// Whether this is a forked child's copy of its parent's port. Its locks may be held by threads that are not there.
-    var isInherited: Bool { sysForkCount() != forkCount }
+    package var isInherited: Bool { sysForkCount() != forkCount }
 
     package func checkProcess() throws(PortError) {
         if isInherited { throw PortError(.forkedProcess) }

@@ -25,9 +25,18 @@ extension SendRight {
     nonisolated(nonsending) public func request(
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10)
     ) async throws(PortError) -> MachMessage {
+        try await request(message, sendLimit: sendLimit, replyLimit: replyLimit, in: nil)
+    }
+
+    /// The same, for one of the requests of a group, whose end ends it.
+    nonisolated(nonsending) package func request(
+        _ message: MachMessage, sendLimit: Duration, replyLimit: Duration, in group: RequestGroup?
+    ) async throws(PortError) -> MachMessage {
         if Task.isCancelled { throw PortError(.cancelled, delivery: .notSent) }
         try destination.checkProcess()
         let slot = ReplySlot(wakes: nil, for: destination)
+        try group?.begin(slot)
+        defer { group?.end(slot) }
         let loop = destination.repliesInMemory ? nil : try SharedReceiver.loop()
         if let loop { try destination.beginReplies(on: loop, in: .default) }
         defer { if let loop { destination.endReplies(on: loop, in: .default, to: slot) } }

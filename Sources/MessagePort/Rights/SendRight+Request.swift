@@ -40,7 +40,16 @@ extension SendRight {
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
         mode: RunLoopMode = .portReply
     ) throws(PortError) -> MachMessage {
+        try request(message, sendLimit: sendLimit, replyLimit: replyLimit, mode: mode, in: nil)
+    }
+
+    /// The same, for one of the requests of a group, whose end ends it.
+    package func request(
+        _ message: MachMessage, sendLimit: Duration, replyLimit: Duration, mode: RunLoopMode, in group: RequestGroup?
+    ) throws(PortError) -> MachMessage {
         let (loop, slot) = (ThreadRunLoop.current, ReplySlot(wakes: .current, for: destination))
+        try group?.begin(slot)
+        defer { group?.end(slot) }
         guard mode == .portReply, replyLimit > .zero else {
             return try request(message, slot, on: loop, until: .after(sendLimit), replyLimit, mode)
         }

@@ -25,7 +25,7 @@ package final class PortSockets: Sendable {
 
     static let listenerKey: UInt64 = 0
     /// How many connections may wait to be accepted; the kernel may allow fewer (`net.core.somaxconn`).
-    private static let backlog: Int32 = 4096
+    static let backlog: Int32 = 4096
 
     let epoll: EpollSet  // immutable
     let state = Mutex(State())

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import MessagePort
+import PortSystem
+
+extension PortDirectory {
+    /// Most files that one sweep removes; the next process that starts removes more.
+    private static let sweepLimit = 10_000
+
+    /// Removes the files of names whose owners ended. Files whose names stand for nothing are left alone, and so is whatever
+    /// the kernel refuses to remove.
+    ///
+    /// - Returns: how many files were removed.
+    @discardableResult
+    func sweepNames() -> Int {
+        var removed = 0
+        for file in (try? sysList(in: names.raw)) ?? [] where PortName(fileName: file) != nil {
+            guard removed < Self.sweepLimit else { break }
+            // Asked first: to open the file of a name that is held would be told to those who watch it.
+            guard (try? LockedFile.isLocked(file, in: names)) == false,
+                let attempt = try? LockedFile.take(file, in: names), case .locked(let lock) = attempt
+            else { continue }
+            lock.remove()
+            removed += 1
+        }
+        return removed
+    }
+}

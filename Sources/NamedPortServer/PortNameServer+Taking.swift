@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A file that is locked and does not say by whom belongs to somebody who is about to write that, or to give the name up, or
+// to a process that sweeps it away. Each takes a few system calls. So whoever finds such a file looks again, soon at first
+// and then less often, and in the end goes by what it sees.
+
+import MessagePort
+import PortSystem
+
+extension PortNameServer {
+    /// The first pause, and how many there are; each is twice as long as the one before: 0.2 s together.
+    private static let firstPause = Duration.microseconds(100)
+    private static let pauseCount = 11
+
+    /// Takes the lock of a name's file.
+    ///
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - directory: where.
+    ///   - prepare: called before that, when the name seems to be free.
+    /// - Returns: the file, with what a dead owner has left in it.
+    /// - Throws: `nameTaken`, with the owner, unless that does not say who it is; what `prepare` throws.
+    static func take(
+        _ name: PortName, in directory: PortDirectory, preparing prepare: () throws(PortError) -> Void
+    ) throws(PortError) -> LockedFile {
+        var (owner, pause) = (Int32?.none, firstPause)
+        for attempt in 0...pauseCount {
+            switch try LockedFile.take(name.fileName, in: directory.names, preparing: prepare) {
+            case .locked(let file): return file
+            case .held(let contents): owner = NameRecord(contents: contents)?.owner
+            }
+            // A dead owner's record is still there for a moment when another has the lock.
+            if let owner, owner == sysProcessID() || !sysHasEnded(owner) { break }
+            if attempt == pauseCount { break }
+            ThreadEvent().wait(until: .after(pause))
+            pause *= 2
+        }
+        throw PortError(.nameTaken, subject: .name(name.string), owner: owner)
+    }
+}

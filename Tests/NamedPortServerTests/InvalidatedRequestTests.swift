@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import NamedPortServer
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+/// What a server that never replies was asked, and who has given up.
+private struct Desk: Sendable {
+    let kept = Recorder<MachMessage>("kept requests")
+    let givenUp = Counter("requests that were given up")
+
+    /// Keeps the reply right.
+    func keep(_ message: MachMessage) -> [UInt8]? {
+        guard let right = message.takeReplyRight() else { return [] }
+        var copy = MachMessage(id: message.id)
+        copy.setReplyRight(right)
+        copy.setCancellationHandler(on: .current) { [givenUp] in givenUp.increment() }
+        kept.append(copy)
+        return nil
+    }
+}
+
+@Suite("Remote ports that are invalidated while requests wait on them", .shared)
+struct InvalidatedRequestTests {
+    /// Calls `body` with a client of a port that keeps all requests.
+    private func withDesk(over way: Way, _ body: @escaping @Sendable (RemoteMessagePort, Desk) throws -> Void)
+        async throws
+    {
+        try await withPlace { place in
+            let desk = Desk()
+            try place.serving(over: way) { _, message in
+                desk.keep(message)
+            } _: { remote, _, _ in
+                try body(remote, desk)
+                _ = desk.kept.takeAll()
+            }
+        }
+    }
+
+    @Test("by the waiting loop's own timer: -5, the receiver is told, and nothing can be sent", arguments: Way.allCases)
+    func ownTimer(way: Way) async throws {
+        try await withDesk(over: way) { remote, desk in
+            let timer = RunLoopTimer(after: .zero) { _ in
+                desk.kept.waitUntilCount(1)
+                remote.invalidate()
+            }
+            ThreadRunLoop.current.add(timer)
+            let error = failure { _ = try remote.ask(1, mode: .default) }
+            #expect(error?.code == .peerDied)
+            #expect(error?.cfStatus == -5)
+            #expect(error?.delivery == (way == .memory ? .read : .unknown))
+            desk.givenUp.waitUntilCount(1)
+            #expect(desk.kept.elements.map(\.isCancelled) == [true])
+            #expect(failure { _ = try remote.ask(1) }?.code == .invalidPort)
+        }
+    }
+
+    @Test("by another thread, which all threads that share the object hear", arguments: Way.allCases)
+    func otherThread(way: Way) async throws {
+        try await withDesk(over: way) { remote, desk in
+            let modes = [RunLoopMode.portReply, .default, .portReply]
+            let asking = modes.map { mode in
+                runOnThread { failure { _ = try remote.ask(1, mode: mode) } }
+            }
+            desk.kept.waitUntilCount(modes.count)
+            remote.invalidate()
+            let codes = try asking.map { try $0.join()?.code }
+            #expect(codes == [.peerDied, .peerDied, .peerDied])
+            desk.givenUp.waitUntilCount(modes.count)
+        }
+    }
+
+    @Test("a task's", arguments: Way.allCases)
+    func task(way: Way) async throws {
+        try await withDesk(over: way) { remote, desk in
+            let codes = Recorder<PortError.Code>("errors")
+            Task {
+                do throws(PortError) {
+                    try await remote.request(MachMessage(id: 1), sendLimit: patience, replyLimit: patience)
+                } catch {
+                    codes.append(error.code)
+                }
+            }
+            desk.kept.waitUntilCount(1)
+            remote.invalidate()
+            #expect(codes.waitUntilCount(1) == [.peerDied])
+            desk.givenUp.waitUntilCount(1)
+        }
+    }
+
+    @Test("another object for the port, and the port, go on; a request that has its reply is not touched")
+    func others() async throws {
+        try await withPlace { place in
+            try place.serving(over: .socket) { _, message in
+                message.bytes.reversed()
+            } _: { remote, _, _ in
+                let other = try place.remote(over: .socket)
+                #expect(try remote.ask(1, "abc") == "cba")
+                remote.invalidate()
+                #expect(try other.ask(1, "abc") == "cba")
+            }
+        }
+    }
+
+    @Test("between processes: the server's later reply finds nobody")
+    func otherProcess() async throws {
+        try await withPlace { place in
+            try withServer(at: place) { server in
+                let remote = try RemoteMessagePort(name: "server", nameServer: place.names)
+                let asking = runOnThread { failure { _ = try remote.ask(Act.keep) } }
+                try server.expect("kept")
+                remote.invalidate()
+                #expect(try asking.join()?.cfStatus == -5)
+                let other = try RemoteMessagePort(name: "server", nameServer: place.names)
+                #expect(try other.ask(Act.answer) == "1")
+                try server.expect("error deadName")
+            }
+        }
+    }
+
+    @Test(
+        "at any moment of a request, 200 times: it ends with its reply, or as the object does", arguments: Way.allCases)
+    func race(way: Way) async throws {
+        try await withPlace { place in
+            try place.serving(over: way) { _, message in
+                message.bytes.reversed()
+            } _: { first, _, _ in
+                for round in 0..<200 {
+                    let remote = RemoteMessagePort(name: "name", right: first.right)
+                    let start = Gate("the start")
+                    let ending = runOnThread {
+                        start.wait()
+                        for _ in 0..<round { yieldThread() }
+                        remote.invalidate()
+                    }
+                    start.open()
+                    let error = failure {
+                        let reply = try remote.ask(1, "abc")
+                        #expect(reply == "cba")
+                    }
+                    #expect(error == nil || error?.code == .peerDied || error?.code == .invalidPort)
+                    try ending.join()
+                }
+            }
+        }
+    }
+}

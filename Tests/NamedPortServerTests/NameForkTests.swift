@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import NamedPortServer
+import PortSystem
+import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Names in forked children", .census(warmingUp: makeSpareDescriptor)) struct NameForkTests {
+    @Test(
+        "a child has none of its parent's names and remote ports, and the parent notices nothing",
+        arguments: [false, true])
+    func inherited(locksAreHeld: Bool) async {
+        await #expect(processExitsWith: .success) { [locksAreHeld = locksAreHeld as Bool] in
+            try await withScratchDirectory(leaving: .anything) { scratch in
+                try await onNewThread { try ForkedNames(Place(scratch)).run(locksAreHeld: locksAreHeld) }
+            }
+        }
+    }
+}
+
+/// Named ports, and what a forked child finds when it uses them.
+private struct ForkedNames: Sendable {
+    let names: PortNameServer
+    let local: LocalMessagePort
+    let remote: RemoteMessagePort
+    let watched: RemoteMessagePort
+    let calls = Counter("ends that were told")
+
+    init(_ place: Place) throws {
+        names = place.names
+        local = try place.local("local")
+        remote = try place.remote("local", over: .socket)
+        watched = try place.remote("local", over: .memory)
+    }
+
+    func run(locksAreHeld: Bool) throws {
+        try watched.setInvalidationHandler { [calls] in calls.increment() }
+        let (locked, mayUnlock) = (Gate("the locks"), Gate("the fork"))
+        let holder = runOnThread {
+            guard locksAreHeld else { return locked.open() }
+            names.held.withLock { _ in
+                local.heldName.withLock { _ in
+                    watched.state.withLock { _ in
+                        locked.open()
+                        mayUnlock.wait()
+                    }
+                }
+            }
+        }
+        locked.wait()
+        let child = try forking { failures() }
+        mayUnlock.open()
+        try holder.join()
+        #expect(exitStatus(of: child) == 0)
+        #expect(calls.value == 0)
+        #expect(try names.list().map(\.name) == ["local"])
+        #expect(remote.isValid)
+        #expect(try names.lookUp("local") == local.port.makeSendRight())
+        watched.invalidate()
+        #expect(calls.value == 1)
+        #expect(names.unregister("local"))
+        local.invalidate()
+    }
+
+    /// The calls that did not say that the name or the port is the parent's.
+    private func failures() -> [String] {
+        var failures: [String] = []
+        func expect(_ name: String, _ body: () throws -> Void) {
+            let code = failure(body)?.code
+            if code != .forkedProcess { failures.append("\(name): \(code.map { "\($0)" } ?? "no error")") }
+        }
+        expect("register") { try names.register(local.port, name: "other") }
+        expect("check-in") { try names.checkIn(local.port, name: "other") }
+        expect("set name") { try local.setName("other") }
+        expect("set its own name") { try local.setName("local") }
+        expect("give up its name") { try local.setName(nil) }
+        if local.name != nil { failures.append("it has a name") }
+        if names.unregister("local") { failures.append("the name is unregistered") }
+        for remote in [remote, watched] {
+            expect("request") { _ = try remote.request(MachMessage()) }
+            expect("send") { try remote.send(MachMessage()) }
+            expect("invalidation handler") { try remote.setInvalidationHandler {} }
+            if remote.isValid { failures.append("a remote port is valid") }
+            if remote.hasInvalidationHandler { failures.append("somebody is told of the end") }
+            remote.invalidate()
+        }
+        if calls.value != 0 { failures.append("the end was told") }
+        return failures
+    }
+}
