@@ -19,7 +19,8 @@ struct Exercise {
             case .accept, .bind, .connect, .getsockname, .getsockopt, .listen, .recvmsg, .sendmsg, .shutdown, .socket,
                 .socketpair:
                 try Exercise.socketCall(call, scratch)
-            case .fcntl, .fstat, .mkdir, .open, .readdir, .rename, .unlink: try Exercise.fileCall(call, scratch)
+            case .fcntl, .fstat, .mkdir, .open, .readdir, .readlink, .rename, .unlink:
+                try Exercise.fileCall(call, scratch)
             case .inotify_add_watch, .inotify_init, .inotify_rm_watch: try Exercise.watchCall(call, scratch)
             case .clone: { try Exercise.done(sysStartThread {}.join()) }
             case .sigtimedwait: Exercise.takeSignal
@@ -82,6 +83,9 @@ struct Exercise {
         case .mkdir: return { try sysMakeDirectory(scratch.path("inner")) ? .done : .notNow }
         case .open: return { try sysOpen("file", in: directory.rawValue, .reading).raw >= 0 ? .done : .notNow }
         case .readdir: return { try sysList(scratch.path) == ["file"] ? .done : .notNow }
+        case .readlink:
+            symlink("file", scratch.path("link"))
+            return { try sysReadLink(scratch.path("link")) == "file" ? .done : .notNow }
         case .rename: return { try done(sysRename("file", to: "other", in: directory.rawValue)) }
         default: return { try done(sysUnlink("file", in: directory.rawValue)) }
         }
