@@ -129,13 +129,18 @@ struct ActivationTests {
     func declaredLater(isDirectoryThere: Bool) async throws {
         try await withPlace(leaving: .anything) { place in
             if isDirectoryThere { _ = try place.declared("name") }
-            let waiter = runOnThread { try place.names.waitFor("name", within: patience) }
+            let hasLooked = Gate("the second look")
+            let waiter = runOnThread {
+                try SystemCallFaults.with([.init(.poll, .precede { hasLooked.open() }, skipping: 1)]) {
+                    try place.names.waitFor("name", within: patience)
+                }.result
+            }
             let task = Recorder<SendRight>("the task's right")
             Task { task.append(try await place.names.waitFor("name", within: patience)) }
             // It has its path before it listens.
             let socket = SharedDescriptor(try sysPacketSocket())
             try sysBind(socket.rawValue, path: place.declared("name"))
-            for _ in 0..<1000 { sched_yield() }
+            hasLooked.wait()
             #expect(!waiter.hasEnded)
             try sysListen(socket.rawValue, backlog: 128)
             let right = try waiter.join()

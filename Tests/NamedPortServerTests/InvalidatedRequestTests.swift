@@ -134,7 +134,8 @@ struct InvalidatedRequestTests {
                     let start = Gate("the start")
                     let ending = runOnThread {
                         start.wait()
-                        for _ in 0..<round { yieldThread() }
+                        let moment = MonotonicInstant.after(.microseconds(round))
+                        while .now < moment {}
                         remote.invalidate()
                     }
                     start.open()

@@ -49,7 +49,9 @@ struct NameWaitTests {
                 let port = MachPort()
                 let registration = runOnThread {
                     start.wait()
-                    for _ in 0..<(round * 20) { sched_yield() }
+                    // At another moment each time, however busy the machine.
+                    let moment = MonotonicInstant.after(.microseconds(round * 6))
+                    while .now < moment {}
                     try place.names.register(port, name: "name")
                 }
                 start.open()
