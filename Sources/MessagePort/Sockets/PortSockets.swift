@@ -21,6 +21,8 @@ package final class PortSockets: Sendable {
         /// The number of looks, to begin each with another of the sockets that are ready.
         var lookCount = 0
         var isClosed = false
+        /// The listener is not watched for a moment.
+        var isDeafened = false
     }
 
     static let listenerKey: UInt64 = 0
@@ -138,6 +140,7 @@ package final class PortSockets: Sendable {
     /// - Returns: how many were ready; zero when nothing is left to read.
     @discardableResult
     func receive(into core: PortCore) -> Int {
+        SpareDescriptor.shared.restore()
         // The kernel names them in the same order each time: where places are few, the first would get them all.
         let reports = epoll.wait(until: .distantPast)
         let lookCount = state.withLock { state in
