@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -191,6 +192,12 @@ int shim_peer_process(int socket) {
     int process = -1;
     socklen_t length = sizeof process;
     return getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &process, &length) < 0 ? -1 : process;
+}
+
+int shim_is_of_process_files(int process) {
+    struct statfs system;
+    if (fstatfs(process, &system) < 0) return -1;
+    return system.f_type == 0x50494446; /* PID_FS_MAGIC of linux/magic.h, since Linux 6.9 */
 }
 
 int shim_accept(int socket) { return accept4(socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }

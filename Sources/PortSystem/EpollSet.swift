@@ -36,6 +36,9 @@ package struct EpollReport: Hashable, Sendable {
 package struct EpollSet: ~Copyable, Sendable {
     private let descriptor: FileDescriptor
 
+    /// Most reports of one wait.
+    package static let reportLimit = 64
+
     /// Makes an empty set.
     package init() throws(SystemError) {
         descriptor = FileDescriptor(owning: try retrying(.epoll_create) { shim_epoll_create() })
@@ -79,7 +82,7 @@ package struct EpollSet: ~Copyable, Sendable {
     ///   - deadline: when to give up; a past moment looks once, `.distantFuture` waits without limit.
     ///   - limit: at most so many reports, 64 at the most; members beyond it are reported by the next call.
     /// - Returns: the ready members in the kernel's order; empty at the deadline.
-    package func wait(until deadline: MonotonicInstant, limit: Int = 64) -> [EpollReport] {
+    package func wait(until deadline: MonotonicInstant, limit: Int = reportLimit) -> [EpollReport] {
         do throws(SystemError) {
             return try reports(until: deadline, limit: limit)
         } catch {

@@ -170,6 +170,17 @@ package func sysPeerProcess(_ socket: CInt) throws(SystemError) -> FileDescripto
     FileDescriptor(owning: try retrying(.getsockopt) { shim_peer_process(socket) })
 }
 
+/// The number that the kernel gives to the process at the other end of a socket, and to no other until the machine starts
+/// again; nil on a kernel that gives none (before Linux 6.9).
+///
+/// - Throws: as `sysPeerProcess`.
+package func sysPeerProcessInode(_ socket: CInt) throws(SystemError) -> UInt64? {
+    let process = try sysPeerProcess(socket)
+    // Elsewhere all such descriptors share one inode.
+    guard try retrying(.fstat, { shim_is_of_process_files(process.raw) }) == 1 else { return nil }
+    return UInt64(try sysStatus(process.raw).inode)
+}
+
 /// Calls `body` with the address of a socket at `path`.
 private func withSocketAddress<Result>(
     _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) throws(SystemError) -> Result

@@ -156,6 +156,21 @@ import Testing
         #expect(!isKept(next, PeerLimits.standard.messageBytes))
     }
 
+    @Test("of an answer that nobody waits for nothing is kept, and the next message is read", arguments: [false, true])
+    func unwanted(lacksDescriptors: Bool) throws {
+        var assembly = PacketAssembly()
+        try expectNoNewDescriptors {
+            let descriptors = lacksDescriptors ? nil : [SharedDescriptor(try sysPacketSocket())]
+            let first = assembly.take(
+                Self.message(5, descriptors: 1), payload: [1, 2], descriptors: descriptors, isWanted: false)
+            #expect(first.text == "incomplete" && assembly.isBegun && !assembly.mayNeedPlace)
+        }
+        let last = assembly.take(PacketHeader(kind: .continuation), payload: [3, 4, 5], descriptors: [])
+        #expect(last.text == "unwanted, asks 11" && !assembly.isBegun)
+        let next = assembly.take(Self.message(1), payload: [7], descriptors: [])
+        #expect(next.text == "message 5 [7] asks 11 answers 22")
+    }
+
     @Test("an announced size costs no memory until the bytes arrive")
     func announced() throws {
         // 50 of the largest messages are begun; what was announced would not fit into any machine.
@@ -215,6 +230,7 @@ extension PacketAssembly.Event {
         switch self {
         case .incomplete: "incomplete"
         case .tooLarge(let asks): "too large, asks \(asks)"
+        case .unwanted(let asks): "unwanted, asks \(asks)"
         case .message(let message, let asks, let answers):
             "message \(message.id) \(message.payload) asks \(asks) answers \(answers)"
         case .withoutDescriptors(let asks, let answers): "without descriptors, asks \(asks) answers \(answers)"

@@ -69,6 +69,52 @@ import Testing
         #expect(accounts.isEmpty)
     }
 
+    @Test(
+        "a process alone with the port may fill its queue; of several each has a share, and one is kept for who comes")
+    func shares() {
+        let accounts = accounts()
+        accounts.accounts.queueLimit = 8
+        _ = accounts.connect(1, of: 7)
+        accounts.take(messages: 8, by: 7)
+        #expect(!accounts.isOver(7) && accounts.pause(1) == false)
+        // Another is connected and has nothing there: half is for it.
+        _ = accounts.connect(2, of: 8)
+        #expect(accounts.isOver(7) && !accounts.isOver(8))
+        #expect(accounts.pause(1) == true)
+        for _ in 0..<5 { #expect(accounts.giveBack(messages: 1, by: 7) == false) }
+        #expect(accounts.giveBack(messages: 1, by: 7) == true)
+        #expect(accounts.takeResumable() == [1])
+        // Two have messages, a third is connected: each of the two has a third.
+        accounts.take(messages: 1, by: 8)
+        _ = accounts.connect(3, of: 9)
+        #expect(accounts.isOver(7) && !accounts.isOver(8))
+        accounts.disconnect(3)
+        #expect(!accounts.isOver(7))
+        // However many there are, each gets one in.
+        for key in UInt64(10)..<30 {
+            _ = accounts.connect(key, of: Int32(key))
+            #expect(!accounts.isOver(Int32(key)))
+            accounts.take(messages: 1, by: Int32(key))
+        }
+        #expect(accounts.isOver(15))
+        #expect(accounts.pause(15) == true)
+        #expect(accounts.giveBack(messages: 1, by: 15) == true)
+    }
+
+    @Test("a limit in messages that was set holds for each process, also for one that is alone")
+    func messageLimit() {
+        let accounts = accounts()
+        accounts.accounts.limits.queuedMessages = 3
+        _ = accounts.connect(1, of: 7)
+        accounts.take(messages: 2, by: 7)
+        #expect(!accounts.isOver(7))
+        accounts.take(messages: 1, by: 7)
+        #expect(accounts.isOver(7) && accounts.pause(1) == true)
+        #expect(accounts.giveBack(messages: 1, by: 7) == false)
+        #expect(accounts.giveBack(messages: 1, by: 7) == true)
+        #expect(accounts.takeResumable() == [1])
+    }
+
     @Test("a higher limit lets those go on who were paused")
     func raising() {
         let accounts = accounts()
@@ -87,19 +133,21 @@ private final class Ledger {
     var isEmpty: Bool { accounts.isEmpty }
 
     func connect(_ key: UInt64, of process: Int32, isLimited: Bool = true) -> Bool {
-        accounts.connect(key, of: process, isLimited: isLimited)
+        accounts.connect(key, of: .process(process), isLimited: isLimited)
     }
 
     func disconnect(_ key: UInt64) { accounts.disconnect(key) }
-    func isOver(_ process: Int32) -> Bool { accounts.isOver(process) }
+    func isOver(_ process: Int32) -> Bool { accounts.isOver(.process(process)) }
     func pause(_ key: UInt64) -> Bool { accounts.pause(key) }
 
-    func take(bytes: Int, descriptors: Int, by process: Int32) {
-        accounts.take(bytes: bytes, descriptors: descriptors, by: process)
+    func take(messages: Int = 0, bytes: Int = 0, descriptors: Int = 0, by process: Int32) {
+        let cost = PeerCost(messages: messages, bytes: bytes, descriptors: descriptors)
+        accounts.take(cost, by: .process(process))
     }
 
-    func giveBack(bytes: Int, descriptors: Int, by process: Int32) -> Bool {
-        accounts.giveBack(bytes: bytes, descriptors: descriptors, by: process)
+    func giveBack(messages: Int = 0, bytes: Int = 0, descriptors: Int = 0, by process: Int32) -> Bool {
+        let cost = PeerCost(messages: messages, bytes: bytes, descriptors: descriptors)
+        return accounts.giveBack(cost, by: .process(process))
     }
 
     func takeResumable() -> Set<UInt64> { accounts.takeResumable() }

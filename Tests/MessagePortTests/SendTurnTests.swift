@@ -89,6 +89,48 @@ import Testing
         #expect(try another.join())
     }
 
+    @Test("who does not wait for room does not wait for a task that has got the turn and no thread yet")
+    func taskWithoutThread() async throws {
+        let (turn, executor, took) = (SendTurn(), HeldJobs(), Counter())
+        #expect(turn.takeIfFree())
+        let task = Task(executorPreference: executor) {
+            try await turn.take(waiting: SendWait(until: .distantFuture))
+            took.increment()
+        }
+        while turn.waitingCount < 1 { executor.runAll() }
+        let earlier = runOnThread { turn.takeUnlessHeldUp() }
+        while turn.waitingCount < 2 { sched_yield() }
+        turn.give()
+        #expect(try await !earlier.join())
+        #expect(try await !runOnThread { turn.takeUnlessHeldUp() }.join())
+        #expect(took.value == 0)
+        while took.value == 0 { executor.runAll() }
+        try await task.value
+        // It runs now, so it is waited for.
+        let later = runOnThread { turn.takeUnlessHeldUp() }
+        while turn.waitingCount < 1 { sched_yield() }
+        turn.give()
+        #expect(try await later.join())
+    }
+
+    /// Runs the jobs of tasks when a test says so.
+    private final class HeldJobs: TaskExecutor {
+        private let jobs = Mutex<[UnownedJob]>([])
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            jobs.withLock { $0.append(job) }
+        }
+
+        func runAll() {
+            let waiting = jobs.withLock { jobs in
+                defer { jobs = [] }
+                return jobs
+            }
+            for job in waiting { job.runSynchronously(on: asUnownedTaskExecutor()) }
+        }
+    }
+
     @Test("under contention with deadlines no turn is lost or given twice")
     func stress() throws {
         let turn = SendTurn()

@@ -104,6 +104,20 @@ import Testing
             }
         }
     }
+
+    @Test("a process that crowds and floods at once keeps no other process out")
+    func horde() async throws {
+        try await withPlace { place in
+            try withForeignService(at: place) { port in
+                let horde = try wirePeer(["hostile", place.directory, "service", "horde"])
+                try horde.expect("crowding")
+                let client = try wirePeer(["client", place.directory, "service"]).waitForExit()
+                #expect(client.end == .exited(0), "\(client.errors)")
+                let outcome = try horde.waitForExit()
+                #expect(outcome.end == .exited(0), "\(outcome.errors)")
+            }
+        }
+    }
 }
 
 private func wirePeer(_ arguments: [String]) throws -> ChildProcess {

@@ -72,6 +72,24 @@ import Testing
         }
     }
 
+    @Test("a reply whose descriptors the kernel does not pass at the moment is lost, and the requester is told why")
+    func replyInFlightLimit() async throws {
+        try await onBench(over: .socket) { bench in
+            let (port, pipe) = (try bench.port(), try TestPipe())
+            let right = try bench.right(to: port)
+            let requester = runOnThread { portError { () throws(PortError) in _ = try right.ask(MachMessage()) } }
+            let message = try port.next()
+            let (error, hits) = SystemCallFaults.with([Rule(.sendmsg, .fail(ETOOMANYREFS))]) {
+                portError { () throws(PortError) in
+                    try message.reply(MachMessage(components: [.descriptor(pipe.reading)]))
+                }
+            }
+            #expect(hits == 1 && error?.code == .systemCallFailed)
+            let told = try requester.join()
+            #expect(told?.code == .descriptorsLost && told?.delivery == .read)
+        }
+    }
+
     @Test("a request that lies unread when its client is refused for want of a descriptor is told so")
     func unreadAtLimit() async throws {
         try await onBench(over: .socket) { bench in

@@ -7,6 +7,8 @@ import ContractServices
 import Glibc
 @testable import MessagePort
 import PortSystem
+import RunLoopCore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -238,6 +240,63 @@ import Testing
             }
         }
     }
+}
+
+extension FaultTests {
+    @Test(
+        "a spare descriptor that another thread took is made again; until then no loop is kept busy, then all are refused"
+    )
+    func spareLost() async throws {
+        await #expect(processExitsWith: .success) {
+            SpareDescriptor.shared.keep()
+            try await onBench(over: .socket) { bench in
+                let port = try bench.port()
+                let late = [try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench)]
+                try beginToSleep(SharedReceiver.loop())
+                try withAllDescriptorsTaken {
+                    let thief = Mutex<SharedDescriptor?>(nil)
+                    _ = SpareDescriptor.shared.lend {
+                        let taken = try? runOnThread { SharedDescriptor(try sysPacketSocket()) }.join()
+                        thief.withLock { $0 = taken }
+                        return false
+                    }
+                    #expect(SpareDescriptor.shared.isMissing)
+                    port.core.receiveFromSockets()
+                    let sockets = try #require(port.core.sockets)
+                    #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
+                    thief.withLock { $0 = nil }
+                    #expect(try sysPoll(sockets.rawValue, .readable, until: Watchdog.deadline) == .readable)
+                    port.core.receiveFromSockets()
+                    for peer in late {
+                        #expect(try sysPoll(peer.socket.rawValue, .readable, until: .distantPast).contains(.readable))
+                        let refusal = try peer.next()
+                        #expect(refusal?.messageID == Int32(PortError.Code.descriptorLimit.rawValue))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The thread of a loop has slept: it has what it needs for that.
+private func beginToSleep(_ loop: ThreadRunLoop) throws {
+    let hasSlept = ThreadEvent()
+    loop.add(RunLoopTimer(after: .milliseconds(1)) { _ in hasSlept.set() })
+    _ = Watchdog.wait(for: hasSlept, "the loop's timer")
+}
+
+/// Runs `body` while the process has all the descriptors that it may have. For exit tests only.
+private func withAllDescriptorsTaken(_ body: () throws -> Void) throws {
+    var old = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old)
+    var lower = old
+    lower.rlim_cur = 256
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &lower)
+    defer { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old) }
+    var taken: [SharedDescriptor] = []
+    while let next = try? sysPacketSocket() { taken.append(SharedDescriptor(next)) }
+    try body()
+    withExtendedLifetime(taken) {}
 }
 
 /// Runs `body` while the process may open no more descriptors. For exit tests only.

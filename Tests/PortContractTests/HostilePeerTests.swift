@@ -174,6 +174,31 @@ import Testing
         }
     }
 
+    @Test(
+        "of an answer that nobody waits for nothing is kept while it comes; who asks with it is told that it is dropped"
+    )
+    func unwantedAnswer() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            let reading = try {
+                let pipe = try TestPipe()
+                let header = PacketHeader(
+                    kind: .message, descriptorCount: 1, componentCount: 1, asks: 5, answers: 12345, totalLength: 40_000)
+                try peer.send(header, pattern(20_000), [pipe.writing])
+                return pipe.reading
+            }()
+            port.core.receiveFromSockets()
+            // Its descriptor is closed, and the connection lives.
+            #expect(try sysPoll(reading.rawValue, .readable, until: .distantPast) == .hangUp)
+            try peer.send(PacketHeader(kind: .continuation), pattern(20_000))
+            try peer.send(MachMessage(id: 2))
+            #expect(try port.next().id == 2)
+            let answer = try peer.next()
+            #expect(answer?.kind == .replyDropped && answer?.answers == 5)
+        }
+    }
+
     @Test("a flood of requests and of connections keeps nobody else out")
     func flood() async throws {
         try await onBench(over: .socket) { bench in

@@ -141,7 +141,7 @@ import Testing
             for id in Int32(0)..<2 { try peer.send(MachMessage(id: id, bytes: Self.block), asks: UInt64(id + 1)) }
             port.core.receiveFromSockets()
             let sockets = try #require(port.core.sockets)
-            let process = PeerIdentity.current.processID
+            let process = PeerOwner.process(PeerIdentity.current.processID)
             if way == "policy" {
                 #expect(port.queueCount == 1)
                 #expect(try port.next().id == 1)
@@ -197,7 +197,7 @@ import Testing
     func unreadReplies() async throws {
         try await onBench(over: .socket) { bench in
             let port = try port(on: bench) { $0.queuedBytes = 500_000 }
-            let process = PeerIdentity.current.processID
+            let process = PeerOwner.process(PeerIdentity.current.processID)
             let peer = try RawPeer(to: port, on: bench)
             try peer.send(MachMessage(id: 1), asks: 1)
             try port.next().reply(MachMessage(bytes: pattern(2 << 20)))
@@ -214,6 +214,61 @@ import Testing
         }
     }
 
+    @Test("an answer that is awaited counts while it comes, and not when it has come")
+    func awaitedAnswer() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try port(on: bench) { $0.queuedBytes = 15_000 }
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1))
+            #expect(try port.next().id == 1)
+            let sockets = try #require(port.core.sockets)
+            let connection = try #require(sockets.state.withLock { $0.members.values.first })
+            let receiver = KeepsAnswer()
+            let token = try connection.expectReply(for: ReplyTarget(receiver))
+            connection.didSend(token: token)
+            let payload = [1, 0, 0, 0] + [UInt8](littleEndian: UInt32(20_000)) + pattern(20_000)
+            let header = PacketHeader(
+                kind: .message, messageID: 3, componentCount: 1, answers: token, totalLength: UInt64(payload.count))
+            try peer.send(header, Array(payload.prefix(10_000)))
+            port.core.receiveFromSockets()
+            let process = PeerOwner.process(PeerIdentity.current.processID)
+            #expect(sockets.accounts.withLock { $0.isOver(process) })
+            try peer.send(PacketHeader(kind: .continuation), Array(payload.dropFirst(10_000)))
+            port.core.receiveFromSockets()
+            #expect(receiver.answers.elements.map(\.id) == [3])
+            try expectNoCharge(at: port)
+        }
+    }
+
+    private final class KeepsAnswer: ReplyReceiver {
+        let answers = Recorder<MachMessage>("answers")
+
+        func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+            answers.append(message)
+        }
+
+        func fail(_ error: PortError) {}
+        func expectReply(over connection: SocketConnection) throws(PortError) {}
+    }
+
+    @Test("descriptors of replies that are not read count, and are given back when they are")
+    func unreadDescriptors() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try port(on: bench) { $0.queuedDescriptors = 4 }
+            let process = PeerOwner.process(PeerIdentity.current.processID)
+            let (peer, pipe) = (try RawPeer(to: port, on: bench), try TestPipe())
+            let reply = MachMessage(components: [.bytes(pattern(60_000)), .descriptor(pipe.reading)])
+            for token in UInt64(1)...16 { try peer.send(MachMessage(id: 1), asks: token) }
+            for _ in 1...16 { try port.next().reply(reply) }
+            let sockets = try #require(port.core.sockets)
+            #expect(sockets.accounts.withLock { $0.isOver(process) })
+            for token in UInt64(1)...16 { #expect(try peer.next()?.answers == token) }
+            try peer.send(MachMessage(id: 2))
+            #expect(try port.next().id == 2)
+            try expectNoCharge(at: port)
+        }
+    }
+
     /// The sockets report nothing, so the port's loop sleeps.
     private func expectSilence(of port: MachPort) throws {
         let sockets = try #require(port.core.sockets)
@@ -226,7 +281,7 @@ import Testing
         (tight.queuedBytes, tight.queuedDescriptors) = (1, 1)
         port.setPeerLimits(tight)
         let sockets = try #require(port.core.sockets)
-        #expect(!sockets.accounts.withLock { $0.isOver(PeerIdentity.current.processID) })
+        #expect(!sockets.accounts.withLock { $0.isOver(.process(PeerIdentity.current.processID)) })
     }
 }
 

@@ -2,7 +2,9 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import ContractServices
+import Glibc
 @testable import MessagePort
+import PortSystem
 import TestSupport
 import Testing
 
@@ -85,6 +87,33 @@ import Testing
             }
             #expect(outcome.waitUntilCount(1) == [.cancelled])
             #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+
+    @Test("more tasks than processors that do not wait for room keep no task that got its turn from running")
+    func impatientTasks() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let turn = try #require(right.destination as? RemotePort).connection.turn
+            #expect(turn.takeIfFree())
+            let patient = send(1, right, within: patience)
+            while turn.waitingCount < 1 { sched_yield() }
+            let ended = Counter("a task that does not wait")
+            let count = 4 * sysconf(CInt(_SC_NPROCESSORS_ONLN))
+            for _ in 0..<count {
+                Task {
+                    _ = try? right.trySend(MachMessage(id: 2))
+                    ended.increment()
+                }
+            }
+            while turn.waitingCount < 2 { sched_yield() }
+            turn.give()
+            #expect(ended.waitUntilCount(count))
+            #expect(patient.waitUntilCount(1) == [nil])
+            var ids: [Int32] = []
+            while let message = try port.tryReceive() { ids.append(message.id) }
+            #expect(ids.contains(1))
         }
     }
 }

@@ -115,11 +115,31 @@ static void flood(const char *directory, const char *name) {
     while (read(STDIN_FILENO, &ignored, 1) != 0 && errno == EAGAIN) usleep(1000);
 }
 
+/// Has as many connections as it gets, keeps each of them full of empty messages until the input ends, and never reads.
+static void horde(const char *directory, const char *name) {
+    enum { COUNT = 250 };
+    int connections[COUNT];
+    struct head head = good();
+    uint8_t packet[HEAD];
+    encode_head(packet, &head);
+    for (int index = 0; index < COUNT; index++) connections[index] = connected(directory, name);
+    fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK);
+    char ignored;
+    for (int round = 0; read(STDIN_FILENO, &ignored, 1) != 0; round++) {
+        for (int index = 0; index < COUNT; index++)
+            while (send(connections[index], packet, sizeof packet, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {}
+        if (round == 0) printf("crowding\n");
+        fflush(stdout);
+        usleep(1000);
+    }
+}
+
 int run_hostile(const char *directory, const char *name, const char *act) {
     if (strcmp(act, "breaches") == 0) breaches(directory, name);
     else if (strcmp(act, "half") == 0) half(directory, name);
     else if (strcmp(act, "crowd") == 0) crowd(directory, name);
     else if (strcmp(act, "flood") == 0) flood(directory, name);
+    else if (strcmp(act, "horde") == 0) horde(directory, name);
     else fail("no such act: %s", act);
     return 0;
 }

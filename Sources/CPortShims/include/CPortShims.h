@@ -57,6 +57,8 @@ int shim_set_nonblocking(int descriptor);
 int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *group);
 /* A descriptor of the peer's process, close-on-exec; -1 and ENOPROTOOPT before Linux 6.5. */
 int shim_peer_process(int socket);
+/* Whether a process descriptor has an inode of its own. */
+int shim_is_of_process_files(int process);
 int shim_accept(int socket);
 int shim_thread_id(void);
 /* How many forks lie between the start of the program and this process. */

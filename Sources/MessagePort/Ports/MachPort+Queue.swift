@@ -23,6 +23,7 @@ extension MachPort {
         Self.checkQueueLimit(limit)
         if core.isInherited { return }
         core.change { $0.setLimit(limit) }
+        core.shareQueue()
     }
 
     /// The most messages that have waited in the queue at once, since the port was made or the mark was reset.

@@ -85,7 +85,8 @@ extension PortCore {
             guard others.isEmpty else { return others }
             if let failure = state.extras.bell?.watch(sockets) { throw failure }
             state.extras.sockets = sockets
-            if let rules = state.extras.rules { sockets.accounts.withLock { $0.limits = rules.limits } }
+            let (rules, queueLimit) = (state.extras.rules ?? .standard, state.sharedQueueLimit)
+            sockets.accounts.withLock { ($0.limits, $0.queueLimit) = (rules.limits, queueLimit) }
             return nil
         }
     }

@@ -28,9 +28,10 @@ extension PortCore {
     ///
     /// - Returns: nil when there is none, or it is not this source's turn.
     func take(inTurn number: UInt64, on loop: ThreadRunLoop) -> MachMessage? {
-        if readsAhead { receiveAllFromSockets() }
+        var budget = lookBudget
+        if readsAhead { receiveAllFromSockets(&budget) }
         if let message = takeQueued(for: (number, loop)) { return message }
-        return receiveFromSockets() == 0 ? nil : takeQueued(for: (number, loop))
+        return receiveFromSockets(&budget) == 0 ? nil : takeQueued(for: (number, loop))
     }
 
     /// A handler is over. The sources that had to wait for it go on.

@@ -186,10 +186,11 @@ package final class PortCore: PortDestination {
     ///
     /// When it gives none, the doorbell is not readable any more, or rings again for what is left.
     func take() -> MachMessage? {
-        if readsAhead { receiveAllFromSockets() }
+        var budget = lookBudget
+        if readsAhead { receiveAllFromSockets(&budget) }
         if let message = takeQueued() { return message }
         for _ in 0..<Self.looksForOne {
-            let count = receiveFromSockets()
+            let count = receiveFromSockets(&budget)
             if let message = takeQueued() { return message }
             if count == 0 { return nil }
         }
@@ -228,26 +229,35 @@ package final class PortCore: PortDestination {
         for notice in notices { notice.tell(.possible) }
     }
 
-    /// Moves what waits in the sockets into the queue, as far as there is room.
-    ///
-    /// - Returns: of how many sockets something was to be read.
+    /// How many packets may be read for one message.
+    var lookBudget: LookBudget { readsAhead ? .choosing : .standard }
+
     @discardableResult
     package func receiveFromSockets() -> Int {
+        var budget = lookBudget
+        return receiveFromSockets(&budget)
+    }
+
+    /// Moves what waits in the sockets into the queue, as far as there is room.
+    ///
+    /// - Parameter budget: how many packets may still be read.
+    /// - Returns: of how many sockets something was to be read.
+    func receiveFromSockets(_ budget: inout LookBudget) -> Int {
         let sockets = state.withLock { state -> PortSockets? in
             guard let sockets = state.extras.sockets else { return nil }
             state.extras.takesSinceLook = 0
             state.extras.socketsWait = false
             return sockets
         }
-        return sockets?.receive(into: self) ?? 0
+        return sockets?.receive(into: self, &budget) ?? 0
     }
 
     /// So many times the sockets are looked at to read all that has arrived: senders may be as quick as we are.
     private static let looksForAll = 4
 
     /// Moves all that waits in the sockets into the queue, whose policy drops what it has no room for.
-    func receiveAllFromSockets() {
-        for _ in 0..<Self.looksForAll where receiveFromSockets() == 0 { return }
+    func receiveAllFromSockets(_ budget: inout LookBudget) {
+        for _ in 0..<Self.looksForAll where budget.isSpent || receiveFromSockets(&budget) == 0 { return }
     }
 
     /// Whether a message may be read from the sockets now. If not, the next places that become free are shared between

@@ -131,7 +131,8 @@ package final class ReplyTarget: Sendable {
         do throws(PortError) {
             try body(receiver)
         } catch {
-            receiver.fail(PortError(.replyDropped, delivery: .read))
+            let isForDescriptors = error.systemError?.isInFlightLimit == true
+            receiver.fail(PortError(isForDescriptors ? .descriptorsLost : .replyDropped, delivery: .read))
             throw error
         }
     }

@@ -23,6 +23,8 @@ struct PacketAssembly: Sendable {
         case withoutDescriptors(asks: UInt64, answers: UInt64)
         /// A whole message to the port that has more bytes than the port takes; nothing of it was kept.
         case tooLarge(asks: UInt64)
+        /// A whole message that answers what nobody asked, or nobody waits for; nothing of it was kept.
+        case unwanted(asks: UInt64)
         /// The message that asked with the token will not be answered; the reason is an error code, zero for none.
         case replyDropped(token: UInt64, reason: Int32, delivery: PortError.Delivery)
         /// The message that asked with the token is answered with an error.
@@ -45,6 +47,9 @@ struct PacketAssembly: Sendable {
         var message: EncodedMessage
         var lacksDescriptors: Bool
         var isTooLarge: Bool
+        var isWanted: Bool
+        /// Whether what comes is kept, or only counted.
+        var isKept: Bool { isWanted && !isTooLarge }
         /// How many bytes have come.
         var count: Int
     }
@@ -75,16 +80,17 @@ struct PacketAssembly: Sendable {
     ///   - payload: what follows the head.
     ///   - received: the descriptors that came with it; they close when they are not used. Nil: they were lost.
     ///   - limit: the most bytes of a message to the port that are kept; of a larger one nothing is.
+    ///   - isWanted: whether somebody waits for the message that the packet begins; of another nothing is kept.
     ///   - charge: goes with the message that the packet begins.
     /// - Returns: what the packet amounts to.
     mutating func take(
         _ header: PacketHeader, payload: [UInt8], descriptors received: [SharedDescriptor]?,
-        limit: Int = MessageLimits.payload, charge: PeerCharge? = nil
+        limit: Int = MessageLimits.payload, isWanted: Bool = true, charge: PeerCharge? = nil
     ) -> Event {
         let descriptors = received ?? []
         guard received == nil || Int(header.descriptorCount) == descriptors.count else { return .violation }
         switch header.kind {
-        case .message: return begin(header, payload, received, limit, charge)
+        case .message: return begin(header, payload, received, limit, isWanted, charge)
         case .continuation: return proceed(header, payload, descriptors)
         case .abort:
             guard begun != nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
@@ -119,7 +125,7 @@ struct PacketAssembly: Sendable {
 
     private mutating func begin(
         _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ limit: Int,
-        _ charge: PeerCharge?
+        _ isWanted: Bool, _ charge: PeerCharge?
     ) -> Event {
         guard begun == nil, header.totalLength <= UInt64(MessageLimits.payload),
             header.componentCount <= UInt32(MessageLimits.components)
@@ -128,7 +134,7 @@ struct PacketAssembly: Sendable {
         var message = EncodedMessage(
             id: header.messageID, componentCount: Int(header.componentCount), payload: [], descriptors: [],
             charge: charge)
-        if !isTooLarge {
+        if isWanted, !isTooLarge {
             message.payload = payload
             // Room for what was announced, as far as a lie would not cost much.
             if header.totalLength > UInt64(payload.count) {
@@ -139,7 +145,7 @@ struct PacketAssembly: Sendable {
         return finish(
             Begun(
                 header: header, message: message, lacksDescriptors: descriptors == nil, isTooLarge: isTooLarge,
-                count: payload.count))
+                isWanted: isWanted, count: payload.count))
     }
 
     private mutating func proceed(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor])
@@ -147,7 +153,7 @@ struct PacketAssembly: Sendable {
     {
         guard var piece = begun.take(), descriptors.isEmpty, !payload.isEmpty else { return .violation }
         piece.count += payload.count
-        if !piece.isTooLarge { piece.message.payload += payload }
+        if piece.isKept { piece.message.payload += payload }
         return finish(piece)
     }
 
@@ -160,6 +166,7 @@ struct PacketAssembly: Sendable {
         }
         let (asks, answers) = (piece.header.asks, piece.header.answers)
         if piece.isTooLarge { return .tooLarge(asks: asks) }
+        if !piece.isWanted { return .unwanted(asks: asks) }
         if piece.lacksDescriptors { return .withoutDescriptors(asks: asks, answers: answers) }
         return .message(piece.message, asks: asks, answers: answers)
     }

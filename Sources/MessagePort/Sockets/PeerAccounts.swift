@@ -3,96 +3,135 @@
 //
 // What the other processes take up at one port: decides, does nothing else. A process is paused, connection by connection,
 // while it is over its limits; who gives back asks afterwards which connections may go on.
+//
+// The places in the queue are shared: a process that is alone with the port may have them all, of several each has an equal
+// share, and one more share is kept for whoever is connected and has no message there yet. Who has used up its share goes on
+// when half of it is free, so that many connections are not paused and read again for each message.
+
+/// What something takes up in an account.
+struct PeerCost: Hashable, Sendable {
+    var messages = 0
+    var bytes = 0
+    var descriptors = 0
+
+    static func += (cost: inout PeerCost, other: PeerCost) {
+        cost.messages += other.messages
+        cost.bytes += other.bytes
+        cost.descriptors += other.descriptors
+    }
+
+    static func -= (cost: inout PeerCost, other: PeerCost) {
+        cost.messages -= other.messages
+        cost.bytes -= other.bytes
+        cost.descriptors -= other.descriptors
+    }
+}
 
 /// Counts per process.
 struct PeerAccounts {
     private struct Account {
         var connections = 0
-        var bytes = 0
-        var descriptors = 0
+        var cost = PeerCost()
         /// The connections that are not read until there is room.
         var paused: Set<UInt64> = []
 
-        var isEmpty: Bool { connections == 0 && bytes == 0 && descriptors == 0 }
-
-        func isOver(_ limits: PeerLimits) -> Bool {
-            bytes >= limits.queuedBytes || descriptors >= limits.queuedDescriptors
-        }
+        var isEmpty: Bool { connections == 0 && cost == PeerCost() }
     }
 
     var limits = PeerLimits.standard
-    private var accounts: [Int32: Account] = [:]
+    /// How many messages the port's queue may hold; nil when its policy makes room for each.
+    var queueLimit: Int?
+    private var accounts: [PeerOwner: Account] = [:]
     /// Whose the connections are.
-    private var owners: [UInt64: Int32] = [:]
+    private var owners: [UInt64: PeerOwner] = [:]
+    /// How many of the accounts have messages.
+    private var sharerCount = 0
 
     /// Whether nothing is counted.
     var isEmpty: Bool { accounts.isEmpty && owners.isEmpty }
+
+    /// How many messages each process may have in the queue.
+    private var messageLimit: Int {
+        if let limit = limits.queuedMessages { return limit }
+        guard let queueLimit, accounts.count > 1 else { return .max }
+        return max(1, queueLimit / (accounts.count > sharerCount ? sharerCount + 1 : sharerCount))
+    }
 
     /// Counts a connection.
     ///
     /// - Parameters:
     ///   - key: the connection.
-    ///   - process: its process.
+    ///   - owner: its process.
     ///   - isLimited: whether it may be one too many.
     /// - Returns: false when the process has as many as it may: it is not counted then.
-    mutating func connect(_ key: UInt64, of process: Int32, isLimited: Bool = true) -> Bool {
-        if isLimited, accounts[process]?.connections ?? 0 >= limits.connections { return false }
-        accounts[process, default: Account()].connections += 1
-        owners[key] = process
+    mutating func connect(_ key: UInt64, of owner: PeerOwner, isLimited: Bool = true) -> Bool {
+        if isLimited, accounts[owner]?.connections ?? 0 >= limits.connections { return false }
+        change(owner) { $0.connections += 1 }
+        owners[key] = owner
         return true
     }
 
     /// A connection has ended; one that was not counted changes nothing.
     mutating func disconnect(_ key: UInt64) {
-        guard let process = owners.removeValue(forKey: key) else { return }
-        change(process) { account in
+        guard let owner = owners.removeValue(forKey: key) else { return }
+        change(owner) { account in
             account.connections -= 1
             account.paused.remove(key)
         }
     }
 
     /// Whether nothing new is read from a process.
-    func isOver(_ process: Int32) -> Bool { accounts[process]?.isOver(limits) ?? false }
+    func isOver(_ owner: PeerOwner) -> Bool {
+        guard let cost = accounts[owner]?.cost else { return false }
+        return isOver(cost) || cost.messages >= messageLimit
+    }
+
+    private func isOver(_ cost: PeerCost) -> Bool {
+        cost.bytes >= limits.queuedBytes || cost.descriptors >= limits.queuedDescriptors
+    }
+
+    private func mayResume(_ account: Account) -> Bool {
+        !account.paused.isEmpty && !isOver(account.cost) && account.cost.messages <= messageLimit / 2
+    }
 
     /// Notes a connection as paused, if its process is over its limits.
     ///
     /// - Returns: whether it is.
     mutating func pause(_ key: UInt64) -> Bool {
-        guard let process = owners[key], isOver(process) else { return false }
-        accounts[process]?.paused.insert(key)
+        guard let owner = owners[key], isOver(owner) else { return false }
+        accounts[owner]?.paused.insert(key)
         return true
     }
 
-    mutating func take(bytes: Int, descriptors: Int, by process: Int32) {
-        accounts[process, default: Account()].bytes += bytes
-        accounts[process, default: Account()].descriptors += descriptors
+    mutating func take(_ cost: PeerCost, by owner: PeerOwner) {
+        change(owner) { $0.cost += cost }
     }
 
     /// - Returns: whether connections that were paused may be read again: `takeResumable` tells which.
-    mutating func giveBack(bytes: Int, descriptors: Int, by process: Int32) -> Bool {
-        let limits = limits
-        var mayResume = false
-        change(process) { account in
-            account.bytes -= bytes
-            account.descriptors -= descriptors
-            mayResume = !account.paused.isEmpty && !account.isOver(limits)
-        }
-        return mayResume
+    mutating func giveBack(_ cost: PeerCost, by owner: PeerOwner) -> Bool {
+        change(owner) { $0.cost -= cost }
+        return accounts[owner].map(mayResume) ?? false
     }
 
-    /// The connections that were paused and may be read again; they are not paused any more.
-    mutating func takeResumable() -> Set<UInt64> {
+    /// Lets those connections go on that were paused and may be read again.
+    ///
+    /// - Parameter owner: whose; nil for all processes.
+    /// - Returns: the connections; they are not paused any more.
+    mutating func takeResumable(of owner: PeerOwner? = nil) -> Set<UInt64> {
         var resumed: Set<UInt64> = []
-        for (process, account) in accounts where !account.paused.isEmpty && !account.isOver(limits) {
+        for owner in owner.map({ [$0] }) ?? Array(accounts.keys) {
+            guard let account = accounts[owner], mayResume(account) else { continue }
             resumed.formUnion(account.paused)
-            accounts[process]?.paused = []
+            accounts[owner]?.paused = []
         }
         return resumed
     }
 
-    private mutating func change(_ process: Int32, _ body: (inout Account) -> Void) {
-        guard var account = accounts[process] else { return }
+    private mutating func change(_ owner: PeerOwner, _ body: (inout Account) -> Void) {
+        var account = accounts[owner] ?? Account()
+        let hadMessages = account.cost.messages > 0
         body(&account)
-        accounts[process] = account.isEmpty ? nil : account
+        if hadMessages != (account.cost.messages > 0) { sharerCount += hadMessages ? -1 : 1 }
+        accounts[owner] = account.isEmpty ? nil : account
     }
 }

@@ -16,7 +16,22 @@ final class PeerRules: Sendable {
     }
 }
 
+extension PortCore.State {
+    /// How many messages the processes share; nil when the policy makes room for each.
+    var sharedQueueLimit: Int? { mailbox.policy == .refuse ? mailbox.limit : nil }
+}
+
 extension PortCore {
+    /// The queue has another limit: the processes share that from now on.
+    func shareQueue() {
+        let sockets = state.withLock { state in
+            let queueLimit = state.sharedQueueLimit
+            state.extras.sockets?.accounts.withLock { $0.queueLimit = queueLimit }
+            return state.extras.sockets
+        }
+        sockets?.resume()
+    }
+
     var peerRules: PeerRules { state.withLock { $0.extras.rules } ?? .standard }
 
     /// Has other rules hold from now on. A port that has ended has none.

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import PortSystem
+import RunLoopCore
 import Synchronization
 
 extension PortSockets {
@@ -38,7 +39,35 @@ extension PortSockets {
             return true
         } catch {
             // Without a descriptor the connection would wait, and be reported, for ever: accept it with the spare one.
-            return error.isDescriptorLimit && SpareDescriptor.shared.lend { refuseOne() }
+            guard error.isDescriptorLimit else { return false }
+            let isRefused = SpareDescriptor.shared.lend { refuseOne() }
+            if SpareDescriptor.shared.isMissing { deafen() }
+            return isRefused
+        }
+    }
+
+    /// Connections that can be neither accepted nor refused are not looked at for this time.
+    private static let timeUntilRetry = Duration.milliseconds(10)
+
+    /// Does not look at the listener for a moment, if there is a thread to end that. It is not started for this: a loop
+    /// without a descriptor left cannot begin to sleep.
+    private func deafen() {
+        guard let loop = SharedReceiver.startedLoop else { return }
+        let isDeafened = state.withLock { state in
+            guard !state.isDeafened, let listener = state.listener?.descriptor.raw else { return false }
+            state.isDeafened = (try? epoll.modify(listener, [], key: Self.listenerKey)) != nil
+            return state.isDeafened
+        }
+        guard isDeafened else { return }
+        loop.add(RunLoopTimer(after: Self.timeUntilRetry) { [weak self] _ in self?.listenAgain() })
+    }
+
+    private func listenAgain() {
+        SpareDescriptor.shared.restore()
+        state.withLock { state in
+            state.isDeafened = false
+            guard let listener = state.listener?.descriptor.raw else { return }
+            try? epoll.modify(listener, .readable, key: Self.listenerKey)
         }
     }
 
@@ -48,7 +77,8 @@ extension PortSockets {
             try add(connection, isLimited: true)
             return nil
         } catch {
-            return error.code
+            // What else the kernel refuses is, for the peer, that this process has nothing left for it.
+            return error.code == .tooManyConnections ? error.code : .descriptorLimit
         }
     }
 
@@ -73,17 +103,26 @@ extension PortSockets {
     }
 }
 
-/// A descriptor kept for the moment in which there is no other: lent, it lets a connection be refused cleanly.
+/// A descriptor kept for the moment in which there is no other: lent, it lets a connection be refused cleanly. While it is
+/// lent another thread may take its number; then it is made again as soon as there is a descriptor for it.
 final class SpareDescriptor: Sendable {
     static let shared = SpareDescriptor()
 
     private let spare = Mutex<EpollSet?>(nil)
+    /// There was one, and nobody has been able to make it again.
+    private let isLost = Atomic<Bool>(false)
+
+    /// Whether there is none now, though there should be.
+    var isMissing: Bool { isLost.load(ordering: .acquiring) }
 
     /// Makes sure that there is one.
     func keep() {
-        spare.withLock { spare in
-            if spare == nil { spare = try? EpollSet() }
-        }
+        spare.withLock { make(&$0) }
+    }
+
+    /// Makes it again, if it was lost and there is a descriptor for it.
+    func restore() {
+        if isMissing { keep() }
     }
 
     /// Calls `body` while one more descriptor can be opened.
@@ -93,8 +132,13 @@ final class SpareDescriptor: Sendable {
         spare.withLock { spare in
             let wasThere = spare != nil
             spare = nil
-            defer { spare = try? EpollSet() }
+            defer { make(&spare) }
             return wasThere && body()
         }
+    }
+
+    private func make(_ spare: inout EpollSet?) {
+        if spare == nil { spare = try? EpollSet() }
+        isLost.store(spare == nil, ordering: .releasing)
     }
 }

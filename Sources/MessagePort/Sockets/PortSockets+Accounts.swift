@@ -10,54 +10,56 @@ import Synchronization
 /// What a message, or an unread reply, takes up in its peer's account until the object goes.
 final class PeerCharge: Sendable {
     private let sockets: Weak<PortSockets>  // immutable
-    private let process: Int32  // immutable
-    private let bytes: Int  // immutable
-    private let descriptors: Int  // immutable
+    private let owner: PeerOwner  // immutable
+    private let cost: PeerCost  // immutable
 
     /// For an account that has taken it already.
-    fileprivate init(_ sockets: PortSockets, _ process: Int32, bytes: Int, descriptors: Int) {
+    fileprivate init(_ sockets: PortSockets, _ owner: PeerOwner, _ cost: PeerCost) {
         self.sockets = Weak(object: sockets)
-        self.process = process
-        self.bytes = bytes
-        self.descriptors = descriptors
+        self.owner = owner
+        self.cost = cost
     }
 
     deinit {
-        sockets.object?.giveBack(bytes: bytes, descriptors: descriptors, by: process)
+        sockets.object?.giveBack(cost, by: owner)
     }
 }
 
 extension PortSockets {
-    /// Charges a process for a message that begins.
+    /// Charges a process for a message that begins. An answer that is awaited takes no place in the queue, and may have as
+    /// many bytes as there may be; it is charged while it is put together.
     ///
     /// - Returns: the charge, and the most bytes that its message may have; no charge for a larger one, which is not kept.
-    func charge(_ process: Int32, for header: PacketHeader, descriptors: Int) -> (charge: PeerCharge?, limit: Int) {
-        let (limit, isTaken) = accounts.withLock { accounts in
-            let limit = accounts.limits.messageBytes
-            if header.totalLength > UInt64(limit) { return (limit, false) }
-            accounts.take(bytes: Int(header.totalLength), descriptors: descriptors, by: process)
-            return (limit, true)
+    func charge(_ owner: PeerOwner, for header: PacketHeader, descriptors: Int) -> (charge: PeerCharge?, limit: Int) {
+        let isAnswer = header.answers != 0
+        let (cost, limit) = accounts.withLock { accounts -> (PeerCost?, Int) in
+            let limit = isAnswer ? MessageLimits.payload : accounts.limits.messageBytes
+            if header.totalLength > UInt64(limit) { return (nil, limit) }
+            let cost = PeerCost(
+                messages: isAnswer ? 0 : 1, bytes: Int(header.totalLength), descriptors: descriptors)
+            accounts.take(cost, by: owner)
+            return (cost, limit)
         }
-        guard isTaken else { return (nil, limit) }
-        return (PeerCharge(self, process, bytes: Int(header.totalLength), descriptors: descriptors), limit)
+        return (cost.map { PeerCharge(self, owner, $0) }, limit)
     }
 
     /// Charges a process for replies that it does not read.
-    func charge(_ process: Int32, forUnread bytes: Int) -> PeerCharge {
-        accounts.withLock { $0.take(bytes: bytes, descriptors: 0, by: process) }
-        return PeerCharge(self, process, bytes: bytes, descriptors: 0)
+    func charge(_ owner: PeerOwner, forUnread cost: PeerCost) -> PeerCharge {
+        accounts.withLock { $0.take(cost, by: owner) }
+        return PeerCharge(self, owner, cost)
     }
 
-    fileprivate func giveBack(bytes: Int, descriptors: Int, by process: Int32) {
+    fileprivate func giveBack(_ cost: PeerCost, by owner: PeerOwner) {
         if isInherited { return }
-        let mayResume = accounts.withLock { $0.giveBack(bytes: bytes, descriptors: descriptors, by: process) }
-        if mayResume { resume() }
+        if accounts.withLock({ $0.giveBack(cost, by: owner) }) { resume(owner) }
     }
 
     /// Reads again from connections of processes that are under their limits.
-    func resume() {
+    ///
+    /// - Parameter owner: of which process; nil for all.
+    func resume(_ owner: PeerOwner? = nil) {
         let resumed = state.withLock { state in
-            let members = accounts.withLock { $0.takeResumable() }.compactMap { state.members[$0] }
+            let members = accounts.withLock { $0.takeResumable(of: owner) }.compactMap { state.members[$0] }
             for member in members { member.isHeldBack.store(false, ordering: .releasing) }
             return members
         }
@@ -66,7 +68,7 @@ extension PortSockets {
 
     /// Whether no further message is read from the connection, because its process is over its limits; then it is paused.
     func holdBack(_ connection: SocketConnection) -> Bool {
-        guard accounts.withLock({ $0.isOver(connection.peer.processID) }) else { return false }
+        guard accounts.withLock({ $0.isOver(connection.owner) }) else { return false }
         let isHeldBack = state.withLock { state in
             guard let key = state.keys[ObjectIdentifier(connection)], accounts.withLock({ $0.pause(key) }) else {
                 return false

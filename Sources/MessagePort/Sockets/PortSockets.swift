@@ -21,6 +21,8 @@ package final class PortSockets: Sendable {
         /// The number of looks, to begin each with another of the sockets that are ready.
         var lookCount = 0
         var isClosed = false
+        /// The listener is not watched for a moment.
+        var isDeafened = false
     }
 
     static let listenerKey: UInt64 = 0
@@ -86,8 +88,8 @@ package final class PortSockets: Sendable {
         let core = connection.port?.object.flatMap { $0.sockets === self ? $0 : nil }
         let result = state.withLock { state -> Result<UInt64?, PortError> in
             if state.isClosed || state.keys[ObjectIdentifier(connection)] != nil { return .success(nil) }
-            let (key, process) = (state.lastKey + 1, connection.peer.processID)
-            if core != nil, !accounts.withLock({ $0.connect(key, of: process, isLimited: isLimited) }) {
+            let (key, owner) = (state.lastKey + 1, connection.owner)
+            if core != nil, !accounts.withLock({ $0.connect(key, of: owner, isLimited: isLimited) }) {
                 return .failure(PortError(.tooManyConnections))
             }
             state.lastKey = key
@@ -133,40 +135,72 @@ package final class PortSockets: Sendable {
         }
     }
 
+    /// So many times the kernel is asked in one look, 64 sockets each: as long as those that it names are put aside.
+    private static let roundLimit = 8
+
     /// Receives what has arrived on any of the sockets. Never waits.
     ///
+    /// - Parameters:
+    ///   - core: the port.
+    ///   - budget: how many packets may still be read.
     /// - Returns: how many were ready; zero when nothing is left to read.
+    func receive(into core: PortCore, _ budget: inout LookBudget) -> Int {
+        SpareDescriptor.shared.restore()
+        var count = 0
+        for _ in 0..<Self.roundLimit {
+            let reports = epoll.wait(until: .distantPast)
+            count += reports.count
+            let putsAside = receive(reports, into: core, &budget)
+            // Behind a crowd of connections that are not read others may wait.
+            guard putsAside, reports.count >= EpollSet.reportLimit, !budget.isSpent else { break }
+        }
+        return count
+    }
+
     @discardableResult
     func receive(into core: PortCore) -> Int {
+        var budget = core.lookBudget
+        return receive(into: core, &budget)
+    }
+
+    /// - Returns: whether some were not read because of what their processes take up.
+    private func receive(_ reports: [EpollReport], into core: PortCore, _ budget: inout LookBudget) -> Bool {
         // The kernel names them in the same order each time: where places are few, the first would get them all.
-        let reports = epoll.wait(until: .distantPast)
         let lookCount = state.withLock { state in
             state.lookCount &+= 1
             return state.lookCount
         }
         if reports.contains(where: { $0.key == Self.listenerKey }) { acceptAll(for: core) }
+        var putsAside = false
         for index in reports.indices {
             let report = reports[(index + lookCount % reports.count) % reports.count]
-            if let member = state.withLock({ $0.members[report.key] }) {
-                receive(report, from: member, into: core)
+            guard let member = state.withLock({ $0.members[report.key] }) else { continue }
+            let grant = budget.grant(to: member.owner)
+            if grant == 0 {
+                putsAside = true
+                continue
             }
+            budget.spend(receive(report, from: member, into: core, limit: grant), by: member.owner)
+            if member.isHeldBack.load(ordering: .acquiring) { putsAside = true }
         }
-        return reports.count
+        return putsAside
     }
 
-    private func receive(_ report: EpollReport, from member: SocketConnection, into core: PortCore) {
+    /// - Returns: how many packets were read.
+    private func receive(_ report: EpollReport, from member: SocketConnection, into core: PortCore, limit: Int) -> Int {
         // There is room for what is overdue, or nobody who will read it.
         if !EpollEvents.arrival.isSuperset(of: report.events) { member.sendOverdue() }
         // A right's end never gets messages for a port, and the end of another port's connection has its own.
-        member.receive(into: member.port?.object)
+        let count = member.receive(into: member.port?.object, limit: limit)
         if !report.events.isDisjoint(with: [.hangUp, .error]), member.isHeldBack.load(ordering: .acquiring) {
             member.peerDidGo()
             silence(member)
         }
-        guard member.isClosed, remove(report.key), member.port?.object === core else { return }
+        guard member.isClosed, remove(report.key), member.port?.object === core else { return count }
         // One that has connected meanwhile is a sender: the port still has one then.
         acceptAll(for: core)
         core.clientDidGo()
+        return count
     }
 
     /// Listens to a connection no more.

@@ -9,9 +9,12 @@ import Synchronization
 final class SendTurn: Sendable {
     private struct State {
         var isTaken = false
-        /// Who has the turn waits for room.
+        /// Who has the turn waits for room, or is a task that does not run yet.
         var isHeldUp = false
         var waiting: [Place] = []
+
+        /// Those in the line who do not wait for a holder that is held up.
+        var impatient: [Place] { waiting.filter { !$0.isPatient } }
     }
 
     /// A place in the line.
@@ -55,9 +58,9 @@ final class SendTurn: Sendable {
     }
 
     /// Takes the turn for a sender that does not wait for room: it waits for those who are sending, which soon ends, but not
-    /// for one who waits for room.
+    /// for one who waits for room, and not for a task that has got the turn and no thread yet: that may be this one.
     ///
-    /// - Returns: false when there is no room.
+    /// - Returns: false when there is no room, or that is not known yet.
     func takeUnlessHeldUp() -> Bool {
         let event = ThreadEvent()
         let place = Place(.thread(event), isPatient: false)
@@ -77,7 +80,7 @@ final class SendTurn: Sendable {
     func holdUp() {
         let impatient = state.withLock { state in
             state.isHeldUp = true
-            return state.waiting.filter { !$0.isPatient }
+            return state.impatient
         }
         for place in impatient { place.waiter.wake() }
     }
@@ -100,6 +103,7 @@ final class SendTurn: Sendable {
                 if leave(place) { throw error }
             }
         }
+        goOn()
     }
 
     /// Takes the turn when it is free.
@@ -130,16 +134,21 @@ final class SendTurn: Sendable {
         }
     }
 
-    /// Passes the turn to the next in line.
+    /// Passes the turn to the next in line. A task is held up until it runs: if all threads that could run it waited for it
+    /// here, it never would.
     func give() {
-        let next = state.withLock { state -> Place? in
+        let (next, impatient) = state.withLock { state -> (Place?, [Place]) in
             state.isHeldUp = false
             guard !state.waiting.isEmpty else {
                 state.isTaken = false
-                return nil
+                return (nil, [])
             }
-            return state.waiting.removeFirst()
+            let next = state.waiting.removeFirst()
+            guard case .task = next.waiter else { return (next, []) }
+            state.isHeldUp = true
+            return (next, state.impatient)
         }
         next?.waiter.wake()
+        for place in impatient { place.waiter.wake() }
     }
 }

@@ -8,24 +8,27 @@ import Synchronization
 extension SocketConnection {
     /// Most packets that one call receives, so that one busy connection does not keep others waiting.
     private static let packetBudget = 32
-    /// The same for a port whose policy is to choose among all that has arrived: more than a socket holds.
-    private static let policyPacketBudget = 4096
 
     /// Receives what has arrived. Never waits.
     ///
-    /// - Parameter core: the port that takes messages which answer nothing; while its queue is full, packets stay in the
-    ///   socket and their sender waits.
-    func receive(into core: PortCore?) {
-        assembly.withLock { receive(into: core, &$0) }
+    /// - Parameters:
+    ///   - core: the port that takes messages which answer nothing; while its queue is full, packets stay in the socket and
+    ///     their sender waits.
+    ///   - limit: the most packets.
+    /// - Returns: how many packets were read.
+    @discardableResult
+    func receive(into core: PortCore?, limit: Int = packetBudget) -> Int {
+        let count = assembly.withLock { receive(into: core, &$0, limit: limit) }
         sendOverdue()  // a peer that sends has perhaps read, and made room
         dropUnreadIfDeaf()
+        return count
     }
 
     /// Receives what has arrived, unless that is being done: by another thread, or further up on this one, where a message
     /// that nobody takes makes us answer that it is dropped.
     func receiveUnlessReceiving() {
         let core = port?.object
-        assembly.withLockIfAvailable { receive(into: core, &$0) }
+        assembly.withLockIfAvailable { _ = receive(into: core, &$0, limit: Self.packetBudget) }
         dropUnreadIfDeaf()
     }
 
@@ -44,16 +47,18 @@ extension SocketConnection {
         }
     }
 
-    private func receive(into core: PortCore?, _ assembly: inout PacketAssembly) {
+    private func receive(into core: PortCore?, _ assembly: inout PacketAssembly, limit: Int) -> Int {
         defer { if isClosed { assembly.giveUp() } }
-        for _ in 0..<(core?.readsAhead == true ? Self.policyPacketBudget : Self.packetBudget) {
+        for count in 0..<limit {
+            if isAwaitingRoom { return count }
+            // A message that was begun is finished. Asked before there is room, so that whoever has more than its share
+            // does not stand in line for it.
+            if let core, port != nil, !assembly.isBegun, core.sockets?.holdBack(self) == true { return count }
             // Of a message that was begun all but the last piece is read: that waits for a place in the queue.
-            if let core, assembly.mayNeedPlace, !core.hasRoomForSockets() { return }
-            if isAwaitingRoom { return }
-            // A message that was begun is finished.
-            if let core, port != nil, !assembly.isBegun, core.sockets?.holdBack(self) == true { return }
-            guard receivePacket(&assembly, core) else { return }
+            if let core, assembly.mayNeedPlace, !core.hasRoomForSockets() { return count }
+            guard receivePacket(&assembly, core) else { return count + 1 }
         }
+        return limit
     }
 
     /// Receives one packet.
@@ -86,11 +91,17 @@ extension SocketConnection {
     ) -> Bool {
         guard let header = PacketHeader(bytes) else { return refuse(.malformedPacket) }
         let payload = Array(bytes.dropFirst(PacketHeader.size))
-        var (charge, limit) = (PeerCharge?.none, MessageLimits.payload)
-        if port != nil, header.kind == .message, header.answers == 0, let sockets = core?.sockets {
-            (charge, limit) = sockets.charge(peer.processID, for: header, descriptors: descriptors?.count ?? 0)
+        var (charge, limit, isWanted) = (PeerCharge?.none, MessageLimits.payload, true)
+        if header.kind == .message {
+            // Only a port takes messages that answer nothing.
+            if port == nil, header.answers == 0 { return refuse(.malformedPacket) }
+            isWanted = header.answers == 0 || state.withLock { $0.awaited[header.answers] != nil }
+            if isWanted, port != nil, let sockets = core?.sockets {
+                (charge, limit) = sockets.charge(owner, for: header, descriptors: descriptors?.count ?? 0)
+            }
         }
-        let event = assembly.take(header, payload: payload, descriptors: descriptors, limit: limit, charge: charge)
+        let event = assembly.take(
+            header, payload: payload, descriptors: descriptors, limit: limit, isWanted: isWanted, charge: charge)
         return handle(event, core)
     }
 
@@ -109,6 +120,11 @@ extension SocketConnection {
                 willOweReply(to: asks)
                 dropReply(to: asks, because: .messageTooLarge, delivery: .unread)
             }
+            return true
+        case .unwanted(let asks):
+            if asks == 0 { return true }
+            willOweReply(to: asks)
+            dropReply(to: asks)
             return true
         case .replyDropped(let token, let reason, let delivery):
             let known: [PortError.Code] = [.peerDied, .messageTooLarge, .descriptorsLost, .messageDropped]
@@ -162,12 +178,13 @@ extension SocketConnection {
     /// Hands a message to whoever awaits it, or to the port.
     private func deliver(_ message: MachMessage, answering token: UInt64, _ core: PortCore?) -> Bool {
         if token != 0 {
-            // Nobody awaits it: it comes too late.
+            // Nobody awaits it any more: it comes too late.
             guard let target = takeAwaited(token), target.take() else { return true }
+            var message = message
+            message.charge = nil  // it was put together
             try? target.handOn(message)
             return true
         }
-        guard port != nil else { return refuse(.malformedPacket) }
         if let core, case .accepted = core.admit(message, exceedingLimit: true) { return true }
         message.replyTarget?.fail(PortError(.peerDied))
         return core == nil

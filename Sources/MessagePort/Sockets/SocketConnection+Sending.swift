@@ -203,7 +203,8 @@ extension SocketConnection {
     /// Charges the peer's process for what it has not read.
     private func chargeOverdue() {
         guard let sockets = port?.object?.sockets else { return }
-        let charge = sockets.charge(peer.processID, forUnread: overdue.withLock { $0.size })
+        let cost = overdue.withLock { PeerCost(bytes: $0.size, descriptors: $0.descriptorCount) }
+        let charge = sockets.charge(owner, forUnread: cost)
         // The old one, or that for what was sent meanwhile, goes without the lock.
         _ = overdue.withLock { overdue -> PeerCharge? in
             guard overdue.isPausing else { return charge }

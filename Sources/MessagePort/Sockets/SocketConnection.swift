@@ -59,6 +59,8 @@ package final class SocketConnection: Sendable {
         var packets = Ring<OverduePacket>()
         /// The bytes of the packets, each counted with `OverduePacket.cost` more.
         var size = 0
+        /// The descriptors in them.
+        var descriptorCount = 0
         /// The shared thread waits for room to send them.
         var isWatched = false
         /// They wait for room at the port's end: nothing is read from the peer meanwhile.
@@ -71,17 +73,23 @@ package final class SocketConnection: Sendable {
         mutating func append(_ packet: OverduePacket) {
             packets.append(packet)
             size += packet.size
+            descriptorCount += packet.packet.descriptors.count
         }
 
         mutating func popFirst() {
-            if let packet = packets.popFirst() { size -= packet.size }
+            guard let packet = packets.popFirst() else { return }
+            size -= packet.size
+            descriptorCount -= packet.packet.descriptors.count
         }
 
         /// Puts the rest of a message before everything else.
         mutating func prepend(_ rest: [OverduePacket]) {
             let others = packets.removeAll()
             for packet in rest + others { packets.append(packet) }
-            for packet in rest { size += packet.size }
+            for packet in rest {
+                size += packet.size
+                descriptorCount += packet.packet.descriptors.count
+            }
         }
     }
 
@@ -102,6 +110,8 @@ package final class SocketConnection: Sendable {
     package static let overdueReplyLimit = 256 << 20
 
     package let peer: PeerIdentity  // immutable
+    /// In whose account it is.
+    let owner: PeerOwner  // immutable
     /// The port that this end belongs to; nil at the right's end.
     let port: Weak<PortCore>?  // immutable
     let descriptor: SharedDescriptor  // immutable
@@ -124,6 +134,7 @@ package final class SocketConnection: Sendable {
         self.descriptor = descriptor
         self.port = port.map { Weak(object: $0) }
         self.peer = if let peer { peer } else { try Self.peer(of: descriptor) }
+        owner = PeerOwner(self.peer, on: descriptor.rawValue)
     }
 
     private static func peer(of descriptor: SharedDescriptor) throws(PortError) -> PeerIdentity {

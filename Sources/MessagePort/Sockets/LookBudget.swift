@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// How many packets may be read from a port's sockets for one message that is taken: so many of all connections together,
+/// of those of one process a part of them, and of one connection. What is beyond it stays in the sockets.
+struct LookBudget {
+    /// For a port that reads as long as its queue has room.
+    static let standard = LookBudget(packets: 2048, ofProcess: 1024, ofConnection: 32)
+    /// For a port whose policy is to choose among all that has arrived: more than a socket holds.
+    static let choosing = LookBudget(packets: 16384, ofProcess: 4096, ofConnection: 4096)
+
+    private var left: Int
+    private let share: Int  // immutable
+    private let most: Int  // immutable
+    private var used: [PeerOwner: Int] = [:]
+
+    private init(packets: Int, ofProcess share: Int, ofConnection most: Int) {
+        left = packets
+        self.share = share
+        self.most = most
+    }
+
+    /// Whether nothing more may be read.
+    var isSpent: Bool { left <= 0 }
+
+    /// How many packets may be read from a connection of the process now.
+    func grant(to owner: PeerOwner) -> Int {
+        max(0, min(most, left, share - (used[owner] ?? 0)))
+    }
+
+    mutating func spend(_ count: Int, by owner: PeerOwner) {
+        if count == 0 { return }
+        left -= count
+        used[owner, default: 0] += count
+    }
+}

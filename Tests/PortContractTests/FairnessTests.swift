@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import PortSystem
+import TestSupport
+import Testing
+
+/// What one process sends keeps no other waiting, over however many connections it sends it.
+@Suite("fairness between processes", .contract) struct FairnessTests {
+    /// A client of a port that passes for one of another process.
+    private struct Client {
+        let peer: RawPeer
+
+        init(_ process: Int32, at port: MachPort) throws {
+            let (near, far) = try sysPacketSocketPair()
+            let identity = PeerIdentity(processID: process, userID: sysUserID(), groupID: sysGroupID())
+            let connection = try SocketConnection(near, port: port.core, peer: identity)
+            try #require(port.core.sockets).add(connection, isLimited: true)
+            peer = RawPeer(far)
+        }
+
+        func send(_ id: Int32, times: Int = 1) throws {
+            for _ in 0..<times { try peer.send(MachMessage(id: id)) }
+        }
+    }
+
+    private static let (crowd, other) = (Int32(900_001), Int32(900_002))
+
+    @Test(
+        "a process with many connections full of messages keeps another waiting for about the queue, not for them all")
+    func crowd() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let crowd = try (0..<150).map { _ in try Client(Self.crowd, at: port) }
+            for client in crowd { try client.send(1, times: 40) }
+            port.core.receiveFromSockets()
+            #expect(port.queueCount == port.queueLimit)
+            let late = try Client(Self.other, at: port)
+            try late.send(7)
+            var count = 0
+            while try port.next().id != 7 { count += 1 }
+            #expect(count <= 2 * port.queueLimit)
+            // Nothing of the others is lost.
+            while try port.tryReceive() != nil { count += 1 }
+            #expect(count == 150 * 40)
+            withExtendedLifetime((crowd, late)) {}
+        }
+    }
+
+    @Test("each process finds a place in a queue that several others keep full")
+    func several() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port(queueLimit: 8)
+            let crowds = try (0..<40).map { try Client(Self.crowd + 10 + Int32($0 % 4), at: port) }
+            for client in crowds { try client.send(1, times: 30) }
+            let late = try Client(Self.other, at: port)
+            for _ in 0..<20 {
+                port.core.receiveFromSockets()
+                try late.send(7)
+                var count = 0
+                while try port.next().id != 7 { count += 1 }
+                #expect(count <= 3 * port.queueLimit)
+            }
+            withExtendedLifetime((crowds, late)) {}
+        }
+    }
+
+    @Test("a port that drops what it has no room for reads of one process at most so many packets for one message")
+    func flood() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port(queueLimit: 4, policy: .dropOldest)
+            let flood = try (0..<60).map { _ in try Client(Self.crowd, at: port) }
+            for client in flood { try client.send(1, times: 150) }
+            let other = try Client(Self.other, at: port)
+            try other.send(7)
+            var kept = try [port.next().id]
+            #expect(port.droppedMessageCount <= 4096)
+            while let message = try port.tryReceive() { kept.append(message.id) }
+            #expect(port.droppedMessageCount + kept.count == 60 * 150 + 1)
+            withExtendedLifetime((flood, other)) {}
+        }
+    }
+}
