@@ -17,7 +17,7 @@ extension ProcessEndpoints {
             let socket = try sysPacketSocket()
             guard try connect(socket, path, parts.directory, parts.name) else { return .busy }
             let peer = try PeerIdentity(ofPeerOf: socket.raw)
-            if peer.userID == sysUserID() { return .connected(SharedDescriptor(socket), peer: peer) }
+            if peer.userID == sysUserID() { return .connected(SharedDescriptor(connection: socket), peer: peer) }
         } catch {
             switch error.code {
             case ECONNREFUSED, ENOENT, ENOTDIR: return .dead

@@ -22,7 +22,7 @@ extension PortSockets {
         defer { core.clientDidGo() }
         do throws(SystemError) {
             guard let accepted = try accept() else { return false }
-            let socket = SharedDescriptor(accepted)
+            let socket = SharedDescriptor(connection: accepted)
             guard let connection = try? SocketConnection(socket, port: core) else { return true }
             // Who is not admitted may not even begin to talk: asked before the first message is read.
             guard core.peerRules.policy.admits(ConnectingPeer(connection.peer, on: socket)) else {
@@ -68,7 +68,7 @@ extension PortSockets {
     /// Accepts a connection only to tell it that there is no descriptor for it.
     private func refuseOne() -> Bool {
         guard let accepted = try? accept() else { return false }
-        SocketConnection.sendRefusal(.descriptorLimit, to: SharedDescriptor(accepted))
+        SocketConnection.sendRefusal(.descriptorLimit, to: SharedDescriptor(connection: accepted))
         return true
     }
 }
