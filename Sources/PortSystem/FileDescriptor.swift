@@ -115,8 +115,8 @@ public final class SharedDescriptor: Sendable {
         self.init(descriptor, closing: .here)
     }
 
-    /// Takes over a connected socket of packets, in which another process may leave some. Receiving ends with this object,
-    /// whoever else has the socket.
+    /// Takes over a connected socket of packets, in which another process may leave some. The connection ends with this
+    /// object, whoever else has the socket.
     package convenience init(connection descriptor: consuming FileDescriptor) {
         self.init(descriptor, closing: .elsewhereUnlessEmpty)
     }

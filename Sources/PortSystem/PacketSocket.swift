@@ -64,8 +64,25 @@ package func sysListen(_ socket: CInt, backlog: CInt) throws(SystemError) {
 
 /// Connects to a listening socket.
 ///
-/// - Returns: false when the listener's backlog is full now.
+/// - Parameters:
+///   - socket: the socket, non-blocking, as it is afterwards.
+///   - path: where the other listens.
+///   - deadline: how long to wait while the listener's backlog is full.
+/// - Returns: false when the listener's backlog is still full then.
 /// - Throws: ECONNREFUSED when nobody listens, ENOENT when there is no such path, EPROTOTYPE for a socket of another type.
+package func sysConnect(_ socket: CInt, path: String, until deadline: MonotonicInstant) throws(SystemError) -> Bool {
+    if try sysConnect(socket, path: path) { return true }
+    defer { shim_set_send_timeout(socket, 0) }
+    while true {
+        let time = MonotonicInstant.now.duration(to: deadline).nanoseconds
+        if time <= 0 { return false }
+        // The kernel counts in ticks; it is asked again at least once a minute.
+        _ = try retrying(.setsockopt) { shim_set_send_timeout(socket, Int(min(time / 1000 + 1, 60_000_000))) }
+        if try sysConnect(socket, path: path) { return true }
+    }
+}
+
+/// As above, without waiting.
 package func sysConnect(_ socket: CInt, path: String) throws(SystemError) -> Bool {
     let result = try unsafe withSocketAddress(path) { (address, length) throws(SystemError) in
         try unlessBlocked { () throws(SystemError) in
@@ -154,7 +171,7 @@ private func receive(
     }
 }
 
-/// Ends receiving from a connected socket that is about to be closed.
+/// Ends a connection whose socket is about to be closed.
 ///
 /// - Returns: whether packets lie in it unread, or that cannot be told.
 func sysEndHoldsPackets(_ socket: CInt) -> Bool { shim_end_and_look(socket) != 0 }

@@ -27,14 +27,15 @@ extension SendRight {
     ) async throws(PortError) -> MachMessage {
         if Task.isCancelled { throw PortError(.cancelled, delivery: .notSent) }
         try destination.checkProcess()
+        let sending = SendWait(until: .after(sendLimit))
+        defer { sending.finish() }
+        try await destination.reach(waiting: sending)
         let slot = ReplySlot(wakes: nil, for: destination)
         let loop = destination.repliesInMemory ? nil : try SharedReceiver.loop()
         if let loop { try destination.beginReplies(on: loop, in: .default) }
         defer { if let loop { destination.endReplies(on: loop, in: .default, to: slot) } }
         var request = message
         request.replyTarget = ReplyTarget(slot)
-        let sending = SendWait(until: .after(sendLimit))
-        defer { sending.finish() }
         try await destination.send(request, waiting: sending)
         request.replyTarget = nil  // only the receiver holds the right now: when it lets go, the slot hears of it
         await slot.wait(within: replyLimit)

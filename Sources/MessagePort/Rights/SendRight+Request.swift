@@ -40,12 +40,14 @@ extension SendRight {
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
         mode: RunLoopMode = .portReply
     ) throws(PortError) -> MachMessage {
+        let deadline = MonotonicInstant.after(sendLimit)
+        try destination.reach(until: deadline)
         let (loop, slot) = (ThreadRunLoop.current, ReplySlot(wakes: .current, for: destination))
         guard mode == .portReply, replyLimit > .zero else {
-            return try request(message, slot, on: loop, until: .after(sendLimit), replyLimit, mode)
+            return try request(message, slot, on: loop, until: deadline, replyLimit, mode)
         }
         return try waiting(on: loop, for: slot) { () throws(PortError) in
-            try request(message, slot, on: loop, until: .after(sendLimit), replyLimit, mode)
+            try request(message, slot, on: loop, until: deadline, replyLimit, mode)
         }
     }
 

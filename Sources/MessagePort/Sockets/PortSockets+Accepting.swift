@@ -68,7 +68,8 @@ extension PortSockets {
     /// Accepts a connection only to tell it that there is no descriptor for it.
     private func refuseOne() -> Bool {
         guard let accepted = try? accept() else { return false }
-        SocketConnection.sendRefusal(.descriptorLimit, to: SharedDescriptor(connection: accepted))
+        // Closed here, so that the spare descriptor is there again when this returns.
+        SocketConnection.sendRefusal(.descriptorLimit, to: SharedDescriptor(accepted))
         return true
     }
 }
