@@ -153,6 +153,35 @@ long shim_receive(int socket, void *buffer, size_t capacity, int *descriptors, i
     return count;
 }
 
+/* Credentials come with every packet, also one without bytes, but not with the end of a connection. */
+int shim_end_and_look(int socket) {
+    char byte;
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    int on = 1;
+    ssize_t count;
+    shutdown(socket, SHUT_RDWR);
+    setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+    do {
+        message.msg_control = control.space;
+        message.msg_controllen = sizeof control.space;
+        count = recvmsg(socket, &message, MSG_DONTWAIT | MSG_PEEK | MSG_CMSG_CLOEXEC);
+    } while (count < 0 && errno == ECONNRESET);
+    if (count < 0) return errno != EAGAIN && errno != ENOTCONN;
+    return count > 0 || message.msg_controllen > 0 || (message.msg_flags & MSG_CTRUNC) != 0;
+}
+
+int shim_set_send_timeout(int socket, long microseconds) {
+    struct timeval time = {.tv_sec = microseconds / 1000000, .tv_usec = microseconds % 1000000};
+    int flags = fcntl(socket, F_GETFL);
+    if (flags == -1 || setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) != 0) return -1;
+    return fcntl(socket, F_SETFL, microseconds > 0 ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
+}
+
 int shim_socket_path(int socket, char *path, int capacity, int *length) {
     struct sockaddr_un address = {.sun_family = AF_UNSPEC};
     socklen_t size = sizeof address;

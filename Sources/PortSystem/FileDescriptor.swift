@@ -42,6 +42,13 @@ package func sysClose(_ descriptor: CInt) {
     }
 }
 
+/// Closes a descriptor of an open file that another process made. The file's close decides what is reported, and how long it
+/// takes: nothing that it says means anything here.
+@inline(never)
+func sysCloseForeign(_ descriptor: CInt) {
+    _ = close(descriptor)
+}
+
 /// Another descriptor for the same open file, close-on-exec.
 package func sysDuplicate(_ descriptor: CInt) throws(SystemError) -> FileDescriptor {
     FileDescriptor(owning: try retrying(.dup) { shim_dup_cloexec(descriptor) })
@@ -49,37 +56,81 @@ package func sysDuplicate(_ descriptor: CInt) throws(SystemError) -> FileDescrip
 
 /// A file descriptor with several owners, closed when the last lets go: the form in which a descriptor travels in a message.
 ///
+/// One that came in a message is closed soon after, by a thread that has nothing else to do: its file, which another process
+/// made, may keep whoever closes it waiting.
+///
 /// - Important: Thread safety: any thread.
 public final class SharedDescriptor: Sendable {
-    private let descriptor: FileDescriptor  // immutable
+    /// How the descriptor is closed.
+    enum Closing {
+        /// By whoever lets go last.
+        case here
+        /// By a thread of its own: its file is another process's.
+        case elsewhere
+        /// By a thread of its own when packets lie in the socket unread: there may be such files inside.
+        case elsewhereUnlessEmpty
+    }
+
+    /// The descriptor's number, open as long as this object lives.
+    public let rawValue: CInt  // immutable
+    private let closing: Closing  // immutable
+    private let forkCount = sysForkCount()  // immutable
+
+    init(_ descriptor: consuming FileDescriptor, closing: Closing) {
+        rawValue = descriptor.release()
+        self.closing = closing
+    }
+
+    deinit {
+        // A forked child has a copy, which is never the last.
+        let isInherited = sysForkCount() != forkCount
+        switch closing {
+        case .here: sysClose(rawValue)
+        case .elsewhere: if isInherited { sysCloseForeign(rawValue) } else { DescriptorCloser.close(rawValue) }
+        case .elsewhereUnlessEmpty:
+            if isInherited || !sysEndHoldsPackets(rawValue) {
+                sysClose(rawValue)
+            } else {
+                DescriptorCloser.close(rawValue)
+            }
+        }
+    }
 
     /// Takes over an open descriptor, and closes it when the last reference to this object goes.
     ///
     /// - Parameter descriptor: an open descriptor that nobody else will close.
-    public init(owning descriptor: CInt) {
-        self.descriptor = FileDescriptor(owning: descriptor)
+    public convenience init(owning descriptor: CInt) {
+        self.init(FileDescriptor(owning: descriptor), closing: .here)
     }
 
     /// Duplicates an open descriptor; the original stays with the caller.
     ///
     /// - Parameter descriptor: an open descriptor.
     /// - Throws: `EBADF` when it is not open, `EMFILE` when this process may open no more.
-    public init(duplicating descriptor: CInt) throws(SystemError) {
-        self.descriptor = try sysDuplicate(descriptor)
+    public convenience init(duplicating descriptor: CInt) throws(SystemError) {
+        self.init(try sysDuplicate(descriptor), closing: .here)
     }
 
-    package init(_ descriptor: consuming FileDescriptor) {
-        self.descriptor = descriptor
+    package convenience init(_ descriptor: consuming FileDescriptor) {
+        self.init(descriptor, closing: .here)
     }
 
-    /// The descriptor's number, open as long as this object lives.
-    public var rawValue: CInt { descriptor.raw }
+    /// Takes over a connected socket of packets, in which another process may leave some. The connection ends with this
+    /// object, whoever else has the socket.
+    package convenience init(connection descriptor: consuming FileDescriptor) {
+        self.init(descriptor, closing: .elsewhereUnlessEmpty)
+    }
+
+    /// Takes over a descriptor that another process sent.
+    package convenience init(received descriptor: consuming FileDescriptor) {
+        self.init(descriptor, closing: .elsewhere)
+    }
 
     /// A duplicate that the caller owns and closes.
     ///
     /// - Returns: a new descriptor, close-on-exec.
     /// - Throws: `EMFILE` when this process may open no more.
     public func duplicate() throws(SystemError) -> CInt {
-        try descriptor.duplicate().release()
+        try sysDuplicate(rawValue).release()
     }
 }

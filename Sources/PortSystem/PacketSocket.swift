@@ -42,12 +42,12 @@ package func sysPacketSocket() throws(SystemError) -> FileDescriptor {
     return FileDescriptor(owning: try retrying(.socket) { socket(AF_UNIX, type, 0) })
 }
 
-/// Two sockets connected to each other.
+/// Two sockets connected to each other: one for this process, and one for another, to be closed here once that has it.
 package func sysPacketSocketPair() throws(SystemError) -> (SharedDescriptor, SharedDescriptor) {
     let type = CInt(SOCK_SEQPACKET.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue)
     var ends: [CInt] = [-1, -1]
     _ = try retrying(.socketpair) { unsafe socketpair(AF_UNIX, type, 0, &ends) }
-    return (SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))
+    return (SharedDescriptor(connection: FileDescriptor(owning: ends[0])), SharedDescriptor(owning: ends[1]))
 }
 
 /// Gives a socket a path in the file system.
@@ -64,8 +64,25 @@ package func sysListen(_ socket: CInt, backlog: CInt) throws(SystemError) {
 
 /// Connects to a listening socket.
 ///
-/// - Returns: false when the listener's backlog is full now.
+/// - Parameters:
+///   - socket: the socket, non-blocking, as it is afterwards.
+///   - path: where the other listens.
+///   - deadline: how long to wait while the listener's backlog is full.
+/// - Returns: false when the listener's backlog is still full then.
 /// - Throws: ECONNREFUSED when nobody listens, ENOENT when there is no such path, EPROTOTYPE for a socket of another type.
+package func sysConnect(_ socket: CInt, path: String, until deadline: MonotonicInstant) throws(SystemError) -> Bool {
+    if try sysConnect(socket, path: path) { return true }
+    defer { shim_set_send_timeout(socket, 0) }
+    while true {
+        let time = MonotonicInstant.now.duration(to: deadline).nanoseconds
+        if time <= 0 { return false }
+        // The kernel counts in ticks; it is asked again at least once a minute.
+        _ = try retrying(.setsockopt) { shim_set_send_timeout(socket, Int(min(time / 1000 + 1, 60_000_000))) }
+        if try sysConnect(socket, path: path) { return true }
+    }
+}
+
+/// As above, without waiting.
 package func sysConnect(_ socket: CInt, path: String) throws(SystemError) -> Bool {
     let result = try unsafe withSocketAddress(path) { (address, length) throws(SystemError) in
         try unlessBlocked { () throws(SystemError) in
@@ -128,7 +145,7 @@ package func sysReceivePacket(_ socket: CInt, into buffer: UnsafeMutableRawBuffe
         let count = try unlessBlocked { () throws(SystemError) in
             try retrying(.recvmsg) { unsafe receive(socket, buffer.baseAddress, capacity, &raw, &flags) }
         }
-        let descriptors = raw.map { SharedDescriptor(owning: $0) }
+        let descriptors = raw.map { SharedDescriptor(received: FileDescriptor(owning: $0)) }
         guard let count else { return .wouldBlock }
         if flags & SHIM_MSG_TRUNC != 0 { return .truncated }
         if flags & SHIM_MSG_CTRUNC != 0 { return .descriptorsLost(byteCount: count) }
@@ -153,6 +170,11 @@ private func receive(
         return count
     }
 }
+
+/// Ends a connection whose socket is about to be closed.
+///
+/// - Returns: whether packets lie in it unread, or that cannot be told.
+func sysEndHoldsPackets(_ socket: CInt) -> Bool { shim_end_and_look(socket) != 0 }
 
 /// Who is at the other end of a connected Unix socket, as the kernel noted it when the connection was made.
 package func sysPeerCredentials(_ socket: CInt) throws(SystemError) -> (process: pid_t, user: uid_t, group: gid_t) {

@@ -83,6 +83,7 @@ struct DocumentTests {
             "`MachPort.maximumQueueLimit`": MachPort.maximumQueueLimit,
             "`MessageLimits.payload`": MessageLimits.payload,
             "`MessageLimits.components`": MessageLimits.components,
+            "`MessageLimits.rights`": MessageLimits.rights,
             "`MessageLimits.descriptors`": MessageLimits.descriptors,
             "`PortError.remoteTextLimit`": PortError.remoteTextLimit,
             "`MessageReader.depthLimit`": MessageReader.depthLimit,

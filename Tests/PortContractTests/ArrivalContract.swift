@@ -55,7 +55,7 @@ import Testing
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
-            let turn = try #require(right.destination as? RemotePort).connection.turn
+            let turn = try #require(right.destination as? RemotePort).reached().turn
             #expect(turn.take(until: .distantPast))  // another thread is in the middle of a send
             let results = Recorder<Bool>("results of trySend")
             let sender = runOnThread { results.append(try right.trySend(MachMessage(id: 4))) }

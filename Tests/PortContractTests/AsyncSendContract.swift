@@ -186,7 +186,7 @@ extension SendRight {
     /// Waits until so many senders wait for room, or for their turn to.
     func waitForSenders(_ count: Int) throws {
         if let core = destination as? PortCore { return core.waitForSenders(count) }
-        let turn = try #require(destination as? RemotePort).connection.turn
+        let turn = try #require(destination as? RemotePort).reached().turn
         let deadline = Watchdog.deadline
         while !turn.isTaken || turn.waitingCount != count - 1 {
             if .now > deadline { return Watchdog.expired("\(count) senders that wait") }

@@ -126,7 +126,9 @@ import Testing
             let port = try bench.port()
             let right = try bench.right(to: port)
             let remote = try #require(right.destination as? RemotePort)
-            let (connection, loop, told) = (remote.connection, ThreadRunLoop.current, Counter("death notices"))
+            let (connection, loop, told) = (
+                try #require(remote.connection), ThreadRunLoop.current, Counter("death notices")
+            )
             let watcher = DeathWatcher(loop: loop, mode: .default) { told.increment() }
             // A source like the connection's own. What the watcher has done by the time it goes: it is noted.
             let routine = LateWatcher(watcher: watcher, connection: connection)

@@ -30,45 +30,31 @@ import Testing
         }
     }
 
-    @Test(
-        "a right that cannot be reached for want of a descriptor is no dead name: its message is lost, and that is told"
-    )
+    @Test("a right arrives also where there is no descriptor to reach it with, and serves when there is one")
     func rightAtLimit() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
             let elsewhere = try RawListener("\(bench.directory.path)/elsewhere")
-            let message = MachMessage(id: 1, components: [.right(SendRight(DeadDestination(elsewhere.address)))])
-            #expect(try port.tryReceive()?.id == nil)  // takes the connection
-            let requester = runOnThread { portError { () throws(PortError) in _ = try right.ask(message) } }
-            while port.core.sockets?.isReadable != true { sched_yield() }
-            let (count, hits) = SystemCallFaults.with([Rule(.socket, .fail(EMFILE))]) { port.core.receiveFromSockets() }
-            #expect(count == 1 && hits == 1)
-            let error = try requester.join()
-            #expect(error?.code == .descriptorsLost && error?.delivery == .unread)
-            #expect(port.queueCount == 0)
-            // The connection lives, and the right arrives when there is a descriptor for it.
-            try right.send(message)
-            #expect(try port.next().rights.map(\.isDead) == [false])
-            // A name that is dead arrives as one.
-            try right.send(MachMessage(components: [.right(SendRight(DeadDestination(.nowhere)))]))
-            #expect(try port.next().rights.map(\.isDead) == [true])
-        }
-    }
-
-    @Test("a reply with a right that cannot be reached for want of a descriptor is lost, and the requester is told")
-    func rightInReplyAtLimit() async throws {
-        try await onBench(over: .socket) { bench in
-            let elsewhere = try RawListener("\(bench.directory.path)/elsewhere")
-            let reply = MachMessage(components: [.right(SendRight(DeadDestination(elsewhere.address)))])
-            try bench.serving({ _, message in try? message.reply(reply) }) { right, _, _ in
-                _ = try right.request(MachMessage())
-                let (error, hits) = SystemCallFaults.with([Rule(.socket, .fail(EMFILE))]) {
-                    portError { () throws(PortError) in _ = try right.ask(MachMessage()) }
-                }
-                #expect(hits == 1 && error?.code == .descriptorsLost && error?.delivery == .read)
-                #expect(try right.ask(MachMessage()).rights.map(\.isDead) == [false])
+            let mine = SendRight(DeadDestination(elsewhere.address))
+            try right.send(MachMessage(id: 1, components: [.right(mine)]))
+            let (message, received) = try SystemCallFaults.with([Rule(.socket, .fail(EMFILE))]) { try port.next() }
+            #expect(message.id == 1 && received == 0)
+            let arrived = try #require(message.rights.first)
+            let (errors, hits) = SystemCallFaults.with([Rule(.socket, .fail(EMFILE), times: 4)]) {
+                [
+                    portError { () throws(PortError) in try arrived.send(MachMessage()) },
+                    portError { () throws(PortError) in _ = try arrived.ask(MachMessage()) },
+                    portError { () throws(PortError) in _ = try arrived.notifyWhenDead(on: .current) {} },
+                    portError { () throws(PortError) in _ = try arrived.notifyWhenSendPossible(on: .current) { _ in } },
+                ]
             }
+            #expect(errors.map { $0?.code } == Array(repeating: .descriptorLimit, count: 4) && hits == 4)
+            #expect(errors.allSatisfy { $0?.delivery == .notSent })
+            let (isDead, _) = SystemCallFaults.with([Rule(.socket, .fail(EMFILE))]) { arrived.isDead }
+            #expect(!isDead)
+            try arrived.send(MachMessage(id: 5))
+            #expect(try elsewhere.accept().next()?.messageID == 5)
         }
     }
 

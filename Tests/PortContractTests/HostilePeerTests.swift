@@ -350,6 +350,6 @@ extension Bench {
 extension SendRight {
     /// Ends the connection, as the end of the last right does.
     func close() {
-        (destination as? RemotePort)?.connection.close(PortError(.deadName))
+        (destination as? RemotePort)?.connection?.close(PortError(.deadName))
     }
 }

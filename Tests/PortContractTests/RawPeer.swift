@@ -72,10 +72,10 @@ struct RawListener: Sendable {
     let socket: SharedDescriptor
     let address: PortAddress
 
-    init(_ path: String) throws {
+    init(_ path: String, backlog: Int32 = 8) throws {
         let made = try sysPacketSocket()
         try sysBind(made.raw, path: path)
-        try sysListen(made.raw, backlog: 8)
+        try sysListen(made.raw, backlog: backlog)
         socket = SharedDescriptor(made)
         address = PortAddress(path: path)
     }

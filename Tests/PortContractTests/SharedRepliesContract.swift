@@ -60,14 +60,14 @@ import Testing
                 steps.begun.store(number, ordering: .releasing)
                 try remote.beginReplies(on: loop, in: .default)
                 while steps.ended.load(ordering: .acquiring) < number { sched_yield() }
-                if let source = try remote.connection.replySource(), !loop.contains(source, in: .default) {
+                if let source = try remote.reached().replySource(), !loop.contains(source, in: .default) {
                     deafCount += 1
                 }
                 remote.endReplies(on: loop, in: .default, to: NobodyAsks())
             }
             try other.join()
             #expect(deafCount == 0)
-            if let source = try remote.connection.replySource() { #expect(!loop.contains(source, in: .default)) }
+            if let source = try remote.reached().replySource() { #expect(!loop.contains(source, in: .default)) }
             try worker.end()
         }
     }

@@ -16,7 +16,8 @@ struct Exercise {
     init(_ call: SystemCall, in scratch: ScratchDirectory) throws {
         body =
             switch call {
-            case .accept, .bind, .connect, .getsockname, .getsockopt, .listen, .recvmsg, .sendmsg, .shutdown, .socket,
+            case .accept, .bind, .connect, .getsockname, .getsockopt, .listen, .recvmsg, .sendmsg, .setsockopt,
+                .shutdown, .socket,
                 .socketpair:
                 try Exercise.socketCall(call, scratch)
             case .fcntl, .fstat, .mkdir, .open, .readdir, .readlink, .rename, .unlink:
@@ -63,6 +64,15 @@ struct Exercise {
             _ = try send(pair.0, [1])
             return { try receive(pair.1) == .packet([1], descriptorCount: 0) ? .done : .notNow }
         case .sendmsg: return { try send(pair.0, [1]) == .sent && pair.1.rawValue >= 0 ? .done : .notNow }
+        case .setsockopt:
+            let full = SharedDescriptor(try sysPacketSocket())
+            try sysListen(listener.rawValue, backlog: 0)
+            _ = try sysConnect(full.rawValue, path: path)
+            return {
+                try withExtendedLifetime((full, listener)) {
+                    try sysConnect(client.rawValue, path: path, until: .after(.milliseconds(20))) ? .notNow : .done
+                }
+            }
         case .shutdown:
             return {
                 sysShutDown(pair.0.rawValue)

@@ -5,7 +5,7 @@
 // added here, too.
 
 import Glibc
-import PortSystem
+@testable import PortSystem
 import TestSupport
 import Testing
 
@@ -38,6 +38,16 @@ import Testing
                 }
             }
             #expect(try exercise.run() == .done)
+        }
+    }
+
+    @Test("an error number that a file system chooses is thrown, whichever it is")
+    func chosenByFileSystem() {
+        #expect(throws: SystemError(EFAULT)) {
+            _ = try retrying(.connect) { () -> CInt in
+                errno = EFAULT
+                return -1
+            }
         }
     }
 

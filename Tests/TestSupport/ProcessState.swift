@@ -47,8 +47,11 @@ package struct ProcessState: Sendable {
 package func openDescriptors() -> Set<String> {
     let deadline = Watchdog.deadline
     while true {
+        // What came in messages is closed by a thread of its own.
+        let isClosing = !DescriptorCloser.isIdle
         let descriptors = listedDescriptors()
-        if !descriptors.contains(where: isStatusOfThread) || .now >= deadline { return descriptors }
+        if !isClosing, !descriptors.contains(where: isStatusOfThread) { return descriptors }
+        if .now >= deadline { return descriptors }
         yieldThread()
     }
 }

@@ -49,6 +49,11 @@ long shim_send(int socket, const void *head, size_t headLength, const void *body
                   const int *descriptors, int descriptorCount);
 long shim_receive(int socket, void *buffer, size_t capacity, int *descriptors, int descriptorCapacity,
                      int *descriptorCount, int *flags);
+
+/* Makes sending and connecting wait so long on a socket; with zero they do not wait at all. */
+int shim_set_send_timeout(int socket, long microseconds);
+/* Ends a connection, and looks whether packets lie unread: 0 when none does, 1 when one does or it cannot be told. */
+int shim_end_and_look(int socket);
 extern const int SHIM_MSG_TRUNC, SHIM_MSG_CTRUNC, SHIM_SCM_MAX_FD;
 
 /* The path of a socket's own address into `path`, its bytes counted; zero for a socket without a path. */

@@ -6,6 +6,7 @@ import PortSystem
 
 extension PortError.StaticReason {
     package static let notAbsolute = Self("It is not an absolute path.")
+    package static let leadsUp = Self("A component of it is `..`.")
     package static let hasNUL = Self("It contains a NUL byte.")
     package static let symbolicLink = Self("It is a symbolic link.")
     package static let notDirectory = Self("It is not a directory.")

@@ -34,7 +34,16 @@ package struct Listener: ~Copyable, Sendable {
     }
 
     deinit {
-        endpoints?.removeSocket(name)
+        guard let endpoints, endpoints.process == sysProcessID() else { return }
+        endpoints.removeSocket(name)
+        refuseWaiting()
+    }
+
+    /// Ends the connections that wait, each by itself: packets may lie in them, and with the listener they would all be
+    /// closed at once, on this thread, with whatever is inside.
+    private func refuseWaiting() {
+        sysShutDown(descriptor.raw)
+        while let waiting = try? sysAccept(descriptor.raw) { _ = SharedDescriptor(connection: waiting) }
     }
 
     /// Takes the path away and closes the socket: connections that wait are reset.

@@ -28,20 +28,22 @@ package final class TrustedDirectory: Sendable {
     /// Opens a directory, and makes it with mode 0700 when it is not there. Its parent is not made.
     ///
     /// - Parameters:
-    ///   - path: an absolute path; slashes at its end do not count.
+    ///   - path: an absolute path; slashes at its end, double ones, and components that are `.` do not count.
     ///   - makes: whether it is made; otherwise one that is not there is `systemCallFailed` with ENOENT.
     /// - Returns: the open, verified directory.
     /// - Throws: `directoryUntrusted` when it is a symbolic link, is no directory, belongs to another user or is open to
-    ///   others, or when the path is not absolute or holds a NUL; `descriptorLimit`; `systemCallFailed` for the rest.
+    ///   others, or when the path is not absolute, has a component `..`, or holds a NUL; `descriptorLimit`; `systemCallFailed` for the rest.
     package static func open(path: String, makes: Bool = true) throws(PortError) -> TrustedDirectory {
         guard path.utf8.first == UInt8(ascii: "/") else {
             throw PortError(.directoryUntrusted, subject: .path(path, .notAbsolute))
         }
         // The kernel would read the path up to there, and use or make another directory.
         guard !path.utf8.contains(0) else { throw PortError(.directoryUntrusted, subject: .path(path, .hasNUL)) }
-        // A slash at the end would make the kernel follow a symbolic link.
-        let end = path.utf8.lastIndex { $0 != UInt8(ascii: "/") } ?? path.utf8.startIndex
-        let plain = String(path[...end])
+        let components = path.utf8.split(separator: UInt8(ascii: "/")).map { String(decoding: $0, as: UTF8.self) }
+        // The addresses of ports begin with it, and a port has one address.
+        guard !components.contains("..") else { throw PortError(.directoryUntrusted, subject: .path(path, .leadsUp)) }
+        // A slash at the end would also make the kernel follow a symbolic link.
+        let plain = "/" + components.filter { $0 != "." }.joined(separator: "/")
         return try open(plain, in: AT_FDCWD, path: plain, makes: makes)
     }
 

@@ -48,7 +48,8 @@ enum Bootstrap {
             throw PortError(.bootstrapInvalid, subject: .reason(.notBootstrapVariable))
         }
         guard try isMeant(descriptor, inode: inode) else { return nil }
-        let connection = try SocketConnection(SharedDescriptor(owning: descriptor), port: nil)
+        let socket = SharedDescriptor(connection: FileDescriptor(owning: descriptor))
+        let connection = try SocketConnection(socket, port: nil)
         return SendRight(RemotePort(.nowhere, over: connection))
     }
 

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 the swift-message-port authors
 //
 // The protocol behind which the transports stand. A send right holds one destination: a port of this process
-// (`PortCore`, in memory), a port of another process (`RemotePort`, over a SOCK_SEQPACKET connection), or a port that was
-// dead when its right arrived (`DeadDestination`). One object stands for one port, so rights to the same port are equal.
+// (`PortCore`, in memory), a port of another process (`RemotePort`, over a SOCK_SEQPACKET connection), or a port of its
+// sender that had ended (`DeadDestination`). One object stands for one port, so rights to the same port are equal.
 
 package import PortSystem
 package import RunLoopCore
@@ -18,6 +18,12 @@ package protocol PortDestination: AnyObject, Sendable {
 
     /// - Throws: `forkedProcess` when the port, or the connection to it, is the parent's.
     func checkProcess() throws(PortError)
+
+    /// Connects to the port, if that was not done, waiting until the deadline where others wait for the same.
+    func reach(until deadline: MonotonicInstant) throws(PortError)
+
+    /// As above, in a task, which holds no thread while it waits.
+    nonisolated(nonsending) func reach(waiting wait: SendWait) async throws(PortError)
 
     /// Whether replies come without anybody listening for them.
     var repliesInMemory: Bool { get }
@@ -55,21 +61,11 @@ package protocol PortDestination: AnyObject, Sendable {
 
 extension PortDestination {
     package var repliesInMemory: Bool { true }
+    package func reach(until deadline: MonotonicInstant) {}
+    nonisolated(nonsending) package func reach(waiting wait: SendWait) async {}
     package func isFoundDead() -> Bool { isDead }
     /// A port of another process sees the connection instead; a dead one sees nothing.
     package func makePresence() -> SenderPresence? { nil }
-}
-
-/// A name that other processes can resolve: the path of the port's socket.
-package struct PortAddress: Hashable, Sendable {
-    package let path: String
-
-    package init(path: String) {
-        self.path = path
-    }
-
-    /// Leads nowhere, and never will: what is below a device is no directory.
-    package static let nowhere = PortAddress(path: "/dev/null/dead-name")
 }
 
 /// Somebody who wants to know of a port's end, and on which run loop.
@@ -94,7 +90,7 @@ package struct DeathWatcher: Sendable {
     }
 }
 
-/// The destination of a right whose port was gone when the right arrived.
+/// The destination of a right whose port was known to be gone when the right was sent.
 package final class DeadDestination: PortDestination {
     private let path: PortAddress  // immutable
     private let forkCount = sysForkCount()  // immutable

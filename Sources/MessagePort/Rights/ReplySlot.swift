@@ -41,10 +41,10 @@ final class ReplySlot: ReplyReceiver {
     ///
     /// - Parameters:
     ///   - loop: the loop whose thread waits; nil for a task.
-    ///   - destination: where the request goes: `beginReplies` listens to its connection, if it has one.
+    ///   - destination: where the request goes, reached already: `beginReplies` listens to its connection, if it has one.
     init(wakes loop: ThreadRunLoop?, for destination: (any PortDestination)? = nil) {
         self.loop = loop
-        direct = (destination as? RemotePort).map { ObjectIdentifier($0.connection) }
+        direct = (destination as? RemotePort)?.connection.map { ObjectIdentifier($0) }
     }
 
     /// Whether this is a forked child's copy: nobody waits here, and the lock, and the loop, may be another thread's for ever.

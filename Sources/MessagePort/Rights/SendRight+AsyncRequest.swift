@@ -34,6 +34,9 @@ extension SendRight {
     ) async throws(PortError) -> MachMessage {
         if Task.isCancelled { throw PortError(.cancelled, delivery: .notSent) }
         try destination.checkProcess()
+        let sending = SendWait(until: .after(sendLimit))
+        defer { sending.finish() }
+        try await destination.reach(waiting: sending)
         let slot = ReplySlot(wakes: nil, for: destination)
         try group?.begin(slot)
         defer { group?.end(slot) }
@@ -42,8 +45,6 @@ extension SendRight {
         defer { if let loop { destination.endReplies(on: loop, in: .default, to: slot) } }
         var request = message
         request.replyTarget = ReplyTarget(slot)
-        let sending = SendWait(until: .after(sendLimit))
-        defer { sending.finish() }
         try await destination.send(request, waiting: sending)
         request.replyTarget = nil  // only the receiver holds the right now: when it lets go, the slot hears of it
         await slot.wait(within: replyLimit)

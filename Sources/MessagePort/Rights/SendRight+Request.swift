@@ -47,14 +47,16 @@ extension SendRight {
     package func request(
         _ message: MachMessage, sendLimit: Duration, replyLimit: Duration, mode: RunLoopMode, in group: RequestGroup?
     ) throws(PortError) -> MachMessage {
+        let deadline = MonotonicInstant.after(sendLimit)
+        try destination.reach(until: deadline)
         let (loop, slot) = (ThreadRunLoop.current, ReplySlot(wakes: .current, for: destination))
         try group?.begin(slot)
         defer { group?.end(slot) }
         guard mode == .portReply, replyLimit > .zero else {
-            return try request(message, slot, on: loop, until: .after(sendLimit), replyLimit, mode)
+            return try request(message, slot, on: loop, until: deadline, replyLimit, mode)
         }
         return try waiting(on: loop, for: slot) { () throws(PortError) in
-            try request(message, slot, on: loop, until: .after(sendLimit), replyLimit, mode)
+            try request(message, slot, on: loop, until: deadline, replyLimit, mode)
         }
     }
 

@@ -32,7 +32,8 @@ public struct SendRight: Hashable, Sendable {
         hasher.combine(ObjectIdentifier(destination))
     }
 
-    /// Whether the port is gone. For a port of another process this asks the kernel; it is cheap, but it is a system call.
+    /// Whether the port is gone. A right that came in a message of another process, and was not used yet, connects; where that
+    /// cannot be done now, it is not known to be gone. For a port of another process this asks the kernel; it is cheap, but it is a system call.
     /// What has arrived over the connection and nobody has read is read first: it may say so.
     public var isDead: Bool { destination.isFoundDead() }
 
@@ -83,7 +84,8 @@ public struct SendRight: Hashable, Sendable {
     ///   - mode: the mode in which to be told.
     ///   - handler: called once on the loop's thread; soon when the port is gone already.
     /// - Returns: the request, to withdraw it.
-    /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``: nothing is watched then.
+    /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``; ``PortError/Code/sendTimedOut`` for
+    ///   the first use of a right that came in a message, when too many wait to be accepted: nothing is watched then.
     @discardableResult
     public func notifyWhenDead(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void

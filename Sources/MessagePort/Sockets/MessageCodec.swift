@@ -91,6 +91,11 @@ extension EncodedMessage {
                 .messageTooLarge, subject: .size(message.components.count, limit: MessageLimits.components))
         }
         let descriptorCount = message.components.count { if case .descriptor = $0 { true } else { false } }
+        let rightCount = message.components.count { if case .right = $0 { true } else { false } }
+        let ports = rightCount + (message.replyPort == nil ? 0 : 1)
+        if ports > MessageLimits.rights {
+            throw PortError(.messageTooLarge, subject: .size(ports, limit: MessageLimits.rights))
+        }
         if descriptorCount > MessageLimits.descriptors {
             throw PortError(.tooManyDescriptors, subject: .size(descriptorCount, limit: MessageLimits.descriptors))
         }
@@ -100,7 +105,7 @@ extension EncodedMessage {
 extension EncodedMessage {
     /// Decodes the message.
     ///
-    /// - Parameter resolve: turns an address into a right; a right to a dead port is a dead name.
+    /// - Parameter resolve: turns an address into a right.
     /// - Returns: the message; nil when the payload is not of the format.
     /// - Throws: what `resolve` throws.
     func decoded<Failure: Error>(
@@ -109,10 +114,13 @@ extension EncodedMessage {
         var message = MachMessage(id: id)
         var unclaimed = descriptors[...]
         var position = 0
+        var rightCount = 0
         while position < payload.count {
             guard let (kind, body) = record(at: &position),
                 kind == .replyPort || message.components.count < componentCount
             else { return nil }
+            if kind == .right || kind == .replyPort { rightCount += 1 }
+            if rightCount > MessageLimits.rights { return nil }
             switch kind {
             case .bytes: message.components.append(.bytes(Array(body)))
             case .right:
@@ -145,11 +153,7 @@ extension EncodedMessage {
         return (kind, body)
     }
 
-    /// An address is an absolute path in UTF-8 without NUL bytes, shorter than `PATH_MAX`.
     private static func address(_ body: ArraySlice<UInt8>) -> PortAddress? {
-        guard body.first == UInt8(ascii: "/"), body.count < 4096, !body.contains(0),
-            let path = String(validating: body, as: UTF8.self)
-        else { return nil }
-        return PortAddress(path: path)
+        String(validating: body, as: UTF8.self).flatMap { PortAddress(received: $0) }
     }
 }

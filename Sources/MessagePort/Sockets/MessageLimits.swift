@@ -16,6 +16,11 @@ public enum MessageLimits {
     /// The most components: 65,536. Beyond it: ``PortError/Code/messageTooLarge``.
     public static let components = 65_536
 
+    /// The most rights, the reply port included: 253, as many as descriptors. Each becomes a connection when it is used.
+    ///
+    /// Beyond it: ``PortError/Code/messageTooLarge``.
+    public static let rights = 253
+
     /// The most descriptors: what the kernel passes with one packet (`SCM_MAX_FD`).
     ///
     /// Beyond it: ``PortError/Code/tooManyDescriptors``.

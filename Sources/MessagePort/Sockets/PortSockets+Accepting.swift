@@ -23,7 +23,7 @@ extension PortSockets {
         defer { core.clientDidGo() }
         do throws(SystemError) {
             guard let accepted = try accept() else { return false }
-            let socket = SharedDescriptor(accepted)
+            let socket = SharedDescriptor(connection: accepted)
             guard let connection = try? SocketConnection(socket, port: core) else { return true }
             // Who is not admitted may not even begin to talk: asked before the first message is read.
             guard core.peerRules.policy.admits(ConnectingPeer(connection.peer, on: socket)) else {
@@ -98,6 +98,7 @@ extension PortSockets {
     /// Accepts a connection only to tell it that there is no descriptor for it.
     private func refuseOne() -> Bool {
         guard let accepted = try? accept() else { return false }
+        // Closed here, so that the spare descriptor is there again when this returns.
         SocketConnection.sendRefusal(.descriptorLimit, to: SharedDescriptor(accepted))
         return true
     }

@@ -223,12 +223,14 @@ package final class PortSockets: Sendable {
     /// Closes the listener and the connections. One over which the port still owes a reply lives until that is sent, but its
     /// client can send nothing more.
     func close() {
+        var listener: Listener?  // closed without the lock
         let members = state.withLock { state in
             state.isClosed = true
-            state.listener = nil
+            swap(&listener, &state.listener)
             defer { (state.members, state.keys) = ([:], [:]) }
             return state.members
         }
+        listener = nil
         for member in members.values {
             epoll.remove(member.descriptor.rawValue)
             if member.port != nil { member.portDidEnd() }

@@ -6,8 +6,16 @@ import RunLoopCore
 
 extension RemotePort {
     package func watchRoom(_ notice: LoopNotice<SendPossibility>) throws(PortError) {
-        try connection.checkProcess()
-        try connection.watchRoom(notice, for: self)
+        do throws(PortError) {
+            guard let connection = try reachedUnlessDead() else { return notice.tell(.deadName) }
+            try connection.watchRoom(notice, for: self)
+        } catch {
+            guard error.code == .sendTimedOut else { throw error }
+            // Too many wait to be accepted, and nothing tells of a place: whoever finds none asks again.
+            notice.loop.add(
+                RunLoopTimer(after: Self.timeUntilRetry) { [weak notice] _ in notice?.tell(.possible) }, to: notice.mode
+            )
+        }
     }
 }
 

@@ -6,60 +6,80 @@ package import RunLoopCore
 import Synchronization
 
 /// A port of another process: the SOCK_SEQPACKET transport. There is one object for each port and process, and it has one
-/// connection, however many rights and threads use it.
+/// connection, however many rights and threads use it. A right that came in a message has none before it is used: whoever
+/// sends an address decides where it leads, so nothing is done about it on the thread that receives.
 package final class RemotePort: PortDestination {
+    struct Link {
+        /// Made once, and kept.
+        var connection: SocketConnection?
+        /// Why there will never be one.
+        var failure: PortError?
+    }
+
     private struct Waiters: Hashable {
         var loop: ObjectIdentifier
         var mode: RunLoopMode
     }
 
-    private let portAddress: PortAddress  // immutable
-    package let connection: SocketConnection  // immutable
+    let portAddress: PortAddress  // immutable
+    let link: Mutex<Link>
+    private let forkCount = sysForkCount()  // immutable
     /// How many requests wait in each loop and mode, nested ones included.
     private let waiting = Mutex<[Waiters: Int]>([:])
 
     /// Takes over a connection to the port.
     package init(_ portAddress: PortAddress, over connection: SocketConnection) {
         self.portAddress = portAddress
-        self.connection = connection
+        link = Mutex(Link(connection: connection))
+    }
+
+    /// Stands for a port that nobody has looked for yet.
+    init(_ portAddress: PortAddress) {
+        self.portAddress = portAddress
+        link = Mutex(Link())
     }
 
     deinit {
-        if connection.isInherited { return }
-        connection.retire()
+        if isInherited { return }
+        link.withLock { $0.connection }?.retire()
         RightsTable.shared.prune(portAddress)
     }
 
     package var repliesInMemory: Bool { false }
-    package var label: String { "port of process \(connection.peer.processID) at \(portAddress.path)" }
-    package var isDead: Bool { connection.isInherited || connection.isDeadName }
+    package var label: String {
+        let process = connection.map { "port of process \($0.peer.processID)" } ?? "port"
+        return "\(process) at \(portAddress.path)"
+    }
 
-    package func isFoundDead() -> Bool { connection.isInherited || connection.isFoundDead() }
+    /// Whether this is a forked child's copy of its parent's object, whose locks it must not touch.
+    var isInherited: Bool { sysForkCount() != forkCount }
 
-    package func checkProcess() throws(PortError) { try connection.checkProcess() }
+    package func checkProcess() throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
+    }
 
     package func address() -> PortAddress { portAddress }
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
-        try connection.checkProcess()
-        try connection.send(message, until: deadline)
+        try reached(until: deadline).send(message, until: deadline)
     }
 
     nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
-        try connection.checkProcess()
-        try await connection.send(message, waiting: wait)
+        try await reached(waiting: wait).send(message, waiting: wait)
     }
 
     @discardableResult
     package func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Withdrawal {
-        try connection.checkProcess()
+        guard let connection = try reachedUnlessDead() else {
+            watcher.tell()
+            return {}
+        }
         try connection.watchDeath(watcher)
         return { [weak connection, mark = watcher.mark] in connection?.forgetWatcher(mark) }
     }
 
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) {
-        try connection.checkProcess()
-        guard let source = try connection.replySource() else { return }
+        guard let source = try reached().replySource() else { return }
         // Counted first: a request that ends meanwhile leaves the source in the loop, or puts it back.
         waiting.withLock { $0[Waiters(loop: ObjectIdentifier(loop), mode: mode), default: 0] += 1 }
         do throws(PortError) {
@@ -71,7 +91,7 @@ package final class RemotePort: PortDestination {
     }
 
     package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {
-        connection.forget(receiver)
+        connection?.forget(receiver)
         leave(loop, mode)
     }
 
@@ -84,7 +104,7 @@ package final class RemotePort: PortDestination {
         }
         // In the private mode it may stay: nothing but requests runs there, and the next one saves the system calls.
         guard mode != .portReply, !isNeeded(on: loop, in: mode),
-            let source = connection.state.withLock({ $0.source })
+            let source = connection?.state.withLock({ $0.source })
         else { return }
         loop.remove(source, from: mode)
         // Somebody may have come meanwhile, and have found the source in the loop.
@@ -94,6 +114,7 @@ package final class RemotePort: PortDestination {
     /// Whether somebody waits in the loop and mode for what comes over the connection.
     private func isNeeded(on loop: ThreadRunLoop, in mode: RunLoopMode) -> Bool {
         if waiting.withLock({ $0[Waiters(loop: ObjectIdentifier(loop), mode: mode)] != nil }) { return true }
+        guard let connection else { return false }
         // Requests that were handed on are not counted; the shared thread listens for their replies.
         if mode == .default, loop == SharedReceiver.startedLoop, connection.awaitsReply { return true }
         return connection.hasWatcher(on: loop, in: mode)

@@ -44,46 +44,46 @@ package final class RightsTable: Sendable {
         withExtendedLifetime(other) {}
     }
 
-    /// The right to the port at an address; connects when this process has none yet. Never waits.
+    /// The right to the port at an address that was looked up; connects when this process has not yet.
     ///
+    /// - Parameters:
+    ///   - address: the address.
+    ///   - deadline: how long to wait while too many others wait to be accepted.
     /// - Returns: the right; nil when no live port is there.
     /// - Throws: `sendTimedOut` when the port has too many connections waiting to be accepted; `peerRefused`,
     ///   `malformedPacket`, `descriptorLimit`, `systemCallFailed`.
-    package func right(to address: PortAddress) throws(PortError) -> SendRight? {
-        if let known = live(address) { return SendRight(known) }
-        guard let remote = try Self.connect(to: address) else { return nil }
-        let (winner, other) = entries.withLock { entries -> (any PortDestination, (any PortDestination)?) in
-            let other = entries[address]?.destination
-            if let other, !other.isDead { return (other, other) }
-            entries[address] = Entry(destination: remote)
-            return (remote, other)
-        }
-        withExtendedLifetime(other) {}
-        return SendRight(winner)
-    }
-
-    /// The right to the port at an address; a dead name when it cannot be reached.
-    ///
-    /// - Throws: `descriptorLimit` when this process has no descriptor to find that out with.
-    func right(orDeadNameAt address: PortAddress) throws(PortError) -> SendRight {
+    package func right(to address: PortAddress, until deadline: MonotonicInstant = .distantPast) throws(PortError)
+        -> SendRight?
+    {
+        let destination = destination(at: address) { !$0.isDead }
         do throws(PortError) {
-            if let right = try right(to: address) { return right }
+            try destination.reach(until: deadline)
+            return SendRight(destination)
         } catch {
-            // The port may live and have room: that it cannot be reached is this process's own want.
-            if error.code == .descriptorLimit { throw error }
+            if error.code == .deadName { return nil }
+            throw error
         }
-        return SendRight(deadDestination(address))
     }
 
-    /// What stands for a port that cannot be reached: the same object as long as there is a right to it.
-    private func deadDestination(_ address: PortAddress) -> any PortDestination {
-        let made = DeadDestination(address)
-        if address == .nowhere { return made }  // the name of many ports
+    /// The right to the port at an address that came in a message. Does not look whether the port is there: the right finds
+    /// that out when it is used.
+    func right(receivedAt address: PortAddress) -> SendRight {
+        if address == .nowhere { return SendRight(DeadDestination(address)) }  // the name of many ports
+        // Under such an address there is never another port.
+        let isUnique = address.isOfPort
+        return SendRight(destination(at: address) { isUnique || !$0.isDead })
+    }
+
+    /// The destination that stands for an address: the known one if it is fit, else one that is not reached yet.
+    private func destination(
+        at address: PortAddress, isFit: (any PortDestination) -> Bool
+    ) -> any PortDestination {
         let (winner, other) = entries.withLock { entries -> (any PortDestination, (any PortDestination)?) in
             let other = entries[address]?.destination
-            if let other { return (other, other) }
+            if let other, isFit(other) { return (other, nil) }
+            let made = RemotePort(address)
             entries[address] = Entry(destination: made)
-            return (made, nil)
+            return (made, other)
         }
         withExtendedLifetime(other) {}
         return winner
@@ -94,17 +94,13 @@ package final class RightsTable: Sendable {
 
     /// A new connection to the port at an address, also when the port is this process's own.
     package static func connect(to address: PortAddress) throws(PortError) -> RemotePort? {
-        switch try ProcessEndpoints.connect(toPath: address.path) {
-        case .connected(let socket, let peer):
-            RemotePort(address, over: try SocketConnection(socket, port: nil, peer: peer))
-        case .busy: throw PortError(.sendTimedOut, subject: .path(address.path))
-        case .dead: nil
+        let made = RemotePort(address)
+        do throws(PortError) {
+            try made.reach(until: .distantPast)
+            return made
+        } catch {
+            if error.code == .deadName { return nil }
+            throw error
         }
-    }
-
-    private func live(_ address: PortAddress) -> (any PortDestination)? {
-        let known = entries.withLock { $0[address]?.destination }
-        guard let known, !known.isDead else { return nil }
-        return known
     }
 }

@@ -149,23 +149,16 @@ extension SocketConnection {
     }
 
     private func handle(_ encoded: EncodedMessage, asks: UInt64, answers: UInt64, _ core: PortCore?) -> Bool {
-        do throws(PortError) {
-            guard
-                var message = try encoded.decoded(resolve: { (address) throws(PortError) in
-                    try RightsTable.shared.right(orDeadNameAt: address)
-                })
-            else { return refuse(.malformedPacket) }
-            message.remoteSender = peer
-            message.charge = encoded.charge
-            if asks != 0 { message.replyTarget = ReplyTarget(RemoteReplyReceiver(self, token: asks)) }
-            return deliver(message, answering: answers, core)
-        } catch {
-            loseMessage(asks: asks, answers: answers)
-            return true
+        guard var message = encoded.decoded(resolve: { RightsTable.shared.right(receivedAt: $0) }) else {
+            return refuse(.malformedPacket)
         }
+        message.remoteSender = peer
+        message.charge = encoded.charge
+        if asks != 0 { message.replyTarget = ReplyTarget(RemoteReplyReceiver(self, token: asks)) }
+        return deliver(message, answering: answers, core)
     }
 
-    /// Drops a message for whose descriptors, or rights, this process has no descriptor. Without them it is not what was
+    /// Drops a message for whose descriptors this process has no descriptor. Without them it is not what was
     /// sent: whoever waits for it, or for its answer, is told.
     private func loseMessage(asks: UInt64, answers: UInt64) {
         if asks != 0 {

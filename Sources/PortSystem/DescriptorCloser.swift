@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// close(2) takes as long as whoever made the open file says: a TCP socket that lingers, a file of a file system that does
+// not answer. So what came from a peer is closed by a thread of its own, and so is a socket in which packets of a peer lie,
+// perhaps with such files inside.
+
+import Synchronization
+
+/// Closes descriptors that came from other processes, on a thread that has nothing else to do.
+///
+/// The thread starts with the first such descriptor and stays. One that a file holds up for a second is replaced when the
+/// next descriptor comes, and ends when that file lets go of it. A forked child starts one of its own.
+package enum DescriptorCloser {
+    /// Most threads that files hold up; with so many the other descriptors wait.
+    package static let heldUpLimit = 16
+    /// How long a file may hold up the thread.
+    private static let patience = Duration.seconds(1)
+
+    private struct State {
+        var forkCount = sysForkCount()
+        /// What is to be closed, the next at the end: the order does not matter.
+        var waiting: [CInt] = []
+        var worker: Worker?
+        /// Since when the worker closes one.
+        var busySince: MonotonicInstant?
+        var heldUpCount = 0
+
+        var isHeldUp: Bool { busySince.map { $0.advanced(by: patience) < .now } ?? false }
+    }
+
+    private final class Worker: Sendable {
+        let hasWork = ThreadEvent()
+    }
+
+    private static let state = Mutex(State())
+
+    /// Whether nothing is being closed, and nothing waits for that.
+    package static var isIdle: Bool {
+        state.withLock { $0.waiting.isEmpty && $0.busySince == nil && $0.heldUpCount == 0 }
+    }
+
+    /// Starts the thread, unless it has started.
+    package static func start() { wake(nil) }
+
+    /// Closes a descriptor, soon. Never waits.
+    static func close(_ descriptor: CInt) { wake(descriptor) }
+
+    private static func wake(_ descriptor: CInt?) {
+        let (worker, isNew) = state.withLock { state -> (Worker?, Bool) in
+            if state.forkCount != sysForkCount() {
+                // Copies of the parent's descriptors are the child's to close; the one that was being closed is let be.
+                state = State(waiting: state.waiting)
+            }
+            if let descriptor { state.waiting.append(descriptor) }
+            if let worker = state.worker {
+                if !state.isHeldUp { return (worker, false) }
+                if state.heldUpCount == heldUpLimit { return (nil, false) }
+                state.heldUpCount += 1
+            }
+            let made = Worker()
+            (state.worker, state.busySince) = (made, nil)
+            return (made, true)
+        }
+        guard let worker else { return }
+        worker.hasWork.set()
+        guard isNew else { return }
+        do throws(SystemError) {
+            _ = try sysStartThread(blocksSignals: true) { run(worker) }
+        } catch {
+            // Without a thread the caller does the work; the next one tries to start it again.
+            while let descriptor = next(for: worker) { sysCloseForeign(descriptor) }
+            state.withLock { if $0.worker === worker { $0.worker = nil } }
+        }
+    }
+
+    private static func run(_ worker: Worker) {
+        sysNameThread("port-closer")
+        while state.withLock({ $0.worker === worker }) {
+            worker.hasWork.clear()
+            while let descriptor = next(for: worker) { sysCloseForeign(descriptor) }
+            if state.withLock({ $0.worker === worker }) { worker.hasWork.wait(until: .distantFuture) }
+        }
+        state.withLock { $0.heldUpCount -= 1 }
+    }
+
+    /// - Returns: what the worker closes now; nil when there is nothing, or another has taken its place.
+    private static func next(for worker: Worker) -> CInt? {
+        state.withLock { state in
+            guard state.worker === worker else { return nil }
+            let descriptor = state.waiting.popLast()
+            state.busySince = descriptor == nil ? nil : .now
+            return descriptor
+        }
+    }
+}

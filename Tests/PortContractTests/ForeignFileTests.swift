@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+/// Files of peers that keep whoever closes them waiting.
+@Suite("descriptors whose close waits", .contract) struct ForeignFileTests {
+    /// Where the descriptor lies when the port lets go of it.
+    enum Place: String, CaseIterable, Sendable, CustomTestStringConvertible {
+        case brokenPacket, droppedMessage, unreadInConnection, unreadInBacklog
+
+        var testDescription: String { rawValue }
+        var isOfOther: Bool { self == .unreadInConnection || self == .unreadInBacklog }
+    }
+
+    @Test("a descriptor whose close waits for its maker keeps nobody else waiting", arguments: Place.allCases)
+    func linger(_ place: Place) async throws {
+        try await onBench(over: .socket) { bench in
+            let lingering = try LingeringSocket()
+            try bench.serving({ _, message in try? message.reply(message) }) { right, port, worker in
+                #expect(try right.ask(MachMessage(id: 1)).id == 1)
+                let other = try bench.port()
+                let peer = try RawPeer(to: place.isOfOther ? other : port, on: bench)
+                if place == .unreadInConnection { #expect(try other.tryReceive()?.id == nil) }
+                // On the port's thread: it has let go of its own copy when it looks at what was sent.
+                try worker.perform {
+                    let end = try lingering.takeEnd()
+                    switch place {
+                    case .brokenPacket: try peer.send([1, 2, 3], [end])
+                    case .droppedMessage, .unreadInConnection, .unreadInBacklog:
+                        try peer.send(MachMessage(id: 2, components: [.descriptor(end)]))
+                    }
+                }
+                if place.isOfOther {
+                    try worker.perform { other.invalidate() }
+                    #expect(try peer.next() == nil)
+                }
+                if place == .brokenPacket { #expect(try peer.next()?.kind == .refused) }
+                #expect(try right.ask(MachMessage(id: 3)).id == 3)
+                #expect(!DescriptorCloser.isIdle, "the close did not wait, or somebody waited for it")
+            }
+            try lingering.letGo()
+        }
+    }
+}
+
+/// A TCP connection whose other end reads nothing: closing it waits until its data are read, or the other end goes.
+private final class LingeringSocket: Sendable {
+    private let end: Mutex<SharedDescriptor?>
+    private let other: SharedDescriptor
+
+    init() throws {
+        let listener = SharedDescriptor(owning: socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let made = SharedDescriptor(owning: socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0))
+        let isConnected = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                bind(listener.rawValue, address, length) == 0 && listen(listener.rawValue, 1) == 0
+                    && getsockname(listener.rawValue, address, &length) == 0
+                    && connect(made.rawValue, address, length) == 0
+            }
+        }
+        #expect(isConnected)
+        other = SharedDescriptor(owning: accept(listener.rawValue, nil, nil))
+        var lingers = linger(l_onoff: 1, l_linger: 50)
+        #expect(
+            setsockopt(made.rawValue, SOL_SOCKET, SO_LINGER, &lingers, socklen_t(MemoryLayout<linger>.size)) == 0)
+        let bytes = [UInt8](repeating: 7, count: 65536)
+        while Glibc.send(made.rawValue, bytes, bytes.count, CInt(MSG_DONTWAIT)) > 0 {}
+        end = Mutex(made)
+    }
+
+    /// The end that waits, for a message: the test has no other reference to it.
+    func takeEnd() throws -> SharedDescriptor { try #require(end.withLock { $0.take() }) }
+
+    /// The other end goes with everything unread: whoever closes the first waits no longer.
+    func letGo() throws {
+        shutdown(other.rawValue, CInt(SHUT_RDWR))
+        var lingers = linger(l_onoff: 1, l_linger: 0)  // a reset
+        setsockopt(other.rawValue, SOL_SOCKET, SO_LINGER, &lingers, socklen_t(MemoryLayout<linger>.size))
+        let deadline = Watchdog.deadline
+        let drain = [UInt8](repeating: 0, count: 65536)
+        while !DescriptorCloser.isIdle, .now < deadline {
+            var buffer = drain
+            recv(other.rawValue, &buffer, buffer.count, CInt(MSG_DONTWAIT))
+            sched_yield()
+        }
+    }
+}
