@@ -95,7 +95,12 @@ extension SocketConnection {
         if header.kind == .message {
             // Only a port takes messages that answer nothing.
             if port == nil, header.answers == 0 { return refuse(.malformedPacket) }
-            isWanted = header.answers == 0 || state.withLock { $0.awaited[header.answers] != nil }
+            let (isAwaited, isOwed) = state.withLock { state in
+                (state.awaited[header.answers] != nil, state.owed.contains(header.asks))
+            }
+            // One token cannot stand for two requests.
+            if isOwed { return refuse(.malformedPacket) }
+            isWanted = header.answers == 0 || isAwaited
             if isWanted, port != nil, let sockets = core?.sockets {
                 (charge, limit) = sockets.charge(owner, for: header, descriptors: descriptors?.count ?? 0)
             }
