@@ -95,7 +95,7 @@ import Testing
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
-            let turn = try #require(right.destination as? RemotePort).connection.turn
+            let turn = try #require((right.destination as? RemotePort)?.connection).turn
             #expect(turn.takeIfFree())
             let patient = send(1, right, within: patience)
             while turn.waitingCount < 1 { sched_yield() }
