@@ -115,6 +115,7 @@ final class InheritedSockets: Sendable {
             guard let path, path.utf8.first == UInt8(ascii: "/") else { return invalid(.noPath) }
             // The supervisor's copy is non-blocking from now on, too; systemd's is anyway.
             try sysSetNonBlocking(descriptor)
+            try sysReceivePlainly(descriptor)
             return nil
         } catch {
             return PortError(.activationInvalid, system: error)

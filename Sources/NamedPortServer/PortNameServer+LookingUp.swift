@@ -14,31 +14,47 @@ extension PortNameServer {
     /// - Parameter name: the name.
     /// - Returns: a right to a port of this process, reached in memory, or of another.
     /// - Throws: ``PortError/Code/nameUnknown`` when no live port has the name now; ``PortError/Code/sendTimedOut`` when too
-    ///   many clients wait to be accepted by it; ``PortError/Code/nameEmpty``, ``PortError/Code/nameTooLong``,
-    ///   ``PortError/Code/nameHasNUL``; ``PortError/Code/peerRefused``; ``PortError/Code/malformedPacket`` when what listens
-    ///   for the name is no socket of packets;
+    ///   many clients wait to be accepted by it, for ``lookUpLimit``; ``PortError/Code/nameEmpty``,
+    ///   ``PortError/Code/nameTooLong``, ``PortError/Code/nameHasNUL``; ``PortError/Code/peerRefused``;
+    ///   ``PortError/Code/malformedPacket`` when what listens for the name is no socket of packets;
     ///   ``PortError/Code/directoryUntrusted``, ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``.
-    public func lookUp(_ name: String) throws(PortError) -> SendRight {
-        guard let right = try find(PortName(name)) else { throw PortError(.nameUnknown, subject: .name(name)) }
+    public func lookUp(_ name: String) throws(PortError) -> SendRight { try lookUp(name, within: Self.lookUpLimit) }
+
+    /// The right to the port with a name, as above, with a limit of the caller's own.
+    ///
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - limit: how long to wait for a place among those who wait to be accepted by the port. Zero or less never waits.
+    /// - Returns: a right to a port of this process, reached in memory, or of another.
+    /// - Throws: as ``lookUp(_:)``.
+    public func lookUp(_ name: String, within limit: Duration) throws(PortError) -> SendRight {
+        guard let right = try find(PortName(name), until: .after(limit)) else {
+            throw PortError(.nameUnknown, subject: .name(name))
+        }
         return right
     }
 
+    /// How long a look-up waits when as many clients as a port lets wait are waiting to be accepted: 1 s.
+    public static let lookUpLimit = Duration.seconds(1)
+
     /// The right to the port with a name; nil when there is none.
-    func find(_ name: PortName) throws(PortError) -> SendRight? {
+    func find(_ name: PortName, until deadline: MonotonicInstant = .distantPast) throws(PortError) -> SendRight? {
         let directory = try openDirectory()
         if let contents = try LockedFile.contents(name.fileName, in: directory.names),
             let record = NameRecord(contents: contents),
-            let right = try RightsTable.shared.right(to: PortAddress(path: record.socketPath))
+            let right = try RightsTable.shared.right(to: PortAddress(path: record.socketPath), until: deadline)
         {
             return right
         }
-        return try Self.findDeclared(directory.declaredPath(of: name))
+        return try Self.findDeclared(directory.declaredPath(of: name), until: deadline)
     }
 
     /// The right to the port that a supervisor declared; nil when nobody listens at the path.
-    static func findDeclared(_ path: String) throws(PortError) -> SendRight? {
+    static func findDeclared(
+        _ path: String, until deadline: MonotonicInstant = .distantPast
+    ) throws(PortError) -> SendRight? {
         guard (try? sysStatus(atPath: path)) != nil else { return nil }
-        return try RightsTable.shared.right(to: PortAddress(path: path))
+        return try RightsTable.shared.right(to: PortAddress(path: path), until: deadline)
     }
 
     /// The names that are held now, in alphabetical order.

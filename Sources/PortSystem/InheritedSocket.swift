@@ -29,3 +29,22 @@ package func sysSocketPath(_ descriptor: CInt) throws(SystemError) -> String? {
 package func sysSetNonBlocking(_ descriptor: CInt) throws(SystemError) {
     _ = try retrying(.fcntl) { shim_set_nonblocking(descriptor) }
 }
+
+/// Has a listening socket, and the connections that it gives, receive bytes and descriptors alone. With each of these options
+/// the kernel adds something to every packet, with `SO_PASSPIDFD` a descriptor that nobody asked for.
+package func sysReceivePlainly(_ descriptor: CInt) throws(SystemError) {
+    for option in [SO_PASSCRED, SO_PASSSEC, passProcessDescriptor] {
+        var off: CInt = 0
+        do throws(SystemError) {
+            _ = try retrying(.setsockopt) {
+                unsafe setsockopt(descriptor, SOL_SOCKET, option, &off, socklen_t(MemoryLayout<CInt>.size))
+            }
+        } catch {
+            // A kernel that does not have the option does nothing of the kind.
+            if error.code != ENOPROTOOPT && error.code != EOPNOTSUPP { throw error }
+        }
+    }
+}
+
+/// `SO_PASSPIDFD`, Linux 6.5, on the machines where Swift runs.
+private let passProcessDescriptor: CInt = 76

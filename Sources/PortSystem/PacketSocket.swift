@@ -42,12 +42,12 @@ package func sysPacketSocket() throws(SystemError) -> FileDescriptor {
     return FileDescriptor(owning: try retrying(.socket) { socket(AF_UNIX, type, 0) })
 }
 
-/// Two sockets connected to each other: one for this process, and one for another, to be closed here once that has it.
+/// Two sockets connected to each other.
 package func sysPacketSocketPair() throws(SystemError) -> (SharedDescriptor, SharedDescriptor) {
     let type = CInt(SOCK_SEQPACKET.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue)
     var ends: [CInt] = [-1, -1]
     _ = try retrying(.socketpair) { unsafe socketpair(AF_UNIX, type, 0, &ends) }
-    return (SharedDescriptor(connection: FileDescriptor(owning: ends[0])), SharedDescriptor(owning: ends[1]))
+    return (SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))
 }
 
 /// Gives a socket a path in the file system.
@@ -149,13 +149,19 @@ package func sysReceivePacket(_ socket: CInt, into buffer: UnsafeMutableRawBuffe
         guard let count else { return .wouldBlock }
         if flags & SHIM_MSG_TRUNC != 0 { return .truncated }
         if flags & SHIM_MSG_CTRUNC != 0 { return .descriptorsLost(byteCount: count) }
-        if count == 0 && descriptors.isEmpty { return .peerClosed }
+        // A packet may have no bytes, but the end is one only where the kernel says so.
+        if count == 0, descriptors.isEmpty, try hasEnded(socket) { return .peerClosed }
         return .packet(byteCount: count, descriptors: descriptors)
     } catch {
         if error.code == ECONNRESET { return .reset }
         if error.code == ENOTCONN { return .peerClosed }
         throw error
     }
+}
+
+/// Whether nothing more can come over a connection.
+private func hasEnded(_ socket: CInt) throws(SystemError) -> Bool {
+    try !sysPoll(socket, .peerClosed, until: .distantPast).isDisjoint(with: [.peerClosed, .hangUp, .error])
 }
 
 private func receive(

@@ -87,6 +87,12 @@ import Testing
         try expectRefusal(name == "link" ? .symbolicLink : .notRegularFile, of: name)
     }
 
+    @Test("a file that is open to other users is refused", arguments: [0o640, 0o604, 0o660, 0o602, 0o601] as [mode_t])
+    func openToOthers(mode: mode_t) throws {
+        try scratch.makeFile("a", mode: mode)
+        try expectRefusal(.openToOthers, of: "a")
+    }
+
     @Test("another user's file is refused", .enabled(if: isRoot, "only root can give a file away"))
     func otherOwner() throws {
         try scratch.makeFile("a")

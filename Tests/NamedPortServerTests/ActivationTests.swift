@@ -15,10 +15,10 @@ import Testing
 private let activator = "/usr/bin/systemd-socket-activate"
 
 /// A listening socket of packets, as a supervisor has it.
-private func listener(at path: String) throws -> SharedDescriptor {
+private func listener(at path: String, backlog: CInt = 128) throws -> SharedDescriptor {
     let socket = SharedDescriptor(try sysPacketSocket())
     try sysBind(socket.rawValue, path: path)
-    try sysListen(socket.rawValue, backlog: 128)
+    try sysListen(socket.rawValue, backlog: backlog)
     return socket
 }
 
@@ -62,6 +62,22 @@ struct ActivationTests {
             #expect(try place.names.list() == [])
             let path = try place.declared("org.example")
             #expect(FileManager.default.fileExists(atPath: path), "the supervisor's")
+        }
+    }
+
+    @Test("a look-up waits for a place where too many wait to be accepted, as long as its limit says")
+    func busy() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let socket = try listener(at: place.declared("busy"), backlog: 0)
+            let first = SharedDescriptor(try sysPacketSocket())
+            #expect(try sysConnect(first.rawValue, path: place.declared("busy")))
+            #expect(failure { _ = try place.names.lookUp("busy", within: .zero) }?.code == .sendTimedOut)
+            let before = MonotonicInstant.now
+            #expect(failure { _ = try place.names.lookUp("busy", within: .milliseconds(50)) }?.code == .sendTimedOut)
+            #expect(before.duration(to: .now) >= .milliseconds(50))
+            let client = runOnThread { try place.names.lookUp("busy", within: Watchdog.patience) }
+            _ = try sysAccept(socket.rawValue)
+            #expect(try !client.join().isDead)
         }
     }
 

@@ -115,6 +115,7 @@ import Testing
             ]
             for bytes in contents {
                 try Data(bytes).write(to: URL(fileURLWithPath: place.file("name")))
+                #expect(chmod(try place.file("name"), 0o600) == 0)
                 #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
                 #expect(try place.names.list() == [])
                 let port = MachPort()

@@ -11,7 +11,7 @@ import Testing
 @Suite("hostile peers", .contract) struct HostilePeerTests {
     /// What a hostile client sends, each a breach of the wire format.
     enum Breach: String, CaseIterable, Sendable, CustomTestStringConvertible {
-        case shortPacket, foreignMagic, otherVersion, unknownKind, oversizedPacket, lieAboutDescriptors,
+        case emptyPacket, shortPacket, foreignMagic, otherVersion, unknownKind, oversizedPacket, lieAboutDescriptors,
             hiddenDescriptors
         case lieAboutLength, hugeTotal, tooManyComponents, continuationOfNothing, messageInMessage, emptyContinuation
         case brokenRecords, abortOfNothing, replyPortNoAddress
@@ -22,6 +22,7 @@ import Testing
         func commit(_ peer: RawPeer) throws {
             var whole = PacketHeader(kind: .message, messageID: 1)
             switch self {
+            case .emptyPacket: try peer.send([])
             case .shortPacket: try peer.send(Array(whole.encoded.prefix(39)))
             case .foreignMagic: try peer.send([0x47] + whole.encoded.dropFirst())
             case .otherVersion:
@@ -92,6 +93,22 @@ import Testing
                 let after = try good.ask(MachMessage(id: 6))
                 #expect(after.id == 6)
             }
+        }
+    }
+
+    @Test("a token under which a reply is still owed asks for no other: that connection is refused")
+    func tokenTwice() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1), asks: 7)
+            let first = try port.next()
+            try peer.send(MachMessage(id: 2), asks: 7)
+            #expect(try port.tryReceive()?.id == nil)
+            let refusal = try peer.next()
+            #expect(refusal?.kind == .refused)
+            #expect(refusal?.messageID == Int32(PortError.Code.malformedPacket.rawValue))
+            #expect(first.id == 1 && first.isCancelled)
         }
     }
 

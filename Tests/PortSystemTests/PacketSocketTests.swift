@@ -25,6 +25,33 @@ private final class Pair {
 }
 
 @Suite("PacketSocket", .census) struct PacketSocketTests {
+    @Test("a listener that receives plainly gives connections to whose packets the kernel adds no descriptor")
+    func plainly() throws {
+        try withScratchDirectory(leaving: .anything) { scratch in
+            let listener = SharedDescriptor(try sysPacketSocket())
+            try sysBind(listener.rawValue, path: scratch.path("socket"))
+            try sysListen(listener.rawValue, backlog: 8)
+            for option: CInt in [SO_PASSCRED, SO_PASSSEC, 76] {
+                var on: CInt = 1
+                setsockopt(listener.rawValue, SOL_SOCKET, option, &on, socklen_t(MemoryLayout<CInt>.size))
+            }
+            try sysReceivePlainly(listener.rawValue)
+            let client = SharedDescriptor(try sysPacketSocket())
+            #expect(try sysConnect(client.rawValue, path: scratch.path("socket")))
+            guard let accepted = try sysAccept(listener.rawValue) else {
+                Issue.record("nobody connected")
+                return
+            }
+            let number = accepted.raw
+            let bytes = try expectNoNewDescriptors {
+                _ = try sysSendPacket(client.rawValue, head: [1], body: [], descriptors: [])
+                return try sysReceivePacket(number, limit: 9).1
+            }
+            let isOpen = accepted.raw == number  // as long as it is received from
+            #expect(bytes == [1] && isOpen)
+        }
+    }
+
     @Test("both ends of a pair are close-on-exec and non-blocking")
     func flags() throws {
         let pair = try Pair()

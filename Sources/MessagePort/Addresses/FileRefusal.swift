@@ -28,7 +28,8 @@ extension FileStatus {
     var fileRefusal: PortError.StaticReason? {
         if isSymbolicLink { return .symbolicLink }
         if !isRegular { return .notRegularFile }
-        return owner != sysUserID() ? .otherOwner : nil
+        if owner != sysUserID() { return .otherOwner }
+        return isOpenToOthers ? .openToOthers : nil
     }
 
     private var isSymbolicLink: Bool { mode & S_IFMT == S_IFLNK }

@@ -7,6 +7,9 @@ import PortSystem
 ///
 /// What it does not admit is refused: the other side gets ``PortError/Code/peerRefused``. A right that this process uses
 /// itself is not asked about, nor is a worker that this process launched.
+///
+/// A policy narrows: whom the file system keeps from the port's socket, it cannot admit. The directories of names and sockets
+/// are closed to other users, and a process of this library takes no listener of another user.
 public struct PeerPolicy: Sendable {
     /// Processes of the port's own effective user: the policy of a port that is given no other.
     public static let sameUser = PeerPolicy { $0.identity.userID == sysUserID() }
