@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test("a listener whose backlog is full costs no wait")
+    @Test("a listener whose backlog is full costs the limit of the look-up, and none with a limit of zero")
     func busy() async throws {
         try await withPlace(leaving: .anything) { place in
             let listener = try listen(at: place, backlog: 0)
@@ -58,7 +58,10 @@ import Testing
                 guard try sysConnect(socket.rawValue, path: place.scratch.path("foreign")) else { break }
                 waiting.append(socket)
             }
+            #expect(failure { _ = try place.names.lookUp("name", within: .zero) }?.code == .sendTimedOut)
+            let before = MonotonicInstant.now
             #expect(failure { _ = try place.names.lookUp("name") }?.code == .sendTimedOut)
+            #expect(before.duration(to: .now) >= PortNameServer.lookUpLimit)
             withExtendedLifetime((listener, waiting)) {}
         }
     }
@@ -114,6 +117,7 @@ import Testing
     private func point(_ name: String, to path: String, at place: Place) throws {
         let record = try #require(NameRecord(owner: sysProcessID(), since: 0, socketPath: path))
         try Data(record.contents).write(to: URL(fileURLWithPath: place.file(name)))
+        #expect(chmod(try place.file(name), 0o600) == 0)
     }
 
     /// A listening socket to which "name" leads.
