@@ -191,21 +191,6 @@ import Testing
         }
     }
 
-    @Test("a token that waits for its answer cannot ask again: refused")
-    func tokenTwice() async throws {
-        try await onBench(over: .socket) { bench in
-            let port = try bench.port()
-            let peer = try RawPeer(to: port, on: bench)
-            try peer.send(MachMessage(id: 1), asks: 1)
-            let first = try port.next()
-            try peer.send(MachMessage(id: 2), asks: 1)
-            #expect(try port.tryReceive() == nil)
-            let refusal = try peer.next()
-            #expect(refusal?.kind == .refused && refusal?.messageID == Int32(PortError.Code.malformedPacket.rawValue))
-            #expect(first.isCancelled)
-        }
-    }
-
     @Test(
         "of an answer that nobody waits for nothing is kept while it comes; who asks with it is told that it is dropped"
     )

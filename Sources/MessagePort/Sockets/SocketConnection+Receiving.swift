@@ -90,10 +90,6 @@ extension SocketConnection {
         _ bytes: [UInt8], _ descriptors: [SharedDescriptor]?, _ assembly: inout PacketAssembly, _ core: PortCore?
     ) -> Bool {
         guard let header = PacketHeader(bytes) else { return refuse(.malformedPacket) }
-        // A token asks once at a time: its reply could not be told from another's.
-        if header.kind == .message, header.asks != 0, state.withLock({ $0.owed.contains(header.asks) }) {
-            return refuse(.malformedPacket)
-        }
         let payload = Array(bytes.dropFirst(PacketHeader.size))
         var (charge, limit, isWanted) = (PeerCharge?.none, MessageLimits.payload, true)
         if header.kind == .message {
