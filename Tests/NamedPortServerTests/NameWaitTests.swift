@@ -172,13 +172,12 @@ struct NameWaitTests {
 
     @Test(
         "a wait hears of a directory that comes back whatever its path looks like",
-        arguments: ["/./ports", "//ports", "/../ports", "/inner/../ports", "/./inner/..//./ports"])
+        arguments: ["/./ports", "//ports", "/.//./ports"])
     func oddPath(path: String) async throws {
         try await withPlace(leaving: .anything) { place in
             let outer = place.scratch.path("outer")
             let directory = outer + path
-            try FileManager.default.createDirectory(
-                atPath: outer + "/inner", withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(atPath: outer, withIntermediateDirectories: true)
             let names = try PortNameServer(directory: directory)
             for isThere in [true, false] {
                 if !isThere { try FileManager.default.removeItem(atPath: directory) }

@@ -96,7 +96,7 @@ struct NamesAcrossProcessesTests {
                     try holder.expect("taken")
                 }
                 for round in 0..<100 {
-                    try dead.write(to: URL(fileURLWithPath: place.file("name")))
+                    try Self.leave(dead, at: place)
                     for holder in holders { try holder.write("take name\n") }
                     let answers = try holders.map { try $0.nextLine() ?? "nothing" }
                     let winner = try #require(answers.firstIndex(of: "taken"))
@@ -112,6 +112,13 @@ struct NamesAcrossProcessesTests {
                 }
             }
         }
+    }
+
+    /// Leaves a record as a killed process does.
+    private static func leave(_ record: Data, at place: Place) throws {
+        let file = try place.file("name")
+        try record.write(to: URL(fileURLWithPath: file))
+        chmod(file, 0o600)
     }
 
     /// What the file of a killed process's name says.
@@ -131,7 +138,7 @@ struct NamesAcrossProcessesTests {
             let dead = try Self.recordOfDead(at: place)
             for round in 0..<20 {
                 let losing = Mutex<TestThread<PortError?>?>(nil)
-                try dead.write(to: URL(fileURLWithPath: place.file("name")))
+                try Self.leave(dead, at: place)
                 // The winner has the lock, and has written nothing yet.
                 let rule = SystemCallFaults.Rule(
                     .write,
