@@ -252,7 +252,10 @@ extension FaultTests {
             try await onBench(over: .socket) { bench in
                 let port = try bench.port()
                 let late = [try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench)]
-                try beginToSleep(SharedReceiver.loop())
+                // The thread that would look at the listener again is held up until it may.
+                let (mayGoOn, loop) = (Gate("the listener was seen to be left alone"), try SharedReceiver.loop())
+                beginToSleep(loop)
+                loop.perform(in: [.default]) { mayGoOn.wait() }
                 try withAllDescriptorsTaken {
                     let thief = Mutex<SharedDescriptor?>(nil)
                     _ = SpareDescriptor.shared.lend {
@@ -265,6 +268,7 @@ extension FaultTests {
                     let sockets = try #require(port.core.sockets)
                     #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
                     thief.withLock { $0 = nil }
+                    mayGoOn.open()
                     #expect(try sysPoll(sockets.rawValue, .readable, until: Watchdog.deadline) == .readable)
                     port.core.receiveFromSockets()
                     for peer in late {
@@ -278,11 +282,13 @@ extension FaultTests {
     }
 }
 
-/// The thread of a loop has slept: it has what it needs for that.
-private func beginToSleep(_ loop: ThreadRunLoop) throws {
-    let hasSlept = ThreadEvent()
-    loop.add(RunLoopTimer(after: .milliseconds(1)) { _ in hasSlept.set() })
-    _ = Watchdog.wait(for: hasSlept, "the loop's timer")
+/// The thread of a loop has slept: it has what it needs for that. At the first timer it may still have been about to start.
+private func beginToSleep(_ loop: ThreadRunLoop) {
+    for _ in 0..<2 {
+        let hasSlept = ThreadEvent()
+        loop.add(RunLoopTimer(after: .milliseconds(20)) { _ in hasSlept.set() })
+        _ = Watchdog.wait(for: hasSlept, "the loop's timer")
+    }
 }
 
 /// Runs `body` while the process has all the descriptors that it may have. For exit tests only.
