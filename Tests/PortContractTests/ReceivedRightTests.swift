@@ -91,6 +91,11 @@ import Testing
             let right = try arrived(of: listener.address, at: port, on: bench)
             #expect(!right.isDead)
             #expect(try !right.trySend(MachMessage()))
+            let told = Counter("send-possible notices")
+            try right.notifyWhenSendPossible(on: .current) { _ in told.increment() }  // nobody keeps the request
+            let deadline = Watchdog.deadline
+            while told.value == 0, .now < deadline { ThreadRunLoop.current.run(for: .milliseconds(20)) }
+            #expect(told.value == 1)
             let sender = runOnThread { try right.send(MachMessage(id: 4)) }
             _ = try listener.accept()
             let peer = try listener.accept()

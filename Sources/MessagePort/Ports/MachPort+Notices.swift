@@ -11,9 +11,9 @@ extension MachPort {
     /// senders sent may still wait in the queue, and can be read.
     ///
     /// Never told when the port or the loop's thread ends first. Each request is answered once: who wants to know of the next
-    /// time asks again. A right on its way to another process is not counted until its receiver has connected, which it does
-    /// when it reads the message: it may come after the notice, or be lost unnoticed. The names of a port are no senders.
-    /// A connection is noticed, and its end too, while the port's messages are received.
+    /// time asks again. A right that went to another process is not counted until it is used there first, which is when it
+    /// connects: that may come after the notice, or never, unnoticed. The names of a port are no senders. A connection is
+    /// noticed, and its end too, while the port's messages are received.
     ///
     /// - Parameters:
     ///   - loop: the loop on which to be told.

@@ -11,10 +11,10 @@ extension RemotePort {
             try connection.watchRoom(notice, for: self)
         } catch {
             guard error.code == .sendTimedOut else { throw error }
-            // Too many wait to be accepted, and nothing tells of a place: whoever finds none asks again.
+            // Too many wait to be accepted, and nothing tells of a place: whoever finds none asks again. The timer keeps the
+            // notice, as nobody else has to.
             notice.loop.add(
-                RunLoopTimer(after: Self.timeUntilRetry) { [weak notice] _ in notice?.tell(.possible) }, to: notice.mode
-            )
+                RunLoopTimer(after: Self.timeUntilRetry) { _ in notice.tell(.possible) }, to: notice.mode)
         }
     }
 }

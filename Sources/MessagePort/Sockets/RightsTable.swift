@@ -25,7 +25,9 @@ package final class RightsTable: Sendable {
 
     /// The live port of this process that has an address.
     package func ownPort(at address: PortAddress) -> PortCore? {
-        let core = entries.withLock { $0[address]?.destination as? PortCore }
+        // Cast without the lock: what else is there may go with this, its last reference, and take the lock.
+        let destination = entries.withLock { $0[address]?.destination }
+        let core = destination as? PortCore
         return core?.isDead == false ? core : nil
     }
 
