@@ -10,7 +10,8 @@ import Synchronization
 /// Closes descriptors that came from other processes, on a thread that has nothing else to do.
 ///
 /// The thread starts with the first such descriptor and stays. One that a file holds up for a second is replaced when the
-/// next descriptor comes, and ends when that file lets go of it. A forked child starts one of its own.
+/// next descriptor comes, and ends when that file lets go of it. A forked child, in which it may have left its lock
+/// behind, closes its descriptors where they are let go.
 package enum DescriptorCloser {
     /// Most threads that files hold up; with so many the other descriptors wait.
     package static let heldUpLimit = 16
@@ -18,7 +19,6 @@ package enum DescriptorCloser {
     private static let patience = Duration.seconds(1)
 
     private struct State {
-        var forkCount = sysForkCount()
         /// What is to be closed, the next at the end: the order does not matter.
         var waiting: [CInt] = []
         var worker: Worker?
@@ -34,6 +34,8 @@ package enum DescriptorCloser {
     }
 
     private static let state = Mutex(State())
+    /// Of the process that first had something to close.
+    private static let forkCount = sysForkCount()
 
     /// Whether nothing is being closed, and nothing waits for that.
     package static var isIdle: Bool {
@@ -44,14 +46,13 @@ package enum DescriptorCloser {
     package static func start() { wake(nil) }
 
     /// Closes a descriptor, soon. Never waits.
-    static func close(_ descriptor: CInt) { wake(descriptor) }
+    static func close(_ descriptor: CInt) {
+        if forkCount != sysForkCount() { return sysCloseForeign(descriptor) }
+        wake(descriptor)
+    }
 
     private static func wake(_ descriptor: CInt?) {
         let (worker, isNew) = state.withLock { state -> (Worker?, Bool) in
-            if state.forkCount != sysForkCount() {
-                // Copies of the parent's descriptors are the child's to close; the one that was being closed is let be.
-                state = State(waiting: state.waiting)
-            }
             if let descriptor { state.waiting.append(descriptor) }
             if let worker = state.worker {
                 if !state.isHeldUp { return (worker, false) }

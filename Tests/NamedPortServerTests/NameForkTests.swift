@@ -9,7 +9,10 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Names in forked children", .census(warmingUp: makeSpareDescriptor)) struct NameForkTests {
+@Suite(
+    "Names in forked children", .census(warmingUp: makeSpareDescriptor),
+    .enabled(if: mayFork, "the thread sanitizer's locks do not outlive a fork"))
+struct NameForkTests {
     @Test(
         "a child has none of its parent's names and remote ports, and the parent notices nothing",
         arguments: [false, true])

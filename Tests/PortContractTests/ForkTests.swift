@@ -9,7 +9,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("forked children", .contract) struct ForkTests {
+@Suite("forked children", .contract, .enabled(if: mayFork, "the thread sanitizer's locks do not outlive a fork"))
+struct ForkTests {
     @Test("a child's use of its parent's ports is an error, and the parent notices nothing", arguments: [false, true])
     func inherited(lockIsHeld: Bool) async {
         await #expect(processExitsWith: .success) { [lockIsHeld = lockIsHeld as Bool] in
@@ -24,12 +25,7 @@ import Testing
         }
     }
 
-    /// The thread sanitizer's runtime ends a child that starts a thread, unless `TSAN_OPTIONS` has `die_after_fork=0`.
-    private static let mayStartThreads = dlsym(nil, "__tsan_init") == nil
-
-    @Test(
-        "a child that receives for tasks starts a thread of its own, and the parent's goes on",
-        .enabled(if: mayStartThreads, "the thread sanitizer lets a forked child start no thread"))
+    @Test("a child that receives for tasks starts a thread of its own, and the parent's goes on")
     func sharedReceiver() async {
         await #expect(processExitsWith: .success) {
             try await onNewThread {

@@ -4,6 +4,10 @@
 package import Glibc
 package import Testing
 
+/// Why no test forks under the thread sanitizer: a fork may come while another thread has one of its runtime's locks, or of
+/// the Swift runtime's, which it holds longer; the child then waits for that for ever, and may start no thread.
+package let mayFork = dlsym(nil, "__tsan_init") == nil
+
 /// Forks. The child does what is said, which tells what went wrong, and ends; the parent gets its number.
 ///
 /// The child has the forking thread alone, so this is for exit tests, and for code that is ready for it.
