@@ -9,9 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(
-    "Names in forked children", .census(warmingUp: makeSpareDescriptor),
-    .enabled(if: mayFork, "the thread sanitizer's locks do not outlive a fork"))
+@Suite("Names in forked children", .census(warmingUp: makeSpareDescriptor))
 struct NameForkTests {
     @Test(
         "a child has none of its parent's names and remote ports, and the parent notices nothing",

@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("forked children", .contract, .enabled(if: mayFork, "the thread sanitizer's locks do not outlive a fork"))
+@Suite("forked children", .contract)
 struct ForkTests {
     @Test("a child's use of its parent's ports is an error, and the parent notices nothing", arguments: [false, true])
     func inherited(lockIsHeld: Bool) async {
@@ -32,10 +32,7 @@ struct ForkTests {
                 let inherited = try SharedReceiver.loop()
                 #expect(hears(inherited))
                 let child = try forking {
-                    guard let own = try? SharedReceiver.loop() else { return ["no thread"] }
-                    if own == inherited { return ["the loop is the parent's"] }
-                    if (try? SharedReceiver.loop()) != own { return ["the loop is another each time"] }
-                    return hears(own) ? [] : ["the thread does not run its loop"]
+                    (try? runOnThread { faultsOfTheReceiver(inherited) }.join()) ?? ["the child's thread hangs"]
                 }
                 #expect(exitStatus(of: child) == 0)
                 #expect(try SharedReceiver.loop() == inherited)
@@ -50,6 +47,14 @@ struct ForkTests {
             try await onNewThread { try ForkedWorkers().run(lockIsHeld: lockIsHeld) }
         }
     }
+}
+
+/// What is wrong, in a forked child, with the thread that receives for tasks.
+private func faultsOfTheReceiver(_ inherited: ThreadRunLoop) -> [String] {
+    guard let own = try? SharedReceiver.loop() else { return ["no thread"] }
+    if own == inherited { return ["the loop is the parent's"] }
+    if (try? SharedReceiver.loop()) != own { return ["the loop is another each time"] }
+    return hears(own) ? [] : ["the thread does not run its loop"]
 }
 
 /// Whether a block that is posted to the loop runs.
@@ -157,31 +162,6 @@ private struct ForkedUse: Sendable {
         try held?.question.reply(MachMessage(id: 21))
         #expect(try asker.join() == 21)
     }
-}
-
-/// Forks. The child does what is said, which tells what went wrong, and ends; the parent gets its number.
-private func forking(_ inChild: () -> [String]) throws -> pid_t {
-    // Swift hides fork(2), for good reasons.
-    let symbol = try #require(dlsym(nil, "fork"))
-    // What the runtime makes once, under locks of its own, is made now, not by another thread at the moment of the fork.
-    try #require(["\(symbol)"].map { $0.isEmpty } == [false])
-    let child = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
-    guard child == 0 else { return child }
-    var alarms = sigset_t()
-    sigemptyset(&alarms)
-    sigaddset(&alarms, SIGALRM)
-    pthread_sigmask(SIG_UNBLOCK, &alarms, nil)
-    alarm(30)  // a child that hangs dies
-    let failures = inChild()
-    for failure in failures { print("in the child: \(failure)") }
-    fflush(nil)
-    _exit(failures.isEmpty ? 0 : 1)
-}
-
-private func exitStatus(of child: pid_t) -> Int32 {
-    var status: Int32 = -1
-    while waitpid(child, &status, 0) == -1 && errno == EINTR {}
-    return status
 }
 
 private final class Held: Sendable {

@@ -2,15 +2,15 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 package import Glibc
+import PortSystem
 package import Testing
-
-/// Why no test forks under the thread sanitizer: a fork may come while another thread has one of its runtime's locks, or of
-/// the Swift runtime's, which it holds longer; the child then waits for that for ever, and may start no thread.
-package let mayFork = dlsym(nil, "__tsan_init") == nil
 
 /// Forks. The child does what is said, which tells what went wrong, and ends; the parent gets its number.
 ///
-/// The child has the forking thread alone, so this is for exit tests, and for code that is ready for it.
+/// The child has the forking thread alone, so this is for exit tests, and for code that is ready for it. It comes at a moment
+/// at which all other threads sleep: one that the fork caught in the Swift runtime, making a type's metadata or a witness
+/// table, would have a lock there that nobody gives back in the child. The forking thread may share no lock with threads that
+/// the child starts: for Swift 6.3's Mutex it keeps the thread number that it had in the parent, and a contended one traps.
 package func forking(
     sourceLocation: SourceLocation = #_sourceLocation, _ inChild: () -> [String]
 ) throws -> pid_t {
@@ -18,6 +18,7 @@ package func forking(
     let symbol = try #require(dlsym(nil, "fork"), sourceLocation: sourceLocation)
     // What the runtime makes once, under locks of its own, is made now, not by another thread at the moment of the fork.
     try #require(["\(symbol)"].map { $0.isEmpty } == [false], sourceLocation: sourceLocation)
+    awaitQuiet(sourceLocation)
     let child = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
     guard child == 0 else { return child }
     var alarms = sigset_t()
@@ -29,6 +30,26 @@ package func forking(
     for failure in failures { print("in the child: \(failure)") }
     fflush(nil)
     _exit(failures.isEmpty ? 0 : 1)
+}
+
+/// Waits until every other thread of the process sleeps, and has not run between two looks at all of them.
+private func awaitQuiet(_ sourceLocation: SourceLocation) {
+    let own = "\(sysThreadID())"
+    let deadline = Watchdog.deadline
+    var seen: [String: [String]] = [:]
+    while true {
+        let threads = directoryEntries("/proc/self/task").filter { $0 != own }
+        let now = Dictionary(uniqueKeysWithValues: threads.map { ($0, schedulingLines(ofThread: $0)) })
+        if now == seen, now.values.allSatisfy({ $0.first?.contains("S (sleeping)") == true }) { return }
+        if .now >= deadline { return Watchdog.expired("all other threads sleep", sourceLocation: sourceLocation) }
+        seen = now
+        yieldThread()
+    }
+}
+
+/// What a thread does, and how often it has been put to sleep and has had to make room for others: see proc(5).
+private func schedulingLines(ofThread number: String) -> [String] {
+    lines("/proc/self/task/\(number)/status").filter { $0.hasPrefix("State:") || $0.contains("ctxt_switches:") }
 }
 
 /// Waits for a child's end.

@@ -87,7 +87,7 @@ func childProcesses() -> Set<String> {
     return found
 }
 
-private func directoryEntries(_ path: String) -> [String] {
+func directoryEntries(_ path: String) -> [String] {
     guard let stream = opendir(path) else { return [] }
     defer { closedir(stream) }
     return names(in: stream)
@@ -103,11 +103,16 @@ private func names(in stream: OpaquePointer) -> [String] {
 }
 
 private func firstLine(_ path: String) -> String? {
+    lines(path).first
+}
+
+/// The lines of a file of proc(5), as far as they are in its first 4,096 bytes; none when it cannot be read.
+func lines(_ path: String) -> [String] {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
+    guard descriptor >= 0 else { return [] }
     defer { close(descriptor) }
     var bytes = [UInt8](repeating: 0, count: 4096)
     let count = read(descriptor, &bytes, bytes.count)
-    guard count > 0 else { return nil }
-    return String(decoding: bytes.prefix(count).prefix { $0 != 0x0A }, as: UTF8.self)
+    guard count > 0 else { return [] }
+    return String(decoding: bytes.prefix(count), as: UTF8.self).split(separator: "\n").map(String.init)
 }
