@@ -5,6 +5,9 @@ package import Glibc
 import PortSystem
 package import Testing
 
+/// Whether a forked child may start threads: the thread sanitizer's runtime ends one that does.
+package let forkedChildMayStartThreads = dlsym(nil, "__tsan_init") == nil
+
 /// Forks. The child does what is said, which tells what went wrong, and ends; the parent gets its number.
 ///
 /// The child has the forking thread alone, so this is for exit tests, and for code that is ready for it. It comes at a moment
