@@ -52,6 +52,11 @@ int shim_epoll_wait(int epoll, shim_epoll_record *records, int capacity, int64_t
     return count;
 }
 
+long shim_discard(int descriptor, size_t capacity) {
+    char bytes[512];
+    return read(descriptor, bytes, capacity < sizeof bytes ? capacity : sizeof bytes);
+}
+
 int shim_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 int shim_pipe(int descriptors[2]) { return pipe2(descriptors, O_CLOEXEC | O_NONBLOCK); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import CPortShims
 import Glibc
 
 /// Reads at most `capacity` bytes.
@@ -15,6 +16,16 @@ package func sysRead(_ descriptor: CInt, capacity: Int) throws(SystemError) -> [
     guard let count else { return nil }
     bytes.removeLast(wanted - count)
     return bytes
+}
+
+/// Reads at most so many bytes, up to 512, and drops them.
+///
+/// - Returns: how many there were; nil when a non-blocking descriptor has nothing now.
+package func sysDiscard(_ descriptor: CInt, _ capacity: Int) throws(SystemError) -> Int? {
+    let wanted = transferCount(.read, capacity)
+    return try unlessBlocked { () throws(SystemError) in
+        try retrying(.read) { shim_discard(descriptor, wanted) }
+    }
 }
 
 /// Writes as many of the bytes as the descriptor takes.

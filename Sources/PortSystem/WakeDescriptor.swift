@@ -71,7 +71,7 @@ package struct WakeDescriptor: ~Copyable, Sendable {
     /// Makes the descriptor unreadable, whatever number of rings there were.
     package func silence() {
         do throws(SystemError) {
-            while let bytes = try sysRead(reading.raw, capacity: 512), bytes.count == 512 {}
+            while let count = try sysDiscard(reading.raw, 512), count == 512 {}
         } catch {
             fatalError("A doorbell cannot be read: \(error). Was its descriptor closed by someone else?")
         }

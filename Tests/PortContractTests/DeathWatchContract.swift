@@ -223,8 +223,8 @@ private final class LateWatcher: SourceRoutine {
         connection.state.withLock { $0.deathWatchers.append(watcher) }
     }
 
-    func perform() -> Bool {
+    func perform() -> SourceOutcome {
         connection.receive(into: nil)
-        return false
+        return .nothing
     }
 }

@@ -25,6 +25,9 @@ extern const uint32_t SHIM_EPOLLIN, SHIM_EPOLLOUT, SHIM_EPOLLHUP, SHIM_EPOLLERR,
 extern const int SHIM_EPOLL_CTL_ADD, SHIM_EPOLL_CTL_MOD, SHIM_EPOLL_CTL_DEL;
 
 int shim_eventfd(void);
+
+/* read(2) of at most 512 bytes that nobody wants. */
+long shim_discard(int descriptor, size_t capacity);
 int shim_pipe(int descriptors[2]);
 int shim_ppoll(int descriptor, short events, short *returned, int64_t nanoseconds);
 

@@ -99,8 +99,8 @@ private struct EndRoutine: SourceRoutine {
         if loop.hasEnded { record.forgetWatchers(on: loop) }
     }
 
-    func perform() -> Bool {
+    func perform() -> SourceOutcome {
         record.reap()
-        return false
+        return .nothing
     }
 }

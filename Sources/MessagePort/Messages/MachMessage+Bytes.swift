@@ -4,7 +4,7 @@
 extension MachMessage {
     /// How many byte components there are.
     public var byteComponentCount: Int {
-        components.count { if case .bytes = $0 { true } else { false } }
+        parts.count { if case .bytes = $0 { true } else { false } }
     }
 
     /// Reads a byte component in place: nothing is copied.
@@ -35,13 +35,18 @@ extension MachMessage {
         initializingWith initializer: (inout OutputSpan<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {
         if capacity < 0 { fatalError("A capacity of \(capacity) bytes is not possible; choose 0 or more.") }
-        self.init(
-            id: id, bytes: try [UInt8](capacity: capacity, initializingWith: initializer), replyPort: replyPort)
+        // The error takes another way, so that the list is made by code for lists of bytes, not for lists of anything.
+        var failure: Failure?
+        let bytes = [UInt8](capacity: capacity) { span in
+            do throws(Failure) { try initializer(&span) } catch { failure = error }
+        }
+        if let failure { throw failure }
+        self.init(id: id, bytes: bytes, replyPort: replyPort)
     }
 
     private func byteComponent(at index: Int) -> [UInt8]? {
         var left = index
-        for case .bytes(let bytes) in components {
+        for case .bytes(let bytes) in parts {
             if left == 0 { return bytes }
             left -= 1
         }

@@ -32,8 +32,14 @@ public struct MachMessage: Sendable {
     /// Whether it came to the queue that it is in through a send-once right: the queue's policy does not see it.
     var cameByReplyRight = false
 
+    /// Where the components lie.
+    var parts: MessageParts
+
     /// The parts, in the order in which the sender put them.
-    public var components: [Component]
+    public var components: [Component] {
+        get { parts.list }
+        _modify { yield &parts.list }
+    }
 
     /// The port to which the receiver may reply, as often as it likes; for a check-in, the sender's own port.
     ///
@@ -57,9 +63,7 @@ public struct MachMessage: Sendable {
     ///   - components: its parts; none is fine.
     ///   - replyPort: where the receiver may reply.
     public init(id: Int32 = 0, components: [Component] = [], replyPort: SendRight? = nil) {
-        self.id = id
-        self.components = components
-        self.replyPort = replyPort
+        self.init(id: id, parts: MessageParts(components), replyPort: replyPort)
     }
 
     /// Makes a message of one part, bytes.
@@ -69,7 +73,13 @@ public struct MachMessage: Sendable {
     ///   - bytes: the bytes; none is fine.
     ///   - replyPort: where the receiver may reply.
     public init(id: Int32 = 0, bytes: [UInt8], replyPort: SendRight? = nil) {
-        self.init(id: id, components: [.bytes(bytes)], replyPort: replyPort)
+        self.init(id: id, parts: MessageParts(.bytes(bytes)), replyPort: replyPort)
+    }
+
+    private init(id: Int32, parts: MessageParts, replyPort: SendRight?) {
+        self.id = id
+        self.parts = parts
+        self.replyPort = replyPort
     }
 
     /// Makes a message of one part, a text in UTF-8.
@@ -91,7 +101,7 @@ extension MachMessage {
 
     /// The first byte component; empty when there is none.
     public var bytes: [UInt8] {
-        for case .bytes(let bytes) in components { return bytes }
+        for case .bytes(let bytes) in parts { return bytes }
         return []
     }
 
@@ -102,17 +112,17 @@ extension MachMessage {
 
     /// The send rights among the components, in order.
     public var rights: [SendRight] {
-        components.compactMap { if case .right(let right) = $0 { right } else { nil } }
+        parts.compactMap { if case .right(let right) = $0 { right } else { nil } }
     }
 
     /// The descriptors among the components, in order.
     public var descriptors: [SharedDescriptor] {
-        components.compactMap { if case .descriptor(let descriptor) = $0 { descriptor } else { nil } }
+        parts.compactMap { if case .descriptor(let descriptor) = $0 { descriptor } else { nil } }
     }
 
     /// The receive rights among the components, in order.
     public var receiveRights: [MachPort] {
-        components.compactMap { if case .receiveRight(let port) = $0 { port } else { nil } }
+        parts.compactMap { if case .receiveRight(let port) = $0 { port } else { nil } }
     }
 
     /// Whether somebody waits for a reply and none was sent yet.

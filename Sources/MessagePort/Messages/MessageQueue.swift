@@ -1,58 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Messages in the order of their arrival.
-typealias MessageQueue = Ring<MachMessage>
+/// Messages in the order of their arrival. The oldest may be claimed by a handler's thread, which takes them without the lock
+/// that guards the queue; they count as long as they are not taken, and whatever else takes messages gets them back first.
+struct MessageQueue: Sendable {
+    private var ring = Ring<MachMessage>()
+    private var claim: MessageClaim?
+    /// So many messages are taken before the next claim: somebody else takes messages, too.
+    private var takesBeforeClaim = 0
 
-/// Elements in the order of their arrival: a ring that grows by doubling and never shrinks below what it held.
-struct Ring<Element: Sendable>: Sendable {
-    private var slots: [Element?] = []
-    private var head = 0
-    private(set) var count = 0
+    private static let takesAfterReclaim = 64
 
-    var isEmpty: Bool { count == 0 }
+    var count: Int { ring.count + (claim?.remaining ?? 0) }
+    var isEmpty: Bool { ring.isEmpty && (claim?.remaining ?? 0) == 0 }
+    /// The count, or more: it is told without a look at what another thread takes.
+    private var countAtMost: Int { ring.count + (claim?.count ?? 0) }
 
-    /// The oldest element.
-    var first: Element? { count == 0 ? nil : slots[head] }
+    /// Whether there are fewer messages than that.
+    func isShorter(than limit: Int) -> Bool { countAtMost < limit || count < limit }
 
-    mutating func append(_ element: Element) {
-        if count == slots.count { grow() }
-        slots[(head + count) & (slots.count - 1)] = element
-        count += 1
+    mutating func append(_ message: MachMessage) {
+        ring.append(message)
     }
 
-    mutating func popFirst() -> Element? {
-        guard count > 0 else { return nil }
-        let element = slots[head].take()
-        head = (head + 1) & (slots.count - 1)
-        count -= 1
-        return element
+    mutating func popFirst() -> MachMessage? {
+        reclaim()
+        if takesBeforeClaim > 0 { takesBeforeClaim -= 1 }
+        return ring.popFirst()
     }
 
-    /// Removes the oldest element of a kind; those before it move up, so this takes as long as there are of those.
-    mutating func removeFirst(where isWanted: (Element) -> Bool) -> Element? {
-        let found = (0..<count).first { slots[(head + $0) & (slots.count - 1)].map(isWanted) ?? false }
-        guard let found else { return nil }
-        // The place of each is taken by the one before it; the first place becomes free.
-        for offset in (0..<found).reversed() {
-            slots.swapAt((head + offset) & (slots.count - 1), (head + offset + 1) & (slots.count - 1))
-        }
-        return popFirst()
+    /// Removes the oldest message of a kind; those before it move up, so this takes as long as there are of those.
+    mutating func removeFirst(where isWanted: (MachMessage) -> Bool) -> MachMessage? {
+        reclaim()
+        return ring.removeFirst(where: isWanted)
     }
 
-    mutating func removeAll() -> [Element] {
-        var elements: [Element] = []
-        elements.reserveCapacity(count)
-        while let element = popFirst() { elements.append(element) }
-        slots = []
-        head = 0
-        return elements
+    mutating func removeAll() -> [MachMessage] {
+        reclaim()
+        return ring.removeAll()
     }
 
-    /// Doubles the ring; its size stays a power of two.
-    private mutating func grow() {
-        let ordered = (0..<count).map { slots[(head + $0) & (slots.count - 1)] }
-        slots = ordered + Array(repeating: nil, count: max(4, count))
-        head = 0
+    /// Gives the oldest messages to a handler's thread.
+    ///
+    /// - Parameter used: a claim of that thread whose messages are all taken.
+    /// - Returns: the claim; nil when it is not worth while, or others take messages.
+    mutating func makeClaim(reusing used: MessageClaim?) -> MessageClaim? {
+        guard claim == nil, takesBeforeClaim == 0, !ring.isEmpty else { return nil }
+        let made = used ?? MessageClaim()
+        made.fill(from: &ring)
+        claim = made
+        return made
+    }
+
+    /// Takes back what is claimed, and not yet taken.
+    mutating func reclaim() {
+        guard let claim else { return }
+        if claim.close(into: &ring) > 0 { takesBeforeClaim = Self.takesAfterReclaim }
+        self.claim = nil
     }
 }

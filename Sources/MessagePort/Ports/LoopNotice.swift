@@ -27,7 +27,7 @@ package final class LoopNotice<Content: Sendable>: Sendable {
             if loop.hasEnded { notice?.cancel() }
         }
 
-        func perform() -> Bool { false }
+        func perform() -> SourceOutcome { .nothing }
     }
 
     private let state: Mutex<State>

@@ -38,7 +38,11 @@ final class LooseSourceRoutine: SourceRoutine {
         port?.dropUnusedSource()
     }
 
-    func perform() -> Bool { port?.handleOne(turn) ?? false }
+    func perform() -> SourceOutcome { perform { false } }
+
+    func perform(while goesOn: () -> Bool) -> SourceOutcome {
+        port?.handleMessages(turn, while: goesOn) ?? .nothing
+    }
 
     /// Each entry into a mode and each leave comes here after the fact: so the last to come sees how it is.
     private func keepWhileInLoop() {

@@ -110,9 +110,9 @@ private final class PortDispatch: SourceRoutine {
     }
 
     /// Called on the shared thread when there may be a message.
-    func perform() -> Bool {
+    func perform() -> SourceOutcome {
         begin()
-        return true
+        return .handled
     }
 
     /// Has a block enqueued, unless there is one.
@@ -147,7 +147,7 @@ private final class PortDispatch: SourceRoutine {
     /// The block. When it is called before its dispatcher has returned, the shared thread looks for the next message: one
     /// block in another would fill the stack.
     private func handle(calledFrom place: Enqueuing) {
-        _ = port.handleOne(turn)
+        _ = port.handleMessages(turn) { false }
         if !place.isUnderWayHere, port.core.hasMessage(inTurn: turn) { return enqueueNext() }
         let (source, wasPaused) = state.withLock { state in
             defer { (state.isBusy, state.isPaused) = (false, false) }

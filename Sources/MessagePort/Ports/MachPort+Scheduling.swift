@@ -97,7 +97,8 @@ extension MachPort {
 
         func isReady() -> Bool { port.core.hasMessage(inTurn: turn) }
         func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) { port.dropUnusedSource() }
-        func perform() -> Bool { port.handleOne(turn) }
+        func perform() -> SourceOutcome { perform { false } }
+        func perform(while goesOn: () -> Bool) -> SourceOutcome { port.handleMessages(turn, while: goesOn) }
     }
 
     /// When the source is in no loop, and nobody else may have it, it ends.
@@ -111,16 +112,18 @@ extension MachPort {
         if let source { core.detach(source) }
     }
 
-    /// Takes one message and hands it to the handler.
+    /// Takes messages and hands them to the handler: one, and the next ones as long as the loop goes on with this port.
     ///
-    /// - Returns: whether there was one; a new connection alone is none.
-    func handleOne(_ turn: UInt64) -> Bool {
-        let loop = ThreadRunLoop.current
-        guard let message = core.take(inTurn: turn, on: loop) else {
-            if let source = state.withLock({ $0.turn == turn ? $0.source : nil }) { core.pauseWhileHeldUp(source) }
-            return false
+    /// - Returns: whether there was one, a new connection alone is none; and whether there are more.
+    func handleMessages(_ turn: UInt64, while goesOn: () -> Bool) -> SourceOutcome {
+        let outcome = core.handleMessages(inTurn: turn, on: .current, while: goesOn, handle)
+        if !outcome.hasHandled, let source = state.withLock({ $0.turn == turn ? $0.source : nil }) {
+            core.pauseWhileHeldUp(source)
         }
-        defer { core.endTurn(turn, on: loop) }
+        return outcome
+    }
+
+    private func handle(_ message: MachMessage) {
         if let receiver = state.withLock({ $0.receiver }) {
             receiver.handle(message, at: self)
             message.replyTarget?.handlerDidEnd()
@@ -128,7 +131,6 @@ extension MachPort {
             // It ended after the message was taken: nobody handles that, and whoever waits for the answer hears why.
             message.replyTarget?.fail(PortError(.peerDied))
         }
-        return true
     }
 }
 

@@ -40,6 +40,8 @@ struct MailboxState {
         /// What the policy has dropped and nobody has bounced yet, and how many messages were dropped in all.
         var dropped: [MachMessage] = []
         var droppedCount = 0
+        /// Whether nobody waits for room.
+        var isAlone: Bool { senders.isEmpty && roomNotices.isEmpty && keptPlaces == 0 }
     }
 
     private(set) var queue = MessageQueue()
@@ -71,7 +73,9 @@ struct MailboxState {
 
     /// Whether a sender of this process that comes now finds room.
     var hasRoom: Bool {
-        policy != .refuse || crowd.senders.isEmpty && queue.count + crowd.keptPlaces < limit
+        if policy != .refuse { return true }
+        if _crowd.isBlank { return queue.isShorter(than: limit) }
+        return crowd.senders.isEmpty && queue.isShorter(than: limit - crowd.keptPlaces)
     }
 
     /// Queues a message; `patience` says how its sender waits for room. What the policy drops for it is in `takeDropped`.
@@ -82,6 +86,10 @@ struct MailboxState {
         _ message: MachMessage, exceedingLimit: Bool = false, waiting patience: Patience = .never
     ) -> Admission {
         if isDead { return .dead }
+        if !exceedingLimit && !hasRoom {
+            // Who is to wait must know that somebody will make room: what is claimed is taken without a word.
+            if patience.mayWait { queue.reclaim() }
+        }
         guard exceedingLimit || hasRoom else {
             guard let waiter = patience.makeWaiter() else { return .full }
             let sender = WaitingSender(message, waiter)
@@ -97,7 +105,7 @@ struct MailboxState {
     private mutating func append(_ message: MachMessage) {
         queue.append(message)
         if message.cameByReplyRight { replyCount += 1 }
-        highWater = max(highWater, queue.count)
+        if !queue.isShorter(than: highWater + 1) { highWater = queue.count }
     }
 
     private mutating func makeRoomByPolicy() {
@@ -131,6 +139,12 @@ struct MailboxState {
         return (message, letOneIn(), charge)
     }
 
+    /// Gives the oldest messages to a handler's thread, unless somebody has to know of each message that is taken.
+    mutating func makeClaim(reusing used: MessageClaim?) -> MessageClaim? {
+        guard policy == .refuse, replyCount == 0, _crowd.isBlank || crowd.isAlone else { return nil }
+        return queue.makeClaim(reusing: used)
+    }
+
     /// Nobody looks into the sockets any more for a message for the kept place: what is left goes to those who wait.
     ///
     /// - Returns: the senders whose wait is over, and whether the queue was empty before.
@@ -141,7 +155,7 @@ struct MailboxState {
 
     /// Queues the message of the sender that has waited longest, if there is room. A dead port lets nobody in.
     private mutating func letOneIn() -> WaitingSender? {
-        guard !isDead, !crowd.senders.isEmpty, queue.count + crowd.keptPlaces < limit else { return nil }
+        guard !_crowd.isBlank, !isDead, !crowd.senders.isEmpty, queue.count + crowd.keptPlaces < limit else { return nil }
         let sender = crowd.senders.removeFirst()
         append(sender.message)
         return sender
@@ -177,7 +191,7 @@ struct MailboxState {
 
     /// The messages that the policy has dropped and nobody has bounced yet.
     mutating func takeDropped() -> [MachMessage] {
-        if crowd.dropped.isEmpty { return [] }
+        if _crowd.isBlank || crowd.dropped.isEmpty { return [] }
         defer { crowd.dropped = [] }
         return crowd.dropped
     }
@@ -213,6 +227,7 @@ extension MailboxState {
     /// - Returns: what to tell at once; nil when there is no room now.
     mutating func awaitRoom(_ notice: LoopNotice<SendPossibility>) -> SendPossibility? {
         if isDead { return .deadName }
+        if !hasRoom { queue.reclaim() }
         if hasRoom { return .possible }
         crowd.roomNotices.removeAll { $0.isOver }  // those whose loops have ended meanwhile
         crowd.roomNotices.append(notice)
@@ -221,7 +236,7 @@ extension MailboxState {
 
     /// The notices that are due, because there is room or the port is gone.
     mutating func takeRoomNotices() -> [LoopNotice<SendPossibility>] {
-        guard !crowd.roomNotices.isEmpty, isDead || hasRoom else { return [] }
+        guard !_crowd.isBlank, !crowd.roomNotices.isEmpty, isDead || hasRoom else { return [] }
         defer { crowd.roomNotices = [] }
         return crowd.roomNotices
     }

@@ -22,6 +22,16 @@ extension PortCore.State {
     /// The address under which the port can be reached.
     var liveAddress: PortAddress? { mailbox.isDead ? nil : extras.address }
 
+    /// The sockets, if it has some: told without a look at all the rest that it may have.
+    var openedSockets: PortSockets? { hasExtras ? extras.sockets : nil }
+
+    /// Gives the oldest messages to a handler that is under way, the only one.
+    mutating func makeClaim(reusing used: MessageClaim?) -> MessageClaim? {
+        guard handlers.count == 1, !turns.isHeldUp else { return nil }
+        if hasExtras, extras.sockets != nil || extras.bell != nil || !extras.waitingTasks.isEmpty { return nil }
+        return mailbox.makeClaim(reusing: used)
+    }
+
     /// Takes the oldest message.
     ///
     /// - Parameters:
@@ -43,7 +53,7 @@ extension PortCore.State {
 
     /// Whether the sockets must be looked at: after so many messages, or by turns while their messages find no room.
     private mutating func mustLook(after takes: Int) -> Bool {
-        guard extras.sockets != nil else { return false }
+        guard openedSockets != nil else { return false }
         extras.takesSinceLook += 1
         if extras.socketsWait { extras.isSocketsTurn.toggle() }
         return extras.takesSinceLook >= takes || extras.socketsWait && extras.isSocketsTurn

@@ -12,7 +12,7 @@ import Synchronization
 extension PortCore.State {
     /// The task to wake, because a message waits.
     mutating func nextTask() -> WaitingTask? {
-        extras.waitingTasks.isEmpty || mailbox.queue.isEmpty ? nil : extras.waitingTasks.removeFirst()
+        !hasExtras || extras.waitingTasks.isEmpty || mailbox.queue.isEmpty ? nil : extras.waitingTasks.removeFirst()
     }
 }
 
@@ -124,10 +124,10 @@ final class TaskSocketWatch: Sendable {
     private struct Routine: SourceRoutine {
         let core: PortCore
 
-        func perform() -> Bool {
+        func perform() -> SourceOutcome {
             core.receiveFromSockets()
             core.state.withLock { $0.extras.taskWatch }?.endUnlessNeeded(by: core)
-            return true
+            return .handled
         }
     }
 

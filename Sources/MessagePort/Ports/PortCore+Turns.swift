@@ -21,32 +21,64 @@ extension PortCore {
 
     /// Whether a source has a message to handle.
     func hasMessage(inTurn number: UInt64) -> Bool {
-        state.withLock { !$0.mailbox.queue.isEmpty && $0.turns.mayBegin(number) }
+        state.withLock { $0.hasMessage(inTurn: number) }
     }
 
     /// Takes the oldest message for a handler, whose end `endTurn` is told.
     ///
+    /// - Parameter claim: what the handler may take without the port's lock after that; what it was given before is used up.
     /// - Returns: nil when there is none, or it is not this source's turn.
-    func take(inTurn number: UInt64, on loop: ThreadRunLoop) -> MachMessage? {
+    func take(inTurn number: UInt64, on loop: ThreadRunLoop, _ claim: inout MessageClaim?) -> MachMessage? {
         var budget = lookBudget
         if readsAhead { receiveAllFromSockets(&budget) }
-        if let message = takeQueued(for: (number, loop)) { return message }
-        return receiveFromSockets(&budget) == 0 ? nil : takeQueued(for: (number, loop))
+        if let message = takeQueued(for: (number, loop), &claim) { return message }
+        return receiveFromSockets(&budget) == 0 ? nil : takeQueued(for: (number, loop), &claim)
+    }
+
+    /// Handles a message, and the next ones as long as the loop goes on with this port.
+    ///
+    /// - Returns: whether there was one, a new connection alone is none; and whether there are more.
+    func handleMessages(
+        inTurn number: UInt64, on loop: ThreadRunLoop, while goesOn: () -> Bool, _ handle: (MachMessage) -> Void
+    ) -> SourceOutcome {
+        var claim: MessageClaim?
+        guard let first = take(inTurn: number, on: loop, &claim) else { return .nothing }
+        handle(first)
+        while true {
+            var hasBegunTurn = false
+            if let claim, claim.remaining > 0 {
+                guard goesOn() else { return SourceOutcome(hasHandled: true, isReady: endTurn(number, on: loop)) }
+                if let next = claim.next() {
+                    next.replyTarget?.noteRead()
+                    handle(next)
+                    continue
+                }
+                hasBegunTurn = true  // somebody has had the rest put back
+            }
+            let hasMore = endTurn(number, on: loop)
+            guard hasMore, hasBegunTurn || goesOn() else { return SourceOutcome(hasHandled: true, isReady: hasMore) }
+            guard let next = take(inTurn: number, on: loop, &claim) else { return .handled }
+            handle(next)
+        }
     }
 
     /// A handler is over. The sources that had to wait for it go on.
-    func endTurn(_ number: UInt64, on loop: ThreadRunLoop) {
-        let (sources, sockets) = state.withLock { state in
+    ///
+    /// - Returns: whether its source has another message to handle.
+    @discardableResult
+    func endTurn(_ number: UInt64, on loop: ThreadRunLoop) -> Bool {
+        let (sources, sockets, hasMessage) = state.withLock { state in
             if let index = state.handlers.lastIndex(where: { $0.turn == number && $0.loop === loop }) {
                 state.handlers.remove(at: index)
             }
             let mayBegin = state.turns.end(number)
-            return (mayBegin ? state.sources : [], state.extras.sockets)
+            return (mayBegin ? state.sources : [], state.openedSockets, state.hasMessage(inTurn: number))
         }
         for source in sources {
             if let sockets { try? source.watch(sockets.rawValue) }
             source.ring()
         }
+        return hasMessage
     }
 
     /// Has a source that must wait for the end of a handler not look at the sockets until then: they may stay readable.
@@ -55,5 +87,11 @@ extension PortCore {
         guard let sockets else { return }
         try? source.watch(nil)
         if state.withLock({ !$0.turns.isHeldUp }) { try? source.watch(sockets.rawValue) }
+    }
+}
+
+extension PortCore.State {
+    fileprivate func hasMessage(inTurn number: UInt64) -> Bool {
+        !mailbox.queue.isEmpty && turns.mayBegin(number)
     }
 }

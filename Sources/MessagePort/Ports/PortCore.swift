@@ -16,7 +16,7 @@ package final class PortCore: PortDestination {
     struct State {
         /// Each change keeps the doorbell in step: it is readable while messages wait, and for good once the port is dead.
         var mailbox: MailboxState {
-            didSet { extras.bell?.match(mailbox) }
+            didSet { if hasExtras { extras.bell?.match(mailbox) } }
         }
         /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
         var sources: ShortList<RunLoopSource> = []
@@ -25,6 +25,9 @@ package final class PortCore: PortDestination {
         var handlers: [(turn: UInt64, loop: ThreadRunLoop)] = []
         @Rare var extras: Extras
         var senders = SenderTally()
+
+        /// Whether it may have any of the extras; told without a look at them.
+        var hasExtras: Bool { !_extras.isBlank }
     }
 
     /// What only some ports have.
@@ -107,8 +110,12 @@ package final class PortCore: PortDestination {
 
     package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
         try checkProcess()
-        if deadline > .distantPast { spinForRoom(until: deadline) }
-        switch admit(message, waiting: deadline > .distantPast ? .thread : .never) {
+        var admission = admit(message)
+        if case .full = admission, deadline > .distantPast {
+            spinForRoom(until: deadline)
+            admission = admit(message, waiting: .thread)
+        }
+        switch admission {
         case .accepted: return
         case .dead: throw PortError(.deadName)
         case .full: throw PortError(.sendTimedOut)
@@ -198,12 +205,25 @@ package final class PortCore: PortDestination {
         return nil
     }
 
-    /// Takes the oldest message of the queue: for a handler, of which the source's number and the loop are noted, or for
-    /// another receiver.
-    func takeQueued(for handler: (turn: UInt64, loop: ThreadRunLoop)? = nil) -> MachMessage? {
-        guard var taken = state.withLock({ $0.take(for: handler, looksAfter: Self.takesBetweenLooks) }) else {
-            return nil
+    /// Takes the oldest message of the queue.
+    func takeQueued() -> MachMessage? {
+        state.withLock { $0.take(for: nil, looksAfter: Self.takesBetweenLooks) }.map(settle)
+    }
+
+    /// Takes the oldest message for a handler, of which the source's number and the loop are noted, and perhaps a claim to
+    /// the next ones.
+    func takeQueued(for handler: (turn: UInt64, loop: ThreadRunLoop), _ claim: inout MessageClaim?) -> MachMessage? {
+        let taken = state.withLock { state in
+            let taken = state.take(for: handler, looksAfter: Self.takesBetweenLooks)
+            claim = taken == nil ? nil : state.makeClaim(reusing: claim)
+            return taken
         }
+        return taken.map(settle)
+    }
+
+    /// Does what is to be done because a message was taken.
+    private func settle(_ taken: TakenMessage) -> MachMessage {
+        var taken = taken
         taken.charge = nil  // its process may send more
         taken.message.replyTarget?.noteRead()
         taken.task?.wake()

@@ -36,6 +36,9 @@ final class RareBox<Value: Blankable>: @unchecked Sendable {
         }
     }
 
+    /// Whether it has never been changed; told without a look at the value.
+    var isBlank: Bool { box == nil }
+
     var projectedValue: Value? {
         get { box?.value }
         set { box = newValue.map { RareBox($0) } }

@@ -97,6 +97,8 @@ enum Patience: Sendable {
     case never, thread
     case task(SendWait)
 
+    var mayWait: Bool { if case .never = self { false } else { true } }
+
     /// Who is to be woken; nil when the sender does not wait.
     func makeWaiter() -> Waiter? {
         switch self {

@@ -37,14 +37,14 @@ extension EncodedMessage {
     init(_ message: MachMessage, limit: Int = MessageLimits.payload) throws(PortError) {
         try Self.checkLimits(message, limit)
         id = message.id
-        componentCount = message.components.count
+        componentCount = message.parts.count
         payload = []
         descriptors = []
         payload.reserveCapacity(Self.payloadSize(message))
         if let replyPort = message.replyPort {
             append(.replyPort, try Self.address(of: replyPort))
         }
-        for component in message.components {
+        for component in message.parts {
             switch component {
             case .bytes(let bytes): append(.bytes, bytes)
             case .right(let right): append(.right, try Self.address(of: right))
@@ -74,7 +74,7 @@ extension EncodedMessage {
     }
 
     private static func payloadSize(_ message: MachMessage) -> Int {
-        message.components.reduce(into: 0) { size, component in
+        message.parts.reduce(into: 0) { size, component in
             size += 8
             if case .bytes(let bytes) = component { size += bytes.count }
         }
@@ -86,12 +86,12 @@ extension EncodedMessage {
 
     private static func checkLimits(_ message: MachMessage, _ limit: Int) throws(PortError) {
         try checkSize(payloadSize(message), limit)
-        if message.components.count > MessageLimits.components {
+        if message.parts.count > MessageLimits.components {
             throw PortError(
-                .messageTooLarge, subject: .size(message.components.count, limit: MessageLimits.components))
+                .messageTooLarge, subject: .size(message.parts.count, limit: MessageLimits.components))
         }
-        let descriptorCount = message.components.count { if case .descriptor = $0 { true } else { false } }
-        let rightCount = message.components.count { if case .right = $0 { true } else { false } }
+        let descriptorCount = message.parts.count { if case .descriptor = $0 { true } else { false } }
+        let rightCount = message.parts.count { if case .right = $0 { true } else { false } }
         let ports = rightCount + (message.replyPort == nil ? 0 : 1)
         if ports > MessageLimits.rights {
             throw PortError(.messageTooLarge, subject: .size(ports, limit: MessageLimits.rights))
@@ -117,26 +117,26 @@ extension EncodedMessage {
         var rightCount = 0
         while position < payload.count {
             guard let (kind, body) = record(at: &position),
-                kind == .replyPort || message.components.count < componentCount
+                kind == .replyPort || message.parts.count < componentCount
             else { return nil }
             if kind == .right || kind == .replyPort { rightCount += 1 }
             if rightCount > MessageLimits.rights { return nil }
             switch kind {
-            case .bytes: message.components.append(.bytes(Array(body)))
+            case .bytes: message.parts.append(.bytes(Array(body)))
             case .right:
                 guard let address = Self.address(body) else { return nil }
-                message.components.append(.right(try resolve(address)))
+                message.parts.append(.right(try resolve(address)))
             case .descriptor:
                 guard body.isEmpty, let descriptor = unclaimed.popFirst() else { return nil }
-                message.components.append(.descriptor(descriptor))
+                message.parts.append(.descriptor(descriptor))
             case .replyPort:
-                guard message.replyPort == nil, message.components.isEmpty, let address = Self.address(body) else {
+                guard message.replyPort == nil, message.parts.isEmpty, let address = Self.address(body) else {
                     return nil
                 }
                 message.replyPort = try resolve(address)
             }
         }
-        guard unclaimed.isEmpty, message.components.count == componentCount else { return nil }
+        guard unclaimed.isEmpty, message.parts.count == componentCount else { return nil }
         return message
     }
 

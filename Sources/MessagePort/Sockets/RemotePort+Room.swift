@@ -57,10 +57,10 @@ private struct RoomRoutine: SourceRoutine {
     let watch: RoomWatch
     let notice: LoopNotice<SendPossibility>
 
-    func perform() -> Bool {
-        guard let possibility = watch.possibility else { return false }
+    func perform() -> SourceOutcome {
+        guard let possibility = watch.possibility else { return .nothing }
         notice.tell(possibility)
-        return true
+        return .handled
     }
 }
 

@@ -189,10 +189,10 @@ private struct ReplyRoutine: SourceRoutine {
         if loop.hasEnded { connection?.forgetWatchers(on: loop) }
     }
 
-    func perform() -> Bool {
+    func perform() -> SourceOutcome {
         connection?.receive(into: connection?.port?.object)
         connection?.pauseSource()
-        return false
+        return .nothing
     }
 }
 

@@ -13,13 +13,35 @@ package protocol SourceRoutine: Sendable {
     /// The source has left a mode of a loop.
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop)
     /// Handles what the source has.
+    func perform() -> SourceOutcome
+    /// Handles what a port-based source has: one thing, and the next ones as long as each may have the loop's next turn.
     ///
-    /// - Returns: whether there was anything worth a return from a run.
-    func perform() -> Bool
+    /// - Parameter goesOn: begins the loop's next turn, for one more thing that is there; false when that turn has to begin
+    ///   with something else.
+    func perform(while goesOn: () -> Bool) -> SourceOutcome
+}
+
+/// What a routine has done, and seen.
+package struct SourceOutcome: Sendable {
+    /// Whether there was anything worth a return from a run.
+    package var hasHandled: Bool
+    /// Whether the routine has seen that more is there, or nothing; nil when it is to be asked.
+    package var isReady: Bool?
+
+    package init(hasHandled: Bool, isReady: Bool? = nil) {
+        self.hasHandled = hasHandled
+        self.isReady = isReady
+    }
+
+    /// It has done what was to be done, and is to be asked whether more is there.
+    package static let handled = SourceOutcome(hasHandled: true)
+    /// It has done nothing for which a run returns, and is to be asked whether more is there.
+    package static let nothing = SourceOutcome(hasHandled: false)
 }
 
 extension SourceRoutine {
     package func isReady() -> Bool { false }
+    package func perform(while goesOn: () -> Bool) -> SourceOutcome { perform() }
     package func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) {}
     package func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {}
 }
@@ -35,8 +57,8 @@ struct SourceClosures: SourceRoutine {
     func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) { schedule?(loop, mode) }
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) { cancel?(loop, mode) }
 
-    func perform() -> Bool {
+    func perform() -> SourceOutcome {
         body()
-        return true
+        return .handled
     }
 }

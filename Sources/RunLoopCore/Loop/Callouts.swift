@@ -57,13 +57,12 @@ extension ThreadRunLoop {
     }
 
     // swift-format-ignore: AlwaysUseLowerCamelCase
-    // Returns whether the source handled anything.
     @inline(never)
-    func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(_ source: RunLoopSource) -> Bool {
+    func RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(_ source: RunLoopSource, while goesOn: () -> Bool) -> SourceOutcome {
         let span = calloutBegins(RunLoopCallout(.portSource, source.name, source.id))
-        let hasHandled = source.routine.perform()
+        let outcome = source.routine.perform(while: goesOn)
         calloutEnded(span, RunLoopCallout(.portSource, source.name, source.id))
-        return hasHandled
+        return outcome
     }
 
     // swift-format-ignore: AlwaysUseLowerCamelCase

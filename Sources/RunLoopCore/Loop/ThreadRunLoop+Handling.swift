@@ -47,29 +47,11 @@ extension ThreadRunLoop {
         }
         return false
     }
-
-    /// Performs a port-based source that was found ready, and asks it again after that.
-    ///
-    /// - Returns: whether it handled anything: not when something else has handled it or taken it out meanwhile.
-    func performReadySource(_ source: RunLoopSource, in mode: Int) -> Bool {
-        guard state.withLock({ $0.beginPerform(source.id, in: mode) }) else { return false }
-        source.isRung.store(false, ordering: .sequentiallyConsistent)
-        let hasHandled = RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(source)
-        state.withLock { _ = $0.performing.popLast() }
-        if source.isValid, source.routine.isReady() { source.ring() }
-        return hasHandled
-    }
 }
 
 extension RunLoopState {
     mutating func beginObserver(_ id: ItemID, in mode: Int) -> Bool {
         isMember(id, of: mode) && firingObservers.insert(id).inserted
-    }
-
-    mutating func beginPerform(_ id: ItemID, in mode: Int) -> Bool {
-        guard isMember(id, of: mode), modes[mode].ready.takeForPerform(id) else { return false }
-        performing.append(id)
-        return true
     }
 
     mutating func takeFirstSignalled(in mode: Int) -> RunLoopSource? {

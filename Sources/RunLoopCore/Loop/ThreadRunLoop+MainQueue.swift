@@ -70,7 +70,7 @@ extension ThreadRunLoop {
     }
 
     private static func read(_ descriptor: CInt) {
-        _ = try? sysRead(descriptor, capacity: 8)
+        _ = try? sysDiscard(descriptor, 8)
     }
 
     private static func makeReadable(_ descriptor: CInt) {

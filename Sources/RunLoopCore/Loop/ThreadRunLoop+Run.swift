@@ -143,27 +143,37 @@ extension ThreadRunLoop {
         return result ?? .finished
     }
 
+    /// Steps 2 to 4.
+    ///
+    /// - Returns: whether a custom source was performed.
+    private func beginTurn(_ run: LoopRun) -> Bool {
+        notify(.beforeTimers, in: run.mode)  // 2
+        notify(.beforeSources, in: run.mode)  // 3
+        performBlocks(in: run.mode)
+        let hasHandledSource = performSignalledSources(in: run.mode, onlyFirst: run.returnsAfterSource)  // 4
+        if hasHandledSource { performBlocks(in: run.mode) }
+        return hasHandledSource
+    }
+
     /// One turn: steps 2 to 9.
     ///
     /// - Returns: the run's result; nil when it goes on.
     private func turn(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult? {
         counts.didTurn()
-        notify(.beforeTimers, in: run.mode)  // 2
-        notify(.beforeSources, in: run.mode)  // 3
-        performBlocks(in: run.mode)
-        var hasHandledSource = performSignalledSources(in: run.mode, onlyFirst: run.returnsAfterSource)  // 4
-        if hasHandledSource { performBlocks(in: run.mode) }
+        // Steps 2 to 6 call nobody then, so nothing that is on this thread can change that meanwhile.
+        let isQuiet = !isInstrumented.load(ordering: .relaxed) && state.withLock { $0.isQuiet(run.mode) }
+        var hasHandledSource = isQuiet ? false : beginTurn(run)
         var event = isMain && mainQueueGoesFirst(run) ? LoopEvent.mainQueue : nil  // 5
         if event == nil {
             let polls = run.polls || hasHandledSource
-            if !polls { notify(.beforeWaiting, in: run.mode) }  // 6
+            if !polls && !isQuiet { notify(.beforeWaiting, in: run.mode) }  // 6
             waitBegins(&run, polls: polls)
             let found = waitForEvent(&run, polls: polls, while: condition)  // 7
             waitEnded(run, found, polls: polls)
             if !polls { notify(.afterWaiting, in: run.mode) }  // 8
             event = found
         }
-        if handle(event ?? .nothing, &run) { hasHandledSource = true }  // 9
+        if handle(event ?? .nothing, &run, while: condition) { hasHandledSource = true }  // 9
         performBlocks(in: run.mode)
         return result(run, hasHandledSource: hasHandledSource, while: condition)
     }
@@ -171,13 +181,13 @@ extension ThreadRunLoop {
     /// Handles the event of a turn.
     ///
     /// - Returns: whether it was a source that handled something.
-    private func handle(_ event: LoopEvent, _ run: inout LoopRun) -> Bool {
+    private func handle(_ event: LoopEvent, _ run: inout LoopRun, while condition: () -> Bool) -> Bool {
         run.hasJustServedMainQueue = event == .mainQueue
         switch event {
         case .nothing: return false
         case .timers: fireDueTimers(in: run.mode)
         case .mainQueue: serveMainQueue(in: run.mode)
-        case .source(let source): return performReadySource(source, in: run.mode)
+        case .source(let source): return performReadySource(source, &run, while: condition)
         }
         return false
     }

@@ -6,6 +6,8 @@ struct ObserverList: Sendable {
     private var observers: [RunLoopObserver] = []
     private var activities: RunLoopActivity = []
 
+    var isEmpty: Bool { observers.isEmpty }
+
     mutating func insert(_ observer: RunLoopObserver) {
         let place = observers.firstIndex { $0.order > observer.order } ?? observers.endIndex
         observers.insert(observer, at: place)

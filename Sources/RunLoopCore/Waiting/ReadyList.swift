@@ -35,6 +35,8 @@ struct ReadyList: Sendable {
 
     var isEmpty: Bool { heap.isEmpty }
     var count: Int { heap.count }
+    /// The one that is to be looked at next.
+    var first: ItemID? { heap.first?.id }
     /// What the list has cost so far, in looks at entries.
     var steps: Int { heap.steps }
 

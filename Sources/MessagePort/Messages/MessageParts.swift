@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// The components of a message. Most messages have one: that lies in place, and takes no memory of its own.
+struct MessageParts: Sendable {
+    private enum Storage: Sendable {
+        case none
+        case one(MachMessage.Component)
+        case many([MachMessage.Component])
+    }
+
+    private var storage: Storage
+
+    init(_ component: MachMessage.Component) {
+        storage = .one(component)
+    }
+
+    init(_ components: [MachMessage.Component]) {
+        storage =
+            switch components.count {
+            case 0: .none
+            case 1: .one(components[0])
+            default: .many(components)
+            }
+    }
+
+    mutating func append(_ component: MachMessage.Component) {
+        if case .none = storage { storage = .one(component) } else { list.append(component) }
+    }
+
+    /// All of them in a list.
+    var list: [MachMessage.Component] {
+        get {
+            switch storage {
+            case .none: []
+            case .one(let component): [component]
+            case .many(let components): components
+            }
+        }
+        _modify {
+            var components = list
+            storage = .none  // so that the list is changed in place
+            defer { self = MessageParts(components) }
+            yield &components
+        }
+    }
+}
+
+extension MessageParts: RandomAccessCollection {
+    var startIndex: Int { 0 }
+
+    var endIndex: Int {
+        switch storage {
+        case .none: 0
+        case .one: 1
+        case .many(let components): components.count
+        }
+    }
+
+    subscript(position: Int) -> MachMessage.Component {
+        switch storage {
+        case .one(let component) where position == 0: component
+        case .many(let components): components[position]
+        default: preconditionFailure("A message has no component \(position).")
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// How a turn performs the port-based source that it has found, and when the next turns need not begin anew.
+//
+// A stream of messages to one port makes turns of which nothing but the source's callout could be seen: nobody observes the
+// mode, and no block, signalled source, timer, stop or other ready source waits. One look at the loop's state tells; then
+// the source is performed again in place of the other steps. Such a turn is counted like any other. It is never the one in
+// which descriptors are due to be looked at, a run is to return, or an instrument looks on.
+
+import PortSystem
+import Synchronization
+
+extension ThreadRunLoop {
+    /// Performs a port-based source that was found ready, in this turn and in those that would find nothing else.
+    ///
+    /// - Returns: whether it handled anything: not when something else has handled it or taken it out meanwhile.
+    func performReadySource(_ source: RunLoopSource, _ run: inout LoopRun, while condition: () -> Bool) -> Bool {
+        guard state.withLock({ $0.beginPerform(source.id, in: run.mode) }) else { return false }
+        source.isRung.store(false, ordering: .sequentiallyConsistent)
+        let outcome = RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(source) {
+            goesOn(with: source, &run, while: condition)
+        }
+        state.withLock { _ = $0.performing.popLast() }
+        if source.isValid, outcome.isReady ?? source.routine.isReady() { source.ring() }
+        return outcome.hasHandled
+    }
+
+    /// Whether nothing but the source, which has more, is there for the next turn: then that one begins here.
+    private func goesOn(with source: RunLoopSource, _ run: inout LoopRun, while condition: () -> Bool) -> Bool {
+        if run.polls || run.returnsAfterSource || isInstrumented.load(ordering: .relaxed) { return false }
+        if run.isConditional && !condition() { return false }
+        let now = MonotonicInstant.now
+        if run.deadline <= now || run.isLookDue(at: now) { return false }
+        guard state.withLock({ $0.goesOn(with: source.id, in: run.mode, at: now) }) else { return false }
+        source.isRung.store(false, ordering: .sequentiallyConsistent)
+        run.eventsSinceLook += 1
+        run.hasJustFiredTimers = false
+        counts.didTurn()
+        return true
+    }
+}
+
+extension RunLoopState {
+    mutating func beginPerform(_ id: ItemID, in mode: Int) -> Bool {
+        guard isMember(id, of: mode), modes[mode].ready.takeForPerform(id) else { return false }
+        performing.append(id)
+        return true
+    }
+
+    /// Whether a turn in the mode would find nothing in its first steps: no observer, no block, no signalled source.
+    func isQuiet(_ mode: Int) -> Bool {
+        blocks.isEmpty && modes[mode].signalled.isEmpty && modes[mode].observers.isEmpty
+    }
+
+    /// Whether a port-based source that is being performed, and has more, is all that the next turn would find. If it is on
+    /// the ready list, it is taken off.
+    fileprivate mutating func goesOn(with id: ItemID, in mode: Int, at now: MonotonicInstant) -> Bool {
+        guard isQuiet(mode), !isStopped, !modes[mode].timers.isDue(at: now), isMember(id, of: mode) else { return false }
+        guard let first = modes[mode].ready.first else { return true }
+        return first == id && modes[mode].ready.takeForPerform(id)
+    }
+}

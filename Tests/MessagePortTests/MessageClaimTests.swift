@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("MessageClaim", .census) struct MessageClaimTests {
+    @Test("claimed messages come first, count until they are taken, and come back when the queue is used", .seeded)
+    func model() {
+        var queue = MessageQueue()
+        var claim: MessageClaim?
+        var model: [Int32] = []
+        var generator = Seed.generator()
+        var (next, claimedCount) = (Int32(0), 0)
+        for _ in 0..<5000 {
+            switch Int.random(in: 0..<100, using: &generator) {
+            case 0..<45:
+                queue.append(MachMessage(id: next))
+                model.append(next)
+                next += 1
+            case 45..<75:
+                let taken = claim?.next()?.id
+                if taken != nil { claimedCount += 1 }
+                if let taken { #expect(taken == model.removeFirst()) }
+            case 75..<98:
+                let used = claim?.remaining == 0 ? claim : nil
+                if let made = queue.makeClaim(reusing: used) { claim = made }
+            case 98:
+                let taken = queue.popFirst()?.id
+                #expect(taken == (model.isEmpty ? nil : model.removeFirst()))
+                let left = claim?.next()?.id
+                #expect(left == nil)
+            default:
+                let wanted = Int32.random(in: 0...max(1, next), using: &generator)
+                let taken = queue.removeFirst { $0.id >= wanted }?.id
+                let index = model.firstIndex { $0 >= wanted }
+                #expect(taken == index.map { model.remove(at: $0) })
+            }
+            #expect(queue.count == model.count)
+            #expect(queue.isEmpty == model.isEmpty)
+            #expect(queue.isShorter(than: model.count + 1) && !queue.isShorter(than: model.count))
+        }
+        #expect(claimedCount > 10)
+        let rest = queue.removeAll().map(\.id)
+        #expect(rest == model)
+    }
+
+    @Test("each message is taken once, in order, when the queue takes the claim back meanwhile: 1,000 times")
+    func race() throws {
+        for _ in 0..<1000 {
+            var queue = MessageQueue()
+            for id in Int32(0)..<20 { queue.append(MachMessage(id: id)) }
+            let made = queue.makeClaim(reusing: nil)
+            let claim = try #require(made)
+            let begins = Gate("the taker")
+            let taker = runOnThread {
+                begins.open()
+                var taken: [Int32] = []
+                while let message = claim.next() { taken.append(message.id) }
+                return taken
+            }
+            begins.wait()
+            let rest = queue.removeAll().map(\.id)
+            #expect(try taker.join() + rest == Array(0..<20))
+        }
+    }
+
+    @Test("what nobody has taken goes with the queue and its claim; what was taken is no longer held")
+    func released() {
+        let receiver = SilentReceiver()
+        var queue: MessageQueue? = MessageQueue()
+        for _ in 0..<5 { queue?.append(receiver.question()) }
+        var claim = queue?.makeClaim(reusing: nil)
+        _ = claim?.next()
+        #expect(receiver.failures.count == 1)
+        queue = nil
+        #expect(receiver.failures.count == 1)
+        claim = nil
+        #expect(receiver.failures.count == 5)
+    }
+
+    @Test("who waits for room is served though messages are claimed")
+    func waiting() {
+        var mailbox = MailboxState(limit: 4)
+        for id in Int32(0)..<4 { _ = mailbox.admit(MachMessage(id: id)) }
+        let claim = mailbox.makeClaim(reusing: nil)
+        guard case .full = mailbox.admit(MachMessage()) else { return #expect(Bool(false), "It is full.") }
+        let first = claim?.next()?.id
+        #expect(first == 0)
+        _ = mailbox.admit(MachMessage(id: 4))
+        guard case .wait(let sender) = mailbox.admit(MachMessage(id: 5), waiting: .thread) else {
+            return #expect(Bool(false), "It is full again.")
+        }
+        let taken = claim?.next()?.id
+        #expect(taken == nil)
+        let (second, letIn) = mailbox.take().map { ($0.message.id, $0.sender) } ?? (-1, nil)
+        #expect(second == 1)
+        #expect(letIn === sender)
+        let rest = mailbox.die()?.bounced.map(\.id)
+        #expect(rest == [2, 3, 4, 5])
+    }
+
+    @Test("nothing is claimed where each message that is taken counts: by policy, for who waits, or with replies about")
+    func unclaimed() {
+        for policy in [QueuePolicy.dropOldest, .keepLatest] {
+            var mailbox = MailboxState(limit: 4, policy: policy)
+            _ = mailbox.admit(MachMessage())
+            let claim = mailbox.makeClaim(reusing: nil)
+            #expect(claim == nil)
+        }
+        var mailbox = MailboxState(limit: 1)
+        _ = mailbox.admit(MachMessage())
+        _ = mailbox.admit(MachMessage(), waiting: .thread)
+        var claim = mailbox.makeClaim(reusing: nil)
+        #expect(claim == nil)
+        mailbox = MailboxState(limit: 4)
+        var reply = MachMessage()
+        reply.cameByReplyRight = true
+        _ = mailbox.admit(reply)
+        claim = mailbox.makeClaim(reusing: nil)
+        #expect(claim == nil)
+    }
+}

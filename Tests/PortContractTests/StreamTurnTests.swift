@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+@testable import RunLoopCore
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+/// A stream of messages to one port makes turns that leave out what would find nothing. Nobody may notice.
+@Suite("the turns of a stream", .contract) struct StreamTurnTests {
+    private static let count = Int32(40)
+
+    /// Queues the messages, has a handler do something with the third, and runs the loop until the last.
+    ///
+    /// - Returns: the ids and what else was noted, in order.
+    private static func stream(_ third: @escaping @Sendable (MachPort, Recorder<String>) -> Void) throws -> [String] {
+        let log = Recorder<String>()
+        let port = MachPort { port, message in
+            log.append("\(message.id)")
+            if message.id == 3 { third(port, log) }
+            if message.id == count { port.invalidate() }
+        }
+        let right = port.makeSendRight()
+        for id in 1...count { try right.send(MachMessage(id: id)) }
+        try port.schedule()
+        while ThreadRunLoop.current.run(for: patience) == .stopped { log.append("stopped") }
+        return log.elements
+    }
+
+    private static func ids(_ range: ClosedRange<Int32>) -> [String] { range.map { "\($0)" } }
+
+    @Test("each message has a turn of its own, which is counted")
+    func counted() async throws {
+        try await onNewThread {
+            let (turns, count) = (Recorder<Int>(), Self.count)
+            let port = MachPort { port, message in
+                turns.append(ThreadRunLoop.current.turnCount)
+                if message.id == count { port.invalidate() }
+            }
+            for id in 1...count { try port.makeSendRight().send(MachMessage(id: id)) }
+            try port.schedule()
+            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+            #expect(turns.elements == Array(turns.elements[0]..<turns.elements[0] + Int(count)))
+        }
+    }
+
+    @Test("a stop ends the run after the message, and the next run goes on")
+    func stopped() async throws {
+        try await onNewThread {
+            let log = try Self.stream { _, _ in ThreadRunLoop.current.stop() }
+            #expect(log == Self.ids(1...3) + ["stopped"] + Self.ids(4...Self.count))
+        }
+    }
+
+    @Test("a block, a custom source and a due timer get their turns before the next message")
+    func others() async throws {
+        try await onNewThread {
+            let log = try Self.stream { _, log in
+                let loop = ThreadRunLoop.current
+                let source = RunLoopSource { log.append("source") }
+                loop.add(source)
+                source.signal()
+                loop.add(RunLoopTimer(fireDate: .distantPast) { _ in source.invalidate() })
+                loop.perform { log.append("block") }
+                loop.add(RunLoopTimer(fireDate: .distantPast) { _ in log.append("timer") })
+            }
+            #expect(log.prefix(3) == ["1", "2", "3"])
+            #expect(Array(log[3...4]) == ["block", "source"])
+            #expect(log[5] == "timer")
+            #expect(Array(log[6...]) == Self.ids(4...Self.count))
+        }
+    }
+
+    @Test("another port that has a message gets the next turn")
+    func otherPort() async throws {
+        try await onNewThread {
+            let log = try Self.stream { _, log in
+                let other = MachPort { port, _ in
+                    log.append("other")
+                    port.invalidate()
+                }
+                try? other.makeSendRight().send(MachMessage())
+                try? other.schedule()
+            }
+            #expect(log.count == Int(Self.count) + 1)
+            #expect(log[3] == "other" || log[4] == "other")
+        }
+    }
+
+    @Test("an observer that comes sees every turn from then on")
+    func observed() async throws {
+        try await onNewThread {
+            let log = try Self.stream { _, log in
+                ThreadRunLoop.current.add(RunLoopObserver(activities: .beforeTimers) { _, _ in log.append("turn") })
+            }
+            #expect(log.prefix(3) == ["1", "2", "3"])
+            let rest = Array(log[3...])
+            #expect(rest.filter { $0 != "turn" } == Self.ids(4...Self.count))
+            for id in 4...Self.count { #expect(rest.firstIndex(of: "\(id)").map { rest[$0 - 1] } == "turn") }
+        }
+    }
+
+    @Test("a port that its handler unschedules is not served, and keeps its messages")
+    func unscheduled() async throws {
+        try await onNewThread {
+            let log = try Self.stream { port, log in
+                port.unschedule()
+                log.append("\(port.queueCount) left")
+                #expect((try? port.tryReceive())??.id == 4)
+                port.invalidate()
+            }
+            #expect(log == ["1", "2", "3", "\(Self.count - 3) left"])
+        }
+    }
+
+    @Test("a handler that receives gets the next messages itself, in order")
+    func received() async throws {
+        try await onNewThread {
+            let log = try Self.stream { port, log in
+                for _ in 0..<4 { log.append("took \((try? port.tryReceive())??.id ?? 0)") }
+            }
+            #expect(log == Self.ids(1...3) + (4...7).map { "took \($0)" } + Self.ids(8...Self.count))
+        }
+    }
+
+    @Test("a handler that runs the loop has the next messages handled there")
+    func nested() async throws {
+        try await onNewThread {
+            let log = try Self.stream { _, log in
+                _ = ThreadRunLoop.current.run(for: .zero)
+                log.append("nested run over")
+            }
+            #expect(log.filter { $0 != "nested run over" } == Self.ids(1...Self.count))
+            #expect(log[4] == "nested run over")
+        }
+    }
+
+    @Test("a run that returns after a source was handled returns after one message")
+    func returning() async throws {
+        try await onNewThread {
+            let ids = Recorder<Int32>()
+            let port = MachPort { _, message in ids.append(message.id) }
+            for id in Int32(1)...20 { try port.makeSendRight().send(MachMessage(id: id)) }
+            try port.schedule()
+            for turn in 1...20 {
+                let result = ThreadRunLoop.current.run(for: patience, returnAfterSourceHandled: true)
+                #expect(result == .handledSource)
+                #expect(ids.elements.count == turn)
+            }
+            port.invalidate()
+        }
+    }
+
+    @Test("a descriptor that is readable gets its turn, though messages never end")
+    func descriptor() async throws {
+        try await onNewThread {
+            let bell = try WakeDescriptor()
+            let loop = ThreadRunLoop.current
+            let port = MachPort { port, message in try? port.makeSendRight().send(message) }
+            try port.makeSendRight().send(MachMessage())
+            try port.makeSendRight().send(MachMessage())
+            try port.schedule()
+            let source = RunLoopSource(descriptor: bell.raw) { loop.stop() }
+            loop.add(source)
+            bell.ring()
+            #expect(loop.run(for: patience) == .stopped)
+            source.invalidate()
+            port.invalidate()
+        }
+    }
+}
