@@ -31,7 +31,7 @@ package final class PortSockets: Sendable {
 
     let epoll: EpollSet  // immutable
     let state = Mutex(State())
-    let accounts = Mutex(PeerAccounts())
+    let accounts = PeerLedger()
     private let forkCount = sysForkCount()  // immutable
 
     package init() throws(PortError) {
@@ -100,7 +100,7 @@ package final class PortSockets: Sendable {
         guard let key = try result.get() else { return }
         // Counted first: from the next line on its end may be found.
         core?.clientDidConnect()
-        if core == nil, connection.port != nil {
+        if core == nil {
             connection.state.withLock { state in
                 state.listeners.removeAll { $0.object == nil }
                 state.listeners.append(Weak(object: self))

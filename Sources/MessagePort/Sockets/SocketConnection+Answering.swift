@@ -68,7 +68,7 @@ extension SocketConnection {
 
     /// What a port that listens to the connection waits for.
     var interest: EpollEvents {
-        guard port != nil else { return .arrival }
+        guard port != nil else { return isHeldBack.load(ordering: .acquiring) ? [] : .arrival }
         return overdue.withLock { overdue in
             if !overdue.isPausing { return isHeldBack.load(ordering: .acquiring) ? [] : .arrival }
             // That the peer is gone is told all the same.
