@@ -214,7 +214,7 @@ import Testing
             }()
             port.core.receiveFromSockets()
             // Its descriptor is closed, and the connection lives.
-            #expect(try sysPoll(reading.rawValue, .readable, until: .distantPast) == .hangUp)
+            #expect(try sysPoll(reading.rawValue, .readable, until: Watchdog.deadline) == .hangUp)
             try peer.send(PacketHeader(kind: .continuation), pattern(20_000))
             try peer.send(MachMessage(id: 2))
             #expect(try port.next().id == 2)
