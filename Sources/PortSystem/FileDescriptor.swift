@@ -94,7 +94,7 @@ public final class SharedDescriptor: Sendable {
             if isInherited || !sysEndHoldsPackets(rawValue) {
                 sysClose(rawValue)
             } else {
-                DescriptorCloser.close(rawValue, of: giver)
+                DescriptorCloser.close(rawValue)
             }
         }
     }
@@ -120,14 +120,8 @@ public final class SharedDescriptor: Sendable {
 
     /// Takes over a connected socket of packets, in which another process may leave some. The connection ends with this
     /// object, whoever else has the socket.
-    ///
-    /// - Parameters:
-    ///   - descriptor: the socket.
-    ///   - giver: who is told while it waits to be closed elsewhere.
-    package convenience init(
-        connection descriptor: consuming FileDescriptor, from giver: (any DescriptorGiver)? = nil
-    ) {
-        self.init(descriptor, closing: .elsewhereUnlessEmpty, giver: giver)
+    package convenience init(connection descriptor: consuming FileDescriptor) {
+        self.init(descriptor, closing: .elsewhereUnlessEmpty)
     }
 
     /// Takes over a descriptor that another process sent.

@@ -258,7 +258,7 @@ extension FaultTests {
                 loop.perform(in: [.default]) { mayGoOn.wait() }
                 try withAllDescriptorsTaken {
                     let thief = Mutex<SharedDescriptor?>(nil)
-                    _ = SpareDescriptor.shared.lend { _ in
+                    _ = SpareDescriptor.shared.lend {
                         let taken = try? runOnThread { SharedDescriptor(try sysPacketSocket()) }.join()
                         thief.withLock { $0 = taken }
                         return false

@@ -73,6 +73,7 @@ extension ForeignFileTests {
             #expect(try port.next().id == 3)
             try lingering.letGo()
         }
+        renewSpareDescriptor()
     }
 }
 

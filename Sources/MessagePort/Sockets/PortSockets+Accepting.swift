@@ -40,7 +40,7 @@ extension PortSockets {
         } catch {
             // Without a descriptor the connection would wait, and be reported, for ever: accept it with the spare one.
             guard error.isDescriptorLimit else { return false }
-            let isRefused = SpareDescriptor.shared.lend { refuseOne($0) }
+            let isRefused = SpareDescriptor.shared.lend { refuseOne() }
             if SpareDescriptor.shared.isMissing { deafen() }
             return isRefused
         }
@@ -95,31 +95,19 @@ extension PortSockets {
         return try result.get().map { FileDescriptor(owning: $0) }
     }
 
-    /// Accepts a connection only to tell it that there is no descriptor for it. It is closed here when nothing lies in it;
-    /// what a peer has sent may keep whoever closes it waiting.
-    private func refuseOne(_ loan: SpareDescriptor.Loan) -> Bool {
+    /// Accepts a connection only to tell it that there is no descriptor for it.
+    private func refuseOne() -> Bool {
         guard let accepted = try? accept() else { return false }
-        SocketConnection.sendRefusal(.descriptorLimit, to: SharedDescriptor(connection: accepted, from: loan))
+        // Closed here when nothing lies in it, so that the spare descriptor is there again when this returns. What a peer
+        // has sent may keep whoever closes it waiting: then the spare one is made again at one of the next looks.
+        SocketConnection.sendRefusal(.descriptorLimit, to: SharedDescriptor(connection: accepted))
         return true
     }
 }
 
 /// A descriptor kept for the moment in which there is no other: lent, it lets a connection be refused cleanly. While it is
-/// lent another thread may take its number; then it is made again as soon as there is a descriptor for it. So it is when what
-/// took its place is closed by a thread of its own: as soon as that is closed.
+/// lent another thread may take its number; then it is made again as soon as there is a descriptor for it.
 final class SpareDescriptor: Sendable {
-    /// What took the place of the spare descriptor.
-    final class Loan: DescriptorGiver {
-        fileprivate let isAway = Atomic<Bool>(false)
-
-        func willClose() { isAway.store(true, ordering: .sequentiallyConsistent) }
-
-        func didClose() {
-            isAway.store(false, ordering: .sequentiallyConsistent)
-            SpareDescriptor.shared.restore()
-        }
-    }
-
     static let shared = SpareDescriptor()
 
     private let spare = Mutex<EpollSet?>(nil)
@@ -127,7 +115,7 @@ final class SpareDescriptor: Sendable {
     private let isLost = Atomic<Bool>(false)
 
     /// Whether there is none now, though there should be.
-    var isMissing: Bool { isLost.load(ordering: .sequentiallyConsistent) }
+    var isMissing: Bool { isLost.load(ordering: .acquiring) }
 
     /// Makes sure that there is one.
     func keep() {
@@ -141,23 +129,18 @@ final class SpareDescriptor: Sendable {
 
     /// Calls `body` while one more descriptor can be opened.
     ///
-    /// - Parameter body: given what is to be told when the descriptor that it opened is closed after its end.
     /// - Returns: the body's answer; false when there is no spare one.
-    func lend(_ body: (Loan) -> Bool) -> Bool {
-        let loan = Loan()
-        return spare.withLock { spare in
+    func lend(_ body: () -> Bool) -> Bool {
+        spare.withLock { spare in
             let wasThere = spare != nil
             spare = nil
-            let answer = wasThere && body(loan)
-            // Said before it is asked: whoever closes that one now sees either, or this sees that it is closed.
-            isLost.store(true, ordering: .sequentiallyConsistent)
-            if !loan.isAway.load(ordering: .sequentiallyConsistent) { make(&spare) }
-            return answer
+            defer { make(&spare) }
+            return wasThere && body()
         }
     }
 
     private func make(_ spare: inout EpollSet?) {
         if spare == nil { spare = try? EpollSet() }
-        isLost.store(spare == nil, ordering: .sequentiallyConsistent)
+        isLost.store(spare == nil, ordering: .releasing)
     }
 }
