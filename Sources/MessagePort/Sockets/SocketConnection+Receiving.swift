@@ -95,7 +95,9 @@ extension SocketConnection {
     ) -> Bool {
         guard let header = PacketHeader(bytes) else { return refuse(.malformedPacket) }
         // What was never asked cannot be answered. The field is zero in packets that answer nothing.
-        if header.kind.mayAnswer, header.answers > state.withLock({ $0.lastToken }) { return refuse(.malformedPacket) }
+        if header.answers > 0, header.kind.mayAnswer, header.answers > state.withLock({ $0.lastToken }) {
+            return refuse(.malformedPacket)
+        }
         let payload = Array(bytes.dropFirst(PacketHeader.size))
         var (charge, limit, isWanted) = (PeerCharge?.none, MessageLimits.payload, true)
         if header.kind == .message {
