@@ -7,6 +7,14 @@
 
 import Synchronization
 
+/// Is told how many descriptors of another process wait to be closed: closing may be slower than receiving.
+package protocol DescriptorGiver: AnyObject, Sendable {
+    /// Nobody uses a descriptor any more. Called where the last reference to it goes, perhaps under a lock of the caller's.
+    func willClose()
+    /// That descriptor is closed. Called once for each `willClose`, with no lock held that is known here.
+    func didClose()
+}
+
 /// Closes descriptors that came from other processes, on a thread that has nothing else to do.
 ///
 /// The thread starts with the first such descriptor and stays. One that a file holds up for a second is replaced when the
@@ -20,13 +28,25 @@ package enum DescriptorCloser {
 
     private struct State {
         /// What is to be closed, the next at the end: the order does not matter.
-        var waiting: [CInt] = []
+        var waiting: [Closing] = []
         var worker: Worker?
         /// Since when the worker closes one.
         var busySince: MonotonicInstant?
         var heldUpCount = 0
+        /// A test has everything wait.
+        var isSuspended = false
 
         var isHeldUp: Bool { busySince.map { $0.advanced(by: patience) < .now } ?? false }
+    }
+
+    private struct Closing {
+        let descriptor: CInt
+        let giver: (any DescriptorGiver)?
+
+        func perform() {
+            sysCloseForeign(descriptor)
+            giver?.didClose()
+        }
     }
 
     private final class Worker: Sendable {
@@ -46,14 +66,33 @@ package enum DescriptorCloser {
     package static func start() { wake(nil) }
 
     /// Closes a descriptor, soon. Never waits.
-    static func close(_ descriptor: CInt) {
+    ///
+    /// - Parameters:
+    ///   - descriptor: the descriptor.
+    ///   - giver: who is told that it waits, and that it is closed.
+    static func close(_ descriptor: CInt, of giver: (any DescriptorGiver)? = nil) {
         if forkCount != sysForkCount() { return sysCloseForeign(descriptor) }
-        wake(descriptor)
+        giver?.willClose()
+        wake(Closing(descriptor: descriptor, giver: giver))
     }
 
-    private static func wake(_ descriptor: CInt?) {
+    #if DEBUG
+    /// Closes nothing while `body` runs: so a test sees what waits.
+    package static func suspended<Result, Failure: Error>(
+        _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        state.withLock { $0.isSuspended = true }
+        defer {
+            state.withLock { $0.isSuspended = false }
+            wake(nil)
+        }
+        return try body()
+    }
+    #endif
+
+    private static func wake(_ closing: Closing?) {
         let (worker, isNew) = state.withLock { state -> (Worker?, Bool) in
-            if let descriptor { state.waiting.append(descriptor) }
+            if let closing { state.waiting.append(closing) }
             if let worker = state.worker {
                 if !state.isHeldUp { return (worker, false) }
                 if state.heldUpCount == heldUpLimit { return (nil, false) }
@@ -70,7 +109,7 @@ package enum DescriptorCloser {
             _ = try sysStartThread(blocksSignals: true) { run(worker) }
         } catch {
             // Without a thread the caller does the work; the next one tries to start it again.
-            while let descriptor = next(for: worker) { sysCloseForeign(descriptor) }
+            while let closing = next(for: worker) { closing.perform() }
             state.withLock { if $0.worker === worker { $0.worker = nil } }
         }
     }
@@ -79,19 +118,19 @@ package enum DescriptorCloser {
         sysNameThread("port-closer")
         while state.withLock({ $0.worker === worker }) {
             worker.hasWork.clear()
-            while let descriptor = next(for: worker) { sysCloseForeign(descriptor) }
+            while let closing = next(for: worker) { closing.perform() }
             if state.withLock({ $0.worker === worker }) { worker.hasWork.wait(until: .distantFuture) }
         }
         state.withLock { $0.heldUpCount -= 1 }
     }
 
     /// - Returns: what the worker closes now; nil when there is nothing, or another has taken its place.
-    private static func next(for worker: Worker) -> CInt? {
+    private static func next(for worker: Worker) -> Closing? {
         state.withLock { state in
             guard state.worker === worker else { return nil }
-            let descriptor = state.waiting.popLast()
-            state.busySince = descriptor == nil ? nil : .now
-            return descriptor
+            let closing = state.isSuspended ? nil : state.waiting.popLast()
+            state.busySince = closing == nil ? nil : .now
+            return closing
         }
     }
 }

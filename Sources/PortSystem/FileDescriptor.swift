@@ -74,11 +74,13 @@ public final class SharedDescriptor: Sendable {
     /// The descriptor's number, open as long as this object lives.
     public let rawValue: CInt  // immutable
     private let closing: Closing  // immutable
+    private let giver: (any DescriptorGiver)?  // immutable
     private let forkCount = sysForkCount()  // immutable
 
-    init(_ descriptor: consuming FileDescriptor, closing: Closing) {
+    init(_ descriptor: consuming FileDescriptor, closing: Closing, giver: (any DescriptorGiver)? = nil) {
         rawValue = descriptor.release()
         self.closing = closing
+        self.giver = giver
     }
 
     deinit {
@@ -86,7 +88,8 @@ public final class SharedDescriptor: Sendable {
         let isInherited = sysForkCount() != forkCount
         switch closing {
         case .here: sysClose(rawValue)
-        case .elsewhere: if isInherited { sysCloseForeign(rawValue) } else { DescriptorCloser.close(rawValue) }
+        case .elsewhere:
+            if isInherited { sysCloseForeign(rawValue) } else { DescriptorCloser.close(rawValue, of: giver) }
         case .elsewhereUnlessEmpty:
             if isInherited || !sysEndHoldsPackets(rawValue) {
                 sysClose(rawValue)
@@ -122,8 +125,12 @@ public final class SharedDescriptor: Sendable {
     }
 
     /// Takes over a descriptor that another process sent.
-    package convenience init(received descriptor: consuming FileDescriptor) {
-        self.init(descriptor, closing: .elsewhere)
+    ///
+    /// - Parameters:
+    ///   - descriptor: the descriptor.
+    ///   - giver: who is told while it waits to be closed.
+    package convenience init(received descriptor: consuming FileDescriptor, from giver: (any DescriptorGiver)? = nil) {
+        self.init(descriptor, closing: .elsewhere, giver: giver)
     }
 
     /// A duplicate that the caller owns and closes.

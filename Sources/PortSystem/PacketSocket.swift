@@ -132,12 +132,13 @@ package func sysSendPacket(
     }
 }
 
-/// Receives one packet into `buffer`.
+/// Receives one packet into `buffer`. Who sent it, as its descriptors are to know, is made when there are any.
 ///
 /// - Throws: ENOBUFS or ENOMEM when the kernel has no memory.
-package func sysReceivePacket(_ socket: CInt, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError)
-    -> ReceiveOutcome
-{
+package func sysReceivePacket(
+    _ socket: CInt, into buffer: UnsafeMutableRawBufferPointer,
+    from giver: @autoclosure () -> (any DescriptorGiver)? = nil
+) throws(SystemError) -> ReceiveOutcome {
     var raw: [CInt] = []
     var flags: CInt = 0
     let capacity = transferCount(.recvmsg, buffer.count)
@@ -145,7 +146,8 @@ package func sysReceivePacket(_ socket: CInt, into buffer: UnsafeMutableRawBuffe
         let count = try unlessBlocked { () throws(SystemError) in
             try retrying(.recvmsg) { unsafe receive(socket, buffer.baseAddress, capacity, &raw, &flags) }
         }
-        let descriptors = raw.map { SharedDescriptor(received: FileDescriptor(owning: $0)) }
+        let sender = raw.isEmpty ? nil : giver()
+        let descriptors = raw.map { SharedDescriptor(received: FileDescriptor(owning: $0), from: sender) }
         guard let count else { return .wouldBlock }
         if flags & SHIM_MSG_TRUNC != 0 { return .truncated }
         if flags & SHIM_MSG_CTRUNC != 0 { return .descriptorsLost(byteCount: count) }
@@ -262,10 +264,17 @@ package func sysSendPacket(_ socket: CInt, head: [UInt8], body: ArraySlice<UInt8
 
 /// Receives one packet of at most `limit` bytes.
 ///
+/// - Parameters:
+///   - socket: the socket.
+///   - limit: the size of the largest packet.
+///   - giver: who sent it, as its descriptors are to know; made when there are any.
 /// - Returns: what came, and a packet's bytes.
-package func sysReceivePacket(_ socket: CInt, limit: Int) throws(SystemError) -> (ReceiveOutcome, [UInt8]) {
+/// - Throws: ENOBUFS or ENOMEM when the kernel has no memory.
+package func sysReceivePacket(
+    _ socket: CInt, limit: Int, from giver: @autoclosure () -> (any DescriptorGiver)? = nil
+) throws(SystemError) -> (ReceiveOutcome, [UInt8]) {
     try unsafe withUnsafeTemporaryAllocation(byteCount: limit, alignment: 16) { (buffer) throws(SystemError) in
-        let outcome = try unsafe sysReceivePacket(socket, into: buffer)
+        let outcome = try unsafe sysReceivePacket(socket, into: buffer, from: giver())
         switch outcome {
         case .packet(let count, _), .descriptorsLost(let count): return unsafe (outcome, Array(buffer.prefix(count)))
         case .truncated, .wouldBlock, .reset, .peerClosed: return (outcome, [])

@@ -96,6 +96,7 @@ struct CoreFoundationMainLoop: MainLoop {
         }
         let source = CFRunLoopSourceCreate(nil, 0, &context)
         CFRunLoopAddSource(loop, source, kCFRunLoopDefaultMode)
+        // A source of CoreFoundation may be signalled on any thread.
         nonisolated(unsafe) let shared = source
         return { CFRunLoopSourceSignal(shared) }
     }

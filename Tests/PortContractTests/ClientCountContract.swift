@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 @testable import MessagePort
 import RunLoopCore
 import TestSupport
@@ -30,6 +31,35 @@ import Testing
             port.invalidate()
             try worker.end()
             #expect(told.value == 1)
+        }
+    }
+
+    @Test("a right that another process received counts from its first use on, and serves after the notice")
+    func unused() async throws {
+        try await onBench(over: .process) { bench in
+            let (worker, told, seen) = (Worker(), Counter("no-senders notices"), Counter("messages"))
+            let port = try bench.port { _, _ in seen.increment() }
+            try port.schedule(on: worker.loop)
+            let answer = try bench.far.order(
+                Order(.connect), MachMessage(components: [.right(port.makeSendRight())]))
+            var unused: FarSender? = FarSender(bench.far, answer.note.numbers[0])
+            try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
+            try worker.perform {}
+            // Nobody has connected yet: the port waits for the first.
+            #expect(port.core.connectionCount == 0 && told.value == 0)
+            do { try bench.farSender(to: port).send(MachMessage()) }
+            seen.waitUntilCount(1)
+            told.waitUntilCount(1)
+            try unused?.send(MachMessage())
+            seen.waitUntilCount(2)
+            try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
+            try worker.perform {}
+            #expect(told.value == 1)
+            unused = nil
+            told.waitUntilCount(2)
+            port.invalidate()
+            try worker.end()
+            #expect(told.value == 2)
         }
     }
 }

@@ -47,8 +47,7 @@ import Testing
     private final class Held: Sendable {}
 
     private final class Weak: Sendable {
-        struct Reference: @unchecked Sendable {
-            // @unchecked: read and written under the lock only.
+        struct Reference {
             weak var object: Held?
         }
         let reference = Mutex(Reference())

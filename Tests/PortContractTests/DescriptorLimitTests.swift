@@ -3,9 +3,11 @@
 
 #if DEBUG
 
+import ContractServices
 import Glibc
 @testable import MessagePort
 import PortSystem
+import Synchronization
 import TestSupport
 import Testing
 
@@ -28,6 +30,7 @@ import Testing
             try right.send(MachMessage(id: 3))
             #expect(try port.next().id == 3)
         }
+        renewSpareDescriptor()
     }
 
     @Test("a right arrives also where there is no descriptor to reach it with, and serves when there is one")
@@ -92,7 +95,63 @@ import Testing
             let error = try requester.join()
             #expect(error?.code == .descriptorLimit && error?.delivery == .unread)
         }
+        renewSpareDescriptor()
     }
+
+    @Test(
+        "a reply behind an overdue one waits its turn when the kernel does not pass that one's descriptors at the moment"
+    )
+    func replyBehindOverdue() async throws {
+        try await onBench(over: .socket) { bench in
+            let (port, pipe) = (try bench.port(), try TestPipe())
+            let peer = try RawPeer(to: port, on: bench)
+            for id in Int32(1)...3 { try peer.send(MachMessage(id: id), asks: UInt64(id)) }
+            let messages = [try port.next(), try port.next(), try port.next()]
+            let sockets = try #require(port.core.sockets)
+            let connection = try #require(sockets.state.withLock { $0.members.values.first })
+            connection.overdue.withLock { $0.isWatched = true }  // the shared thread keeps out of this
+            try messages[0].reply(MachMessage(bytes: pattern(300_000)), within: .zero)
+            try messages[1].reply(MachMessage(id: 2, components: [.descriptor(pipe.reading)]), within: .zero)
+            #expect(connection.isAwaitingRoom)
+            while try sysPoll(peer.socket.rawValue, .readable, until: .distantPast) != [] { _ = try peer.next() }
+            let (error, hits) = SystemCallFaults.with([Rule(.sendmsg, .fail(ETOOMANYREFS))]) {
+                portError { () throws(PortError) in try messages[2].reply(MachMessage(id: 3)) }
+            }
+            #expect(error == nil && hits == 1)
+            var rest: [PacketHeader] = []
+            while rest.last?.answers != 3 { rest.append(try #require(try peer.next())) }
+            #expect(rest.map(\.kind) == [.continuation, .message, .message])
+            #expect(rest.map(\.answers) == [0, 2, 3])
+        }
+    }
+
+    @Test("a connection that the kernel cannot watch is refused for want of a descriptor, and the next one is served")
+    func unwatchable() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            let (message, hits) = try SystemCallFaults.with([Rule(.epoll_ctl, .fail(ENOSPC))]) {
+                try port.tryReceive()
+            }
+            #expect(message?.id == nil && hits == 1)
+            let refusal = try peer.next()
+            #expect(refusal?.kind == .refused)
+            #expect(refusal?.messageID == Int32(PortError.Code.descriptorLimit.rawValue))
+            #expect(try peer.next() == nil)
+            #expect(port.core.connectionCount == 0)
+            let next = try RawPeer(to: port, on: bench)
+            try next.send(MachMessage(id: 2))
+            #expect(try port.next().id == 2)
+        }
+    }
+}
+
+/// Makes the spare descriptor again, with the lowest number: a refused connection may still have had that.
+func renewSpareDescriptor() {
+    let deadline = Watchdog.deadline
+    while !DescriptorCloser.isIdle, .now < deadline { sched_yield() }
+    _ = SpareDescriptor.shared.lend { false }
+    #expect(!SpareDescriptor.shared.isMissing)
 }
 
 #endif

@@ -52,6 +52,33 @@ import Testing
     }
 }
 
+#if DEBUG
+
+extension ForeignFileTests {
+    @Test("a connection that is refused for want of a descriptor is closed where it keeps nobody waiting")
+    func refused() async throws {
+        try await onBench(over: .socket) { bench in
+            let lingering = try LingeringSocket()
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            try { try peer.send(MachMessage(id: 2, components: [.descriptor(lingering.takeEnd())])) }()
+            let (message, hits) = try SystemCallFaults.with([.init(.accept, .fail(EMFILE))]) { try port.tryReceive() }
+            #expect(message?.id == nil && hits == 1)
+            let deadline = Watchdog.deadline
+            while DescriptorCloser.isIdle, .now < deadline { sched_yield() }
+            #expect(!DescriptorCloser.isIdle, "somebody waited for the close")
+            #expect(try peer.next()?.kind == .refused)
+            let next = try RawPeer(to: port, on: bench)
+            try next.send(MachMessage(id: 3))
+            #expect(try port.next().id == 3)
+            try lingering.letGo()
+        }
+        renewSpareDescriptor()
+    }
+}
+
+#endif
+
 /// A TCP connection whose other end reads nothing: closing it waits until its data are read, or the other end goes.
 private final class LingeringSocket: Sendable {
     private let end: Mutex<SharedDescriptor?>

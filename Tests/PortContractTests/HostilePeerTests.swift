@@ -16,6 +16,7 @@ import Testing
         case lieAboutLength, hugeTotal, tooManyComponents, continuationOfNothing, messageInMessage, emptyContinuation
         case brokenRecords, abortOfNothing, replyPortNoAddress
         case failureInMessage, longFailure, abandonedWithPayload, portEndFromClient
+        case answerToNothing, dropOfNothing, failureOfNothing
 
         var testDescription: String { rawValue }
 
@@ -63,6 +64,9 @@ import Testing
                 try peer.send(PacketHeader(kind: .replyFailed, answers: 1), pattern(size))
             case .abandonedWithPayload: try peer.send(PacketHeader(kind: .abandoned, asks: 1), [1])
             case .portEndFromClient: try peer.send(PacketHeader(kind: .portEnded))
+            case .answerToNothing: try peer.send(MachMessage(id: 1), answers: 1)
+            case .dropOfNothing: try peer.send(PacketHeader(kind: .replyDropped, answers: .max))
+            case .failureOfNothing: try peer.send(PacketHeader(kind: .replyFailed, answers: 1))
             case .abortOfNothing: try peer.send(PacketHeader(kind: .abort))
             case .replyPortNoAddress:
                 whole.totalLength = 9
@@ -178,13 +182,15 @@ import Testing
         }
     }
 
-    @Test("a reply with a token that nobody waits for is dropped, and the connection goes on")
-    func unknownToken() async throws {
+    @Test("a reply with a token that nobody waits for any more is dropped, and the connection goes on")
+    func lateReply() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let peer = try RawPeer(to: port, on: bench)
-            try peer.send(MachMessage(id: 1), answers: 12345)
-            try peer.send(PacketHeader(kind: .replyDropped, answers: .max))
+            let token = try peer.givenUpToken(at: port)
+            try peer.send(MachMessage(id: 1), answers: token)
+            try peer.send(PacketHeader(kind: .replyDropped, answers: token))
+            try peer.send(PacketHeader(kind: .replyFailed, answers: token))
             try peer.send(MachMessage(id: 2))
             #expect(try port.next().id == 2)
             #expect(try port.tryReceive()?.id == nil)
@@ -198,16 +204,17 @@ import Testing
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let peer = try RawPeer(to: port, on: bench)
+            let token = try peer.givenUpToken(at: port)
             let reading = try {
                 let pipe = try TestPipe()
                 let header = PacketHeader(
-                    kind: .message, descriptorCount: 1, componentCount: 1, asks: 5, answers: 12345, totalLength: 40_000)
+                    kind: .message, descriptorCount: 1, componentCount: 1, asks: 5, answers: token, totalLength: 40_000)
                 try peer.send(header, pattern(20_000), [pipe.writing])
                 return pipe.reading
             }()
             port.core.receiveFromSockets()
             // Its descriptor is closed, and the connection lives.
-            #expect(try sysPoll(reading.rawValue, .readable, until: .distantPast) == .hangUp)
+            #expect(try sysPoll(reading.rawValue, .readable, until: Watchdog.deadline) == .hangUp)
             try peer.send(PacketHeader(kind: .continuation), pattern(20_000))
             try peer.send(MachMessage(id: 2))
             #expect(try port.next().id == 2)
@@ -240,7 +247,7 @@ import Testing
 
     /// What a hostile listener says to a request.
     enum Answer: String, CaseIterable, Sendable, CustomTestStringConvertible {
-        case garbage, oversized, message, wrongRecords, continuation, lieAboutDescriptors
+        case garbage, oversized, message, wrongRecords, continuation, lieAboutDescriptors, answerToNothing
 
         var testDescription: String { rawValue }
 
@@ -254,6 +261,7 @@ import Testing
                     PacketHeader(kind: .message, componentCount: 1, answers: token, totalLength: 3), [1, 2, 3])
             case .continuation: try peer.send(PacketHeader(kind: .continuation), [1])
             case .lieAboutDescriptors: try peer.send(PacketHeader(kind: .message, descriptorCount: 1, answers: token))
+            case .answerToNothing: try peer.send(MachMessage(id: 1), answers: token + 1)
             }
         }
     }

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import ContractServices
+import Glibc
 @testable import MessagePort
 import PortSystem
 import Synchronization
@@ -87,6 +88,9 @@ import Testing
             #expect(port.queueCount == 2)
             try expectSilence(of: port)
             for _ in 0..<4 { #expect(try port.next().descriptors.count == 2) }
+            // They count until they are closed.
+            let deadline = Watchdog.deadline
+            while !DescriptorCloser.isIdle, .now < deadline { sched_yield() }
             try expectNoCharge(at: port)
         }
     }
@@ -176,6 +180,64 @@ import Testing
             #expect(try port.tryReceive() == nil)
             #expect(port.core.connectionCount == 0)
             try expectNoCharge(at: port)
+        }
+    }
+
+    @Test("a client that ends between being paused and the word to the kernel is noticed, and read to its end")
+    func endWhilePaused() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let sockets = try #require(port.core.sockets)
+            let connection = try {
+                let peer = try RawPeer(to: port, on: bench)
+                try peer.send(MachMessage(id: 0))
+                #expect(try port.next().id == 0)
+                var tight = PeerLimits()
+                tight.queuedBytes = 1
+                port.setPeerLimits(tight)
+                for id in Int32(1)...2 { try peer.send(MachMessage(id: id, bytes: [1])) }
+                return try #require(sockets.state.withLock { $0.members.values.first })
+            }()
+            #expect(connection.receive(into: port.core, limit: 1) == 1)
+            // One thread pauses it and has not told the kernel yet; another sees the end.
+            let key = try #require(sockets.state.withLock { $0.keys[ObjectIdentifier(connection)] })
+            #expect(sockets.accounts.withLock { $0.pause(key) })
+            connection.isHeldBack.store(true, ordering: .releasing)
+            sockets.silence(connection)
+            connection.updateInterest()
+            for id in Int32(1)...2 { #expect(try port.tryReceive()?.id == id) }
+            #expect(try port.tryReceive()?.id == nil)
+            #expect(port.core.connectionCount == 0)
+        }
+    }
+
+    @Test("a process that opens and closes connections all the time keeps no client of another waiting")
+    func churn() async throws {
+        try await onBench(over: .process) { bench in
+            try bench.serving({ _, message in try? message.reply(message) }) { _, port, _ in
+                let address = try port.core.address(in: bench.directory)
+                let old = try bench.farSender(to: port)
+                let (begun, done) = (Counter("connections"), Counter("ends"))
+                let churn = runOnThread {
+                    while done.value == 0 {
+                        let socket = try sysPacketSocket()
+                        _ = try sysConnect(socket.raw, path: address.path)
+                        begun.increment()
+                    }
+                }
+                begun.waitUntilCount(100)
+                let result = Result { () throws -> Void in
+                    for id in Int32(0)..<5 { #expect(try old.ask(MachMessage(id: id)).id == id) }
+                    // Another finds a place among those who wait to be accepted, and its turn comes.
+                    var late: FarSender?
+                    let deadline = Watchdog.deadline
+                    while late == nil, .now < deadline { late = try? bench.farSender(to: port) }
+                    #expect(try late?.ask(MachMessage(id: 50)).id == 50)
+                }
+                done.increment()
+                try churn.join()
+                try result.get()
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 
 @testable import MessagePort
 import PortSystem
+import Synchronization
 import TestSupport
 import Testing
 
@@ -47,6 +48,15 @@ struct RawPeer: Sendable {
                 totalLength: UInt64(encoded.payload.count)), encoded.payload, encoded.descriptors)
     }
 
+    /// A token under which the port has asked over this connection, its only one, and waits for nothing any more.
+    func givenUpToken(at port: MachPort) throws -> UInt64 {
+        try send(MachMessage(id: 0))
+        _ = try port.next()
+        let sockets = try #require(port.core.sockets)
+        let connection = try #require(sockets.state.withLock { $0.members.values.first })
+        return try connection.givenUpToken()
+    }
+
     /// Waits for the next packet.
     ///
     /// - Returns: its head; nil at the end of the connection.
@@ -84,6 +94,22 @@ struct RawListener: Sendable {
         _ = try sysPoll(socket.rawValue, .readable, until: Watchdog.deadline)
         guard let accepted = try sysAccept(socket.rawValue) else { throw NothingCame() }
         return RawPeer(SharedDescriptor(accepted))
+    }
+}
+
+extension SocketConnection {
+    /// A token under which this end asked, as far as it knows, and waits for nothing any more.
+    func givenUpToken() throws -> UInt64 {
+        let token = try expectReply(for: ReplyTarget(NobodyWaits()))
+        didSend(token: token)
+        forget(token: token)
+        return token
+    }
+
+    private final class NobodyWaits: ReplyReceiver {
+        func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {}
+        func fail(_ error: PortError) {}
+        func expectReply(over connection: SocketConnection) throws(PortError) {}
     }
 }
 

@@ -10,10 +10,14 @@ extension MachPort {
     /// closed its connection; soon, when that is so already. A port that never had a sender waits for the first. What the
     /// senders sent may still wait in the queue, and can be read.
     ///
-    /// Never told when the port or the loop's thread ends first. Each request is answered once: who wants to know of the next
-    /// time asks again. A right that went to another process is not counted until it is used there first, which is when it
-    /// connects: that may come after the notice, or never, unnoticed. The names of a port are no senders. A connection is
-    /// noticed, and its end too, while the port's messages are received.
+    /// Never told when the port or the loop's thread ends first. Each request is answered once: who wants to know of the
+    /// next time asks again. The names of a port are no senders. A connection is noticed, and its end too, while the
+    /// port's messages are received.
+    ///
+    /// A right that went to another process counts from its first use there on, which is when it connects: sending, a
+    /// request, a notice, ``SendRight/isDead``. Until then it is no sender. So the notice may come while another process
+    /// holds a right that it has not used; that right serves all the same, as long as the port is valid. A port whose
+    /// handed-out rights are never used is not told. Take the notice as leave to clean up, not as proof that nobody comes.
     ///
     /// - Parameters:
     ///   - loop: the loop on which to be told.

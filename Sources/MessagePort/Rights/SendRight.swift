@@ -32,9 +32,10 @@ public struct SendRight: Hashable, Sendable {
         hasher.combine(ObjectIdentifier(destination))
     }
 
-    /// Whether the port is gone. A right that came in a message of another process, and was not used yet, connects; where that
-    /// cannot be done now, it is not known to be gone. For a port of another process this asks the kernel; it is cheap, but it is a system call.
-    /// What has arrived over the connection and nobody has read is read first: it may say so.
+    /// Whether the port is gone. A right that came in a message of another process, and was not used yet, connects;
+    /// where that cannot be done now, it is not known to be gone. For a port of another process this asks the kernel; it is
+    /// cheap, but it is a system call. What has arrived over the connection and nobody has read is read first: it may say
+    /// so.
     public var isDead: Bool { destination.isFoundDead() }
 
     /// Sends a message, waiting while the port's queue is full.
@@ -62,8 +63,12 @@ public struct SendRight: Hashable, Sendable {
     /// no room even when nothing is in the way, unless its receiver makes some in the midst of it: send such a message with
     /// a limit (``send(_:within:)``). ``notifyWhenSendPossible(on:in:_:)`` tells of room for the next packet, not for all.
     ///
+    /// Senders of one connection send by turns. Who has the turn and sends is waited for, which soon ends; who waits for
+    /// room, or is a task that has the turn and no thread yet, is not: then there is no room known, and the answer is
+    /// false, though the queue may have some.
+    ///
     /// - Parameter message: the message. It stays the caller's.
-    /// - Returns: false when the queue is full; nothing was sent then.
+    /// - Returns: false when the queue is full, or a task has the turn to send; nothing was sent then.
     /// - Throws: as ``send(_:within:)``, except `sendTimedOut`.
     public func trySend(_ message: MachMessage) throws(PortError) -> Bool {
         do throws(PortError) {

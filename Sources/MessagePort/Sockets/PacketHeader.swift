@@ -27,6 +27,9 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case abandoned = 7
     /// The port is gone, but owes replies, which will still come.
     case portEnded = 8
+
+    /// Whether the token in `answers` means something.
+    var mayAnswer: Bool { self == .message || self == .replyDropped || self == .replyFailed }
 }
 
 struct PacketHeader: Hashable, Sendable {

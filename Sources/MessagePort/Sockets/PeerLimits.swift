@@ -26,8 +26,9 @@ public struct PeerLimits: Hashable, Sendable {
     /// 64 MiB. A message is received whole, so one may lie above the limit.
     public var queuedBytes = 64 << 20
 
-    /// Most descriptors in its messages in the port's queue, or on their way into it, and in replies to it that it has not
-    /// read: 512. The descriptors of one message may lie above the limit.
+    /// Most descriptors in its messages in the port's queue, or on their way into it, in replies to it that it has not read,
+    /// and of those that it sent and nobody uses any more, but that are not closed yet: 512. The descriptors of one message
+    /// may lie above the limit.
     public var queuedDescriptors = 512
 
     /// Most bytes of one message, eight for each component included: 256 MiB, and ``MessageLimits/payload`` at most. Beyond

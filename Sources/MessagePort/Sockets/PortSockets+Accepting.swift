@@ -98,8 +98,9 @@ extension PortSockets {
     /// Accepts a connection only to tell it that there is no descriptor for it.
     private func refuseOne() -> Bool {
         guard let accepted = try? accept() else { return false }
-        // Closed here, so that the spare descriptor is there again when this returns.
-        SocketConnection.sendRefusal(.descriptorLimit, to: SharedDescriptor(accepted))
+        // Closed here when nothing lies in it, so that the spare descriptor is there again when this returns. What a peer
+        // has sent may keep whoever closes it waiting: then the spare one is made again at one of the next looks.
+        SocketConnection.sendRefusal(.descriptorLimit, to: SharedDescriptor(connection: accepted))
         return true
     }
 }

@@ -89,6 +89,8 @@ extension PortSockets {
             else { return }
             epoll.remove(connection.descriptor.rawValue)
             state.silenced.insert(key)
+            // Whoever paused it has perhaps not said so yet: nothing is waited for until it is to be read again.
+            state.pausedInterests[key] = []
         }
     }
 }

@@ -31,7 +31,7 @@ package final class PortSockets: Sendable {
 
     let epoll: EpollSet  // immutable
     let state = Mutex(State())
-    let accounts = Mutex(PeerAccounts())
+    let accounts = PeerLedger()
     private let forkCount = sysForkCount()  // immutable
 
     package init() throws(PortError) {
@@ -100,7 +100,7 @@ package final class PortSockets: Sendable {
         guard let key = try result.get() else { return }
         // Counted first: from the next line on its end may be found.
         core?.clientDidConnect()
-        if core == nil, connection.port != nil {
+        if core == nil {
             connection.state.withLock { state in
                 state.listeners.removeAll { $0.object == nil }
                 state.listeners.append(Weak(object: self))
@@ -171,7 +171,7 @@ package final class PortSockets: Sendable {
             return state.lookCount
         }
         if reports.contains(where: { $0.key == Self.listenerKey }) { acceptAll(for: core) }
-        var putsAside = false
+        var (putsAside, endedCount) = (false, 0)
         for index in reports.indices {
             let report = reports[(index + lookCount % reports.count) % reports.count]
             guard let member = state.withLock({ $0.members[report.key] }) else { continue }
@@ -182,6 +182,13 @@ package final class PortSockets: Sendable {
             }
             budget.spend(receive(report, from: member, into: core, limit: grant), by: member.owner)
             if member.isHeldBack.load(ordering: .acquiring) { putsAside = true }
+            if member.isClosed, remove(report.key), member.port?.object === core { endedCount += 1 }
+        }
+        if endedCount > 0 {
+            // One that has connected meanwhile is a sender: the port still has one then. Not for each that has ended: so
+            // whoever connects and ends all the time would keep the port from everything else.
+            acceptAll(for: core)
+            for _ in 0..<endedCount { core.clientDidGo() }
         }
         return putsAside
     }
@@ -196,10 +203,6 @@ package final class PortSockets: Sendable {
             member.peerDidGo()
             silence(member)
         }
-        guard member.isClosed, remove(report.key), member.port?.object === core else { return count }
-        // One that has connected meanwhile is a sender: the port still has one then.
-        acceptAll(for: core)
-        core.clientDidGo()
         return count
     }
 

@@ -37,8 +37,14 @@ extension SocketConnection {
             guard oweIfAllowed(message.rest(settling: token)) else { return try failUnread() }
             return sendOverdue()
         }
-        let outcome = Result { () throws(PortError) in try proceed(&message) }
+        var outcome = Result { () throws(PortError) in try proceed(&message) }
         var isAllowed = true
+        // What cannot be sent now is what lies before it, which is tried again: this one waits behind that.
+        if case .failure(let failure) = outcome, failure.code != .deadName, !message.isBegun, !isClosed,
+            overdue.withLock({ !$0.isEmpty })
+        {
+            outcome = .success(false)
+        }
         switch outcome {
         case .failure: abort(message)
         case .success(true): break
@@ -68,7 +74,7 @@ extension SocketConnection {
 
     /// What a port that listens to the connection waits for.
     var interest: EpollEvents {
-        guard port != nil else { return .arrival }
+        guard port != nil else { return isHeldBack.load(ordering: .acquiring) ? [] : .arrival }
         return overdue.withLock { overdue in
             if !overdue.isPausing { return isHeldBack.load(ordering: .acquiring) ? [] : .arrival }
             // That the peer is gone is told all the same.

@@ -43,7 +43,8 @@ extension SocketConnection {
     /// port may go; whoever receives does it afterwards.
     func dropUnread() {
         assembly.withLockIfAvailable { assembly in
-            while receivePacket(&assembly, nil) {}
+            // What is beyond that closes with the socket.
+            while !closingCount.isAtLimit, receivePacket(&assembly, nil) {}
         }
     }
 
@@ -51,6 +52,7 @@ extension SocketConnection {
         defer { if isClosed { assembly.giveUp() } }
         for count in 0..<limit {
             if isAwaitingRoom { return count }
+            if port == nil, holdBackUntilClosed() { return count }
             // A message that was begun is finished. Asked before there is room, so that whoever has more than its share
             // does not stand in line for it.
             if let core, port != nil, !assembly.isBegun, core.sockets?.holdBack(self) == true { return count }
@@ -67,7 +69,9 @@ extension SocketConnection {
     private func receivePacket(_ assembly: inout PacketAssembly, _ core: PortCore?) -> Bool {
         if isClosed { return false }
         do throws(SystemError) {
-            let (outcome, bytes) = try sysReceivePacket(descriptor.rawValue, limit: PacketHeader.packetLimit)
+            let (outcome, bytes) = try sysReceivePacket(
+                descriptor.rawValue, limit: PacketHeader.packetLimit,
+                from: ClosingDescriptors(self, sockets: port == nil ? nil : core?.sockets))
             switch outcome {
             case .packet(_, let descriptors): return take(bytes, descriptors, &assembly, core)
             case .descriptorsLost: return take(bytes, nil, &assembly, core)
@@ -90,16 +94,20 @@ extension SocketConnection {
         _ bytes: [UInt8], _ descriptors: [SharedDescriptor]?, _ assembly: inout PacketAssembly, _ core: PortCore?
     ) -> Bool {
         guard let header = PacketHeader(bytes) else { return refuse(.malformedPacket) }
+        // What was never asked cannot be answered. The field is zero in packets that answer nothing.
+        if header.answers > 0, header.kind.mayAnswer, header.answers > state.withLock({ $0.lastToken }) {
+            return refuse(.malformedPacket)
+        }
         let payload = Array(bytes.dropFirst(PacketHeader.size))
         var (charge, limit, isWanted) = (PeerCharge?.none, MessageLimits.payload, true)
         if header.kind == .message {
             // Only a port takes messages that answer nothing.
             if port == nil, header.answers == 0 { return refuse(.malformedPacket) }
-            let (isAwaited, isOwed) = state.withLock { state in
+            let (isAwaited, isBreach) = state.withLock { state in
+                // One token cannot stand for two requests.
                 (state.awaited[header.answers] != nil, state.owed.contains(header.asks))
             }
-            // One token cannot stand for two requests.
-            if isOwed { return refuse(.malformedPacket) }
+            if isBreach { return refuse(.malformedPacket) }
             isWanted = header.answers == 0 || isAwaited
             if isWanted, port != nil, let sockets = core?.sockets {
                 (charge, limit) = sockets.charge(owner, for: header, descriptors: descriptors?.count ?? 0)

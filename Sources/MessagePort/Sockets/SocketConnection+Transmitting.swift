@@ -123,7 +123,7 @@ extension SocketConnection {
         }
         while let next = overdue.withLock({ $0.packets.first }) {
             guard try offer(next.packet) else { return false }
-            overdue.withLock { $0.popFirst() }
+            _ = overdue.withLock { $0.popFirst() }
             if let token = next.settles { didSettleReply(to: token) }
         }
         return true

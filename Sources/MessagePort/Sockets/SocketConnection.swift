@@ -45,7 +45,7 @@ package final class SocketConnection: Sendable {
         var isDeaf = false
         /// The connection itself, while nothing else keeps it for those who watch for the port's end.
         var own: SocketConnection?
-        /// The other ports that listen to this end of a port's connection, because they await replies over it.
+        /// The ports that listen to the connection because they await replies over it; not the port that it belongs to.
         var listeners: [Weak<PortSockets>] = []
 
         /// Whether somebody waits for a reply, or for the port's end.
@@ -76,10 +76,12 @@ package final class SocketConnection: Sendable {
             descriptorCount += packet.packet.descriptors.count
         }
 
-        mutating func popFirst() {
-            guard let packet = packets.popFirst() else { return }
+        /// - Returns: the packet, whose descriptors go without the lock.
+        mutating func popFirst() -> OverduePacket? {
+            guard let packet = packets.popFirst() else { return nil }
             size -= packet.size
             descriptorCount -= packet.packet.descriptors.count
+            return packet
         }
 
         /// Puts the rest of a message before everything else.
@@ -119,7 +121,10 @@ package final class SocketConnection: Sendable {
     let assembly = Mutex(PacketAssembly())  // held while receiving, so that messages keep their order
     let turn = SendTurn()
     let overdue = Mutex(Overdue())
-    /// Nothing new is read, because the peer's process takes up too much. Changed under the lock of the port's sockets.
+    /// How many descriptors that came over the connection wait to be closed.
+    let closingCount = ClosingCount()
+    /// Nothing new is read, because the peer's process takes up too much. At the port's end changed under the lock of the
+    /// port's sockets.
     let isHeldBack = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
 

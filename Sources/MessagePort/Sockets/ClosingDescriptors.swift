@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Descriptors that nobody uses any more are closed by a thread of its own, and whoever made their files decides how
+// long that takes. So they stay in their sender's account until they are closed: a peer that sends them faster is not
+// read.
+
+import PortSystem
+import Synchronization
+
+/// How many descriptors that came over a connection wait to be closed.
+final class ClosingCount: Sendable {
+    private let count = Atomic<Int>(0)
+
+    /// Whether there are as many as there may be.
+    var isAtLimit: Bool { count.load(ordering: .sequentiallyConsistent) >= PeerLimits.standard.queuedDescriptors }
+
+    func change(by number: Int) { count.add(number, ordering: .sequentiallyConsistent) }
+}
+
+/// Who is told of the descriptors of a packet.
+final class ClosingDescriptors: DescriptorGiver {
+    private let connection: Weak<SocketConnection>  // immutable
+    private let count: ClosingCount  // immutable
+    private let owner: PeerOwner  // immutable
+    private let ledger: PeerLedger?  // immutable
+    private let sockets: Weak<PortSockets>  // immutable
+
+    /// - Parameters:
+    ///   - connection: over which they came.
+    ///   - sockets: those of the connection's port, at its end; nil at the right's end.
+    init(_ connection: SocketConnection, sockets: PortSockets?) {
+        self.connection = Weak(object: connection)
+        count = connection.closingCount
+        owner = connection.owner
+        ledger = sockets?.accounts
+        self.sockets = Weak(object: sockets)
+    }
+
+    func willClose() {
+        count.change(by: 1)
+        ledger?.withLock { $0.take(PeerCost(descriptors: 1), by: owner) }
+    }
+
+    func didClose() {
+        count.change(by: -1)
+        guard let ledger else { return connection.object?.readAgainAfterClosing() ?? () }
+        if ledger.withLock({ $0.giveBack(PeerCost(descriptors: 1), by: owner) }) { sockets.object?.resume(owner) }
+    }
+}
+
+extension SocketConnection {
+    /// Whether nothing more is read at the right's end, because too many descriptors wait to be closed: then it is
+    /// paused.
+    func holdBackUntilClosed() -> Bool {
+        guard closingCount.isAtLimit else { return false }
+        isHeldBack.store(true, ordering: .sequentiallyConsistent)
+        // They may have been closed since, and nobody told that it is paused.
+        guard closingCount.isAtLimit else {
+            isHeldBack.store(false, ordering: .sequentiallyConsistent)
+            return false
+        }
+        updateInterest()
+        return true
+    }
+
+    /// A descriptor was closed.
+    fileprivate func readAgainAfterClosing() {
+        guard port == nil, isHeldBack.load(ordering: .sequentiallyConsistent), !closingCount.isAtLimit else { return }
+        isHeldBack.store(false, ordering: .sequentiallyConsistent)
+        updateInterest()
+    }
+}
