@@ -15,6 +15,9 @@ let examples = [
     "listing-3-12": "Listing-3-12",
     "listing-3-16": "Listing-3-16",
     "listing-3-17": "Listing-3-17",
+    "resident": "ResidentThread",
+    "trace": "ActivityTrace",
+    "stalls": "StallMonitor",
 ]
 
 let package = Package(
