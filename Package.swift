@@ -18,6 +18,8 @@ let examples = [
     "resident": "ResidentThread",
     "trace": "ActivityTrace",
     "stalls": "StallMonitor",
+    "single": "SingleInstance",
+    "notes": "Notes",
 ]
 
 let package = Package(
