@@ -20,6 +20,9 @@ let examples = [
     "stalls": "StallMonitor",
     "single": "SingleInstance",
     "notes": "Notes",
+    "pool": "WorkerPool",
+    "progress": "Progress",
+    "loops": "OtherLoops",
 ]
 
 let package = Package(

@@ -15,7 +15,7 @@ struct TranscriptTests {
     private static let examples = [
         "CheckIn", "Greeter", "Listing-3-1", "Listing-3-2", "Listing-3-3", "Listing-3-10", "Listing-3-12",
         "Listing-3-16", "Listing-3-17", "ResidentThread", "ActivityTrace", "StallMonitor",
-        "SingleInstance", "Notes",
+        "SingleInstance", "Notes", "WorkerPool", "Progress", "OtherLoops",
     ]
 
     @Test("an example prints what its README shows (S4, S6, S7, S15 to S19, S20, S21, S22, S25)", arguments: examples)
