@@ -9,7 +9,7 @@ struct GreeterTests {
     @Test("the README's program is the greeter, and its output that of the greeter's README")
     func program() throws {
         let readme = try Document("README.md")
-        let shown = try #require(readme.blocks("swift").first)
+        let shown = try #require(readme.blocks("swift").first { $0.hasPrefix("import Foundation") })
         let source = try Document("Examples/Greeter/main.swift").text
         let program = source.split(separator: "\n", omittingEmptySubsequences: false).drop {
             $0.hasPrefix("//") || $0 == ""
