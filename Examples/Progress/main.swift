@@ -7,7 +7,7 @@
 import Foundation
 import MessagePort
 
-let main = ThreadRunLoop.main
+let mainLoop = ThreadRunLoop.main
 
 func report(_ percent: Int) -> MachMessage {
     MachMessage(content: percent)
@@ -20,10 +20,10 @@ func showReports(of port: MachPort) throws -> Int {
         let percent = (try? message.content(as: Int.self)) ?? 0
         count.value += 1
         if percent % 25 == 0 { print("  \(percent) %") }
-        if percent == 100 { main.stop() }
+        if percent == 100 { mainLoop.stop() }
     }
     try port.schedule()
-    main.run()
+    mainLoop.run()
     port.invalidate()
     return count.value
 }
@@ -37,16 +37,16 @@ func waitForRoom() throws {
             var hasWaited = false
             for percent in 1...100 {
                 if try right.trySend(report(percent)) { continue }
-                if !hasWaited { main.stop() }  // the queue is full: the other thread begins to look
+                if !hasWaited { mainLoop.stop() }  // the queue is full: the other thread begins to look
                 hasWaited = true
                 try right.send(report(percent), within: .seconds(10))
             }
         } catch {
             print("  the sender stops: \(error)")
-            main.stop()
+            mainLoop.stop()
         }
     }
-    main.run()
+    mainLoop.run()
     print("  the queue is full with \(port.queueCount) reports")
     let count = try showReports(of: port)
     print("  \(count) reports came")
