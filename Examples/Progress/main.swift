@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Progress reports, streamed one way from a thread that works to one that shows them. What happens when the shower is slower
-// than the worker is the port's choice, or the sender's.
+// Progress reports, streamed one way from a thread that works to one that shows them. What happens when they come faster than
+// they are shown is the sender's choice, or the port's.
 
 import Foundation
 import MessagePort
