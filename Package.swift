@@ -4,6 +4,27 @@
 
 import PackageDescription
 
+/// The programs in Examples, and the folder of each.
+let examples = [
+    "checkin": "CheckIn",
+    "greeter": "Greeter",
+    "listing-3-1": "Listing-3-1",
+    "listing-3-2": "Listing-3-2",
+    "listing-3-3": "Listing-3-3",
+    "listing-3-10": "Listing-3-10",
+    "listing-3-12": "Listing-3-12",
+    "listing-3-16": "Listing-3-16",
+    "listing-3-17": "Listing-3-17",
+    "resident": "ResidentThread",
+    "trace": "ActivityTrace",
+    "stalls": "StallMonitor",
+    "single": "SingleInstance",
+    "notes": "Notes",
+    "pool": "WorkerPool",
+    "progress": "Progress",
+    "loops": "OtherLoops",
+]
+
 let package = Package(
     name: "swift-message-port",
     products: [
@@ -11,9 +32,7 @@ let package = Package(
         .library(name: "MessagePort", targets: ["MessagePort"]),
         .library(name: "NamedPortServer", targets: ["NamedPortServer"]),
         .executable(name: "portctl", targets: ["portctl"]),
-        .executable(name: "checkin", targets: ["checkin"]),
-        .executable(name: "greeter", targets: ["greeter"]),
-    ],
+    ] + examples.keys.sorted().map { .executable(name: $0, targets: [$0]) },
     targets: [
         .target(name: "CPortShims", linkerSettings: [.linkedLibrary("dispatch")]),
         .target(name: "PortSystem", dependencies: ["CPortShims"]),
@@ -21,10 +40,6 @@ let package = Package(
         .target(name: "MessagePort", dependencies: ["PortSystem", "RunLoopCore"]),
         .target(name: "NamedPortServer", dependencies: ["PortSystem", "RunLoopCore", "MessagePort"]),
         .executableTarget(name: "portctl", dependencies: ["NamedPortServer"]),
-        .executableTarget(
-            name: "checkin", dependencies: ["NamedPortServer"], path: "Examples/CheckIn", exclude: ["README.md"]),
-        .executableTarget(
-            name: "greeter", dependencies: ["NamedPortServer"], path: "Examples/Greeter", exclude: ["README.md"]),
 
         .target(
             name: "TestSupport", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
@@ -71,12 +86,19 @@ let package = Package(
         .testTarget(
             name: "ExampleTests",
             dependencies: [
-                "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "checkin", "greeter",
-                "portctl", "port-test-peer",
-            ]),
+                "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "portctl",
+                "port-test-peer",
+            ] + examples.keys.sorted().map { .byName(name: $0) }),
     ],
     swiftLanguageModes: [.v6]
 )
+
+for (name, folder) in examples.sorted(by: { $0.key < $1.key }) {
+    package.targets.append(
+        .executableTarget(
+            name: name, dependencies: ["RunLoopCore", "MessagePort", "NamedPortServer"],
+            path: "Examples/\(folder)", exclude: ["README.md"]))
+}
 
 // libFuzzer brings the main function of its programs, so they are built without the others; see Tests/Fuzzing/run.
 if Context.environment["PORT_FUZZING"] != nil {

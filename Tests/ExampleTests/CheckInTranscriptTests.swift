@@ -6,19 +6,6 @@ import Testing
 
 @Suite("CheckIn: the transcript", .census)
 struct CheckInTranscriptTests {
-    @Test("checkin prints what its README shows (S17, S18, S19)")
-    func transcript() async throws {
-        let page = try Document("Examples/CheckIn/README.md")
-        let shown = try #require(page.blocks("output").first)
-        try await withScratchDirectory { scratch in
-            let result = try await run("checkin", namesIn: scratch)
-            #expect(result.end == .exited(0))
-            #expect(result.errors == "")
-            #expect(withoutNumbers(result.output) == withoutNumbers(shown + "\n"))
-            #expect(try portFiles(in: scratch) == [])
-        }
-    }
-
     @Test("the worker of acts 1 and 2 is another thread, that of act 3 another process")
     func workers() async throws {
         try await withScratchDirectory { scratch in

@@ -38,16 +38,8 @@ func heldNames(in scratch: ScratchDirectory) throws -> [String] {
 /// The sockets and names that are left in a scratch directory. The lock file of an ended process is neither: the next
 /// process that makes a socket removes it.
 func portFiles(in scratch: ScratchDirectory) throws -> [String] {
-    try FileManager.default.subpathsOfDirectory(atPath: scratch.path("swift-ports"))
+    let directory = scratch.path("swift-ports")
+    if !FileManager.default.fileExists(atPath: directory) { return [] }  // nobody named a port
+    return try FileManager.default.subpathsOfDirectory(atPath: directory)
         .filter { $0 != "names" && $0 != "sockets" && !$0.hasSuffix(".lock") }.sorted()
-}
-
-/// Process and thread numbers replaced by 1, 2, … in the order in which they appear.
-func withoutNumbers(_ transcript: String) -> String {
-    var known: [Substring: Int] = [:]
-    return transcript.replacing(/(process |thread |checkin\.main\.)([0-9]+)/) { match in
-        let number = known[match.2] ?? known.count + 1
-        known[match.2] = number
-        return match.1 + String(number)
-    }
 }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// What a run loop does while all that it has is a repeating timer: the activity trace.
+
+import Foundation
+import RunLoopCore
+
+let loop = ThreadRunLoop.current
+let tracer = RunLoopTracer()
+tracer.attach(to: loop)
+
+let ticks = LoopBound(0)
+loop.add(
+    RunLoopTimer(name: "tick", after: .milliseconds(200), interval: .milliseconds(200)) { timer in
+        ticks.value += 1
+        if ticks.value == 3 { loop.stop() }
+    })
+loop.run()
+
+tracer.detach(from: loop)
+print(tracer.activityTrace, terminator: "")
+
+if CommandLine.arguments.count > 1 {
+    let path = CommandLine.arguments[1]
+    try tracer.chromeTrace.write(toFile: path, atomically: true, encoding: .utf8)
+    print("\(path): open it in https://ui.perfetto.dev")
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Listings 3-17 to 3-19: the main thread gives a worker the name of its port; the worker checks in with the name of its own;
+// then each sends to the other's port.
+
+import Foundation
+import NamedPortServer
+
+let kCheckinMessage: Int32 = 100
+let kWorkMessage: Int32 = 101
+let kLeaveMessage: Int32 = 102
+
+let activeThreads = ActiveThreads()
+
+/// The ports of the workers that have checked in. They are the main thread's.
+struct ActiveThreads: Sendable {
+    private let ports = LoopBound<[RemoteMessagePort]>([])
+
+    func addPortToList(_ port: RemoteMessagePort) {
+        ports.value.append(port)
+    }
+
+    /// Both directions: a request to the worker, and its reply.
+    func talk() throws {
+        for port in ports.value {
+            let reply = try port.request(MachMessage(id: kWorkMessage, text: "six times seven"))
+            print("main: the reply of \(port.name): \(reply.text)")
+            try port.send(MachMessage(id: kLeaveMessage))
+        }
+    }
+}
+
+/// Listing 3-17: attaching a message port to a new thread.
+func mySpawnThread() throws -> LocalMessagePort {
+    // Create a local port for receiving responses.
+    let myPortName = "com.myapp.MainThread"
+    let myPort = try LocalMessagePort(name: myPortName, handler: mainThreadResponseHandler)
+
+    // Add the source to the current run loop, which keeps the port.
+    try myPort.schedule()
+
+    // Create the thread and continue processing.
+    Thread.detachNewThread {
+        do {
+            try serverThreadEntryPoint(myPortName)
+        } catch {
+            print("worker: \(error)")
+        }
+        ThreadRunLoop.main.stop()
+    }
+    return myPort
+}
+
+/// Listing 3-18: the main thread's handler.
+@Sendable func mainThreadResponseHandler(_ local: LocalMessagePort, _ message: MachMessage) -> [UInt8]? {
+    if message.id == kCheckinMessage {
+        let threadPortName = message.text
+        print("main: message \(message.id): \(threadPortName) has checked in")
+        do {
+            // You must obtain a remote message port by name.
+            let messagePort = try RemoteMessagePort(name: threadPortName)
+
+            // Save the thread's comm port for future reference.
+            activeThreads.addPortToList(messagePort)
+            try activeThreads.talk()
+        } catch {
+            print("main: \(error)")
+        }
+    } else {
+        // Process other messages.
+    }
+    return nil
+}
+
+/// Listing 3-19: setting up the thread structures.
+func serverThreadEntryPoint(_ portName: String) throws {
+    // Create the remote port to the main thread.
+    let mainThreadPort = try RemoteMessagePort(name: portName)
+
+    // Create a port for the worker thread.
+    let myPortName = "com.MyApp.Thread-1"
+    let myPort = try LocalMessagePort(name: myPortName, handler: processClientRequest)
+
+    // Add the source to the current run loop.
+    try myPort.schedule()
+
+    // Package up the port name and send the check-in message.
+    print("worker: checks in with the name of its port")
+    try mainThreadPort.send(MachMessage(id: kCheckinMessage, text: myPortName))
+
+    // Enter the run loop.
+    let result = ThreadRunLoop.current.run()
+    print("worker: the run returned: \(result)")
+}
+
+/// What the chapter leaves to the reader: the worker's handler.
+@Sendable func processClientRequest(_ local: LocalMessagePort, _ message: MachMessage) -> [UInt8]? {
+    if message.id == kLeaveMessage {
+        print("worker: message \(message.id): leaves")
+        local.invalidate()  // nothing is left in the run loop, so it returns
+        return nil
+    }
+    print("worker: message \(message.id): \(message.text)")
+    return Array("42".utf8)
+}
+
+let myPort = try mySpawnThread()
+ThreadRunLoop.main.run()
+myPort.invalidate()

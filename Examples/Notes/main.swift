@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// notes serve | add TEXT | list | remove NUMBER | stop
+//
+// A service, and the command-line client that talks to it.
+
+import Foundation
+import NamedPortServer
+
+/// Writes one line to standard error and ends the program, with a status of sysexits(3).
+func fail(_ why: String, status: Int32) -> Never {
+    FileHandle.standardError.write(Data("notes: \(why)\n".utf8))
+    exit(status)
+}
+
+/// Asks the service, and prints what it answers.
+func ask(_ arguments: [String]) throws(PortError) {
+    let service = try PortNameServer.shared.lookUp(NoteRequest.portName)
+    switch (arguments.first, arguments.dropFirst().first) {
+    case ("add", let text?):
+        let number: Int = try service.request(text, id: NoteRequest.add)
+        print("note \(number)")
+    case ("list", nil):
+        let reply = try service.request(MachMessage(id: NoteRequest.list))
+        for line in try reply.content(as: [String].self) { print(line) }
+    case ("remove", let number?):
+        guard let number = Int(number) else { fail("\(number) is no number", status: EX_USAGE) }
+        _ = try service.request(MachMessage(id: NoteRequest.remove, content: number))
+    case ("stop", nil):
+        _ = try service.request(MachMessage(id: NoteRequest.stop))
+    default:
+        fail("usage: notes serve | add TEXT | list | remove NUMBER | stop", status: EX_USAGE)
+    }
+}
+
+do throws(PortError) {
+    if CommandLine.arguments.dropFirst() == ["serve"] {
+        try NoteService().run()
+    } else {
+        try ask(Array(CommandLine.arguments.dropFirst()))
+    }
+} catch {
+    switch error.code {
+    case .remoteError: fail(error.remoteText ?? "\(error)", status: EXIT_FAILURE)
+    case .nameUnknown: fail("the service does not run; start it with: notes serve", status: EX_UNAVAILABLE)
+    default: fail("\(error)", status: EX_IOERR)
+    }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A port that is served by something else than this library's run loop: a dispatch queue, Foundation's run loop, a task.
+
+import Foundation
+import MessagePort
+
+/// What the ports of this example get: from another thread, one message after the other.
+func sendMessages(to port: MachPort) {
+    Thread.detachNewThread { [right = port.makeSendRight()] in
+        for text in ["one", "two", "three"] {
+            try? right.send(MachMessage(text: text), within: .seconds(10))
+        }
+    }
+}
+
+/// Whether this is the last message.
+func isLast(_ message: MachMessage) -> Bool { message.text == "three" }
+
+try inDispatch()
+try inFoundation()
+try inTask()

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import RunLoopCore
+import Synchronization
+
+/// Counts how often a loop woke, and how often of that it woke for nothing.
+final class WakeCounter: Sendable {
+    private struct State {
+        var wakes = 0
+        var wakesInVain = 0
+        var hadWork = false
+    }
+
+    private let state = Mutex(State())
+
+    var wakes: Int { state.withLock { $0.wakes } }
+    var wakesInVain: Int { state.withLock { $0.wakesInVain } }
+
+    func watch(_ loop: ThreadRunLoop) {
+        let activities: RunLoopActivity = [.afterWaiting, .beforeWaiting]
+        loop.add(
+            RunLoopObserver(name: "wake-ups", activities: activities) { [self] _, activity in
+                if activity == .afterWaiting { didWake() } else { willSleep() }
+            })
+    }
+
+    /// A task says that there was something to do.
+    func noteWork() {
+        state.withLock { $0.hadWork = true }
+    }
+
+    private func didWake() {
+        state.withLock { state in
+            state.wakes += 1
+            state.hadWork = false
+        }
+    }
+
+    private func willSleep() {
+        state.withLock { state in
+            if state.wakes > 0, !state.hadWork { state.wakesInVain += 1 }
+        }
+    }
+}

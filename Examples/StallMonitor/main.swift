@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A monitor tells when a handler keeps the main run loop busy for too long.
+
+import Foundation
+import RunLoopCore
+
+let loop = ThreadRunLoop.main
+let reported = DispatchSemaphore(value: 0)
+
+let monitor = try RunLoopStallMonitor(of: loop, threshold: .milliseconds(100)) { stall in
+    let what = stall.callout.map { "\($0)" } ?? "no handler"
+    print(stall.isOver ? "over: it was \(what)" : "the main loop is stuck in \(what)")
+    print("  \(stall)")
+    reported.signal()
+}
+
+loop.perform(name: "quick") { print("a quick handler") }
+loop.perform(name: "save") {
+    print("a slow handler")
+    reported.wait()  // as slow as it has to be for the report that it is
+}
+loop.perform(name: "last") {
+    print("the handlers have returned")
+    loop.stop()
+}
+loop.run()
+
+reported.wait()
+monitor.invalidate()

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A pool of worker processes. When a job takes its worker down, the pool launches another one and tries the job once more.
+
+import Foundation
+import NamedPortServer
+
+/// What the pool sends to its workers.
+enum WorkerMessage {
+    /// A number and how often it was tried before; the reply is its square.
+    static let square: Int32 = 1
+    static let leave: Int32 = 2
+}
+
+if CommandLine.arguments.dropFirst() == ["--worker"] {
+    try workerMain()
+} else {
+    let pool = Pool(jobs: 1...8, attempts: 2)
+    Task {
+        do {
+            try await pool.run(workers: 3)
+            pool.printReport()
+        } catch {
+            print("the pool gives up: \(error)")
+        }
+        ThreadRunLoop.main.stop()
+    }
+    ThreadRunLoop.main.run()
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import TestSupport
+import Testing
+
+/// Every example does what its README shows.
+///
+/// In a README, an output block shows what the commands of the block before it print. Each such pair is a terminal. When a
+/// README has several, they are open at once: the next one begins when the one before has printed its first line.
+@Suite("Examples: the transcripts", .census)
+struct TranscriptTests {
+    /// The folders of Examples whose README has transcripts.
+    private static let examples = [
+        "CheckIn", "Greeter", "Listing-3-1", "Listing-3-2", "Listing-3-3", "Listing-3-10", "Listing-3-12",
+        "Listing-3-16", "Listing-3-17", "ResidentThread", "ActivityTrace", "StallMonitor",
+        "SingleInstance", "Notes", "WorkerPool", "Progress", "OtherLoops",
+    ]
+
+    @Test("an example prints what its README shows (S4, S6, S7, S15 to S22, S25)", arguments: examples)
+    func transcript(of example: String) async throws {
+        let page = try Document("Examples/\(example)/README.md")
+        try await withScratchDirectory { scratch in
+            var running: [(process: ChildProcess, terminal: Terminal)] = []
+            for terminal in Terminal.all(of: page) {
+                if let process = running.last?.process { _ = try await offThePool { try process.nextLine() } }
+                running.append((try terminal.start(namesIn: scratch), terminal))
+            }
+            try #require(!running.isEmpty)
+            for (process, terminal) in running {
+                let result = try await process.waitForExit()
+                #expect(result.end == .exited(0))
+                #expect(withoutNumbers(result.output) == withoutNumbers(terminal.output + "\n"))
+            }
+            #expect(try portFiles(in: scratch) == [])
+        }
+    }
+
+    @Test("every folder of Examples is tested here, and is in the table of which to read")
+    func completeness() throws {
+        let directory = Document.packageDirectory + "/Examples"
+        let folders = try FileManager.default.contentsOfDirectory(atPath: directory).filter { !$0.hasSuffix(".md") }
+        #expect(Set(folders) == Set(Self.examples))
+        let rows = try Document("Examples/README.md").tableRows.filter { $0.count > 2 }
+        for folder in folders {
+            let program = try #require(rows.first { $0.contains("[\(folder)](\(folder)/README.md)") }?.last)
+            let commands = try Document("Examples/\(folder)/README.md").blocks("sh").joined(separator: "\n")
+            #expect(commands.contains("swift run \(program.dropFirst().dropLast())"), "\(folder)")
+        }
+    }
+}
+
+/// Commands of a page, and what they print.
+private struct Terminal {
+    var commands: String
+    var output: String
+
+    static func all(of page: Document) -> [Terminal] {
+        var commands = ""
+        return page.fenced.compactMap { block in
+            if block.information == "sh" { commands = block.contents }
+            return block.information == "output" ? Terminal(commands: commands, output: block.contents) : nil
+        }
+    }
+
+    /// Has a shell do what the commands say, with the programs that are built already. Errors are output, as on a terminal.
+    func start(namesIn scratch: ScratchDirectory) throws -> ChildProcess {
+        let products = URL(fileURLWithPath: try builtProduct("greeter")).deletingLastPathComponent().path
+        let swift = #"exec 2>&1; set -eu; swift() { shift; program=$1; shift; "$PRODUCTS/$program" "$@"; }"#
+        return try ChildProcess(
+            "/bin/sh", ["-c", swift + "\n" + commands],
+            environment: ["XDG_RUNTIME_DIR": scratch.path, "PRODUCTS": products], in: Document.packageDirectory)
+    }
+}
+
+/// What differs from run to run is made equal: the numbers of processes, threads and run-loop items become 1, 2, … in the
+/// order in which they appear; times, and numbers that "about" stands before, become 0.
+private func withoutNumbers(_ transcript: String) -> String {
+    var known: [Substring: Int] = [:]
+    func rank(_ number: Substring) -> String {
+        let rank = known[number] ?? known.count + 1
+        known[number] = rank
+        return String(rank)
+    }
+    return
+        transcript
+        .replacing(/[0-9]+\.[0-9]{6} \[([0-9]+):([0-9]+)\]/) { "0 [process \($0.1):thread \($0.2)]" }
+        .replacing(/[0-9]+ ms/) { _ in "0 ms" }
+        .replacing(/about [0-9]+/) { _ in "about 0" }
+        .replacing(/(process |thread |checkin\.main\.|#)([0-9]+)/) { $0.1 + rank($0.2) }
+}
