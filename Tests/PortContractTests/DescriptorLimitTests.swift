@@ -146,12 +146,4 @@ import Testing
     }
 }
 
-/// Makes the spare descriptor again, with the lowest number: a refused connection may still have had that.
-func renewSpareDescriptor() {
-    let deadline = Watchdog.deadline
-    while !DescriptorCloser.isIdle, .now < deadline { sched_yield() }
-    _ = SpareDescriptor.shared.lend { false }
-    #expect(!SpareDescriptor.shared.isMissing)
-}
-
 #endif

@@ -155,7 +155,7 @@ struct MailboxState {
 
     /// Queues the message of the sender that has waited longest, if there is room. A dead port lets nobody in.
     private mutating func letOneIn() -> WaitingSender? {
-        guard !_crowd.isBlank, !isDead, !crowd.senders.isEmpty, queue.count + crowd.keptPlaces < limit else { return nil }
+        if isDead || _crowd.isBlank || crowd.senders.isEmpty || queue.count + crowd.keptPlaces >= limit { return nil }
         let sender = crowd.senders.removeFirst()
         append(sender.message)
         return sender

@@ -26,7 +26,10 @@ extension PortCore {
 
     /// Takes the oldest message for a handler, whose end `endTurn` is told.
     ///
-    /// - Parameter claim: what the handler may take without the port's lock after that; what it was given before is used up.
+    /// - Parameters:
+    ///   - number: the source's number.
+    ///   - loop: the loop on which the handler runs.
+    ///   - claim: what the handler may take without the port's lock after that; what it was given before is used up.
     /// - Returns: nil when there is none, or it is not this source's turn.
     func take(inTurn number: UInt64, on loop: ThreadRunLoop, _ claim: inout MessageClaim?) -> MachMessage? {
         var budget = lookBudget

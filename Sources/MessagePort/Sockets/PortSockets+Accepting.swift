@@ -107,15 +107,15 @@ extension PortSockets {
 
 /// A descriptor kept for the moment in which there is no other: lent, it lets a connection be refused cleanly. While it is
 /// lent another thread may take its number; then it is made again as soon as there is a descriptor for it.
-final class SpareDescriptor: Sendable {
-    static let shared = SpareDescriptor()
+package final class SpareDescriptor: Sendable {
+    package static let shared = SpareDescriptor()
 
     private let spare = Mutex<EpollSet?>(nil)
     /// There was one, and nobody has been able to make it again.
     private let isLost = Atomic<Bool>(false)
 
     /// Whether there is none now, though there should be.
-    var isMissing: Bool { isLost.load(ordering: .acquiring) }
+    package var isMissing: Bool { isLost.load(ordering: .acquiring) }
 
     /// Makes sure that there is one.
     func keep() {
@@ -130,7 +130,7 @@ final class SpareDescriptor: Sendable {
     /// Calls `body` while one more descriptor can be opened.
     ///
     /// - Returns: the body's answer; false when there is no spare one.
-    func lend(_ body: () -> Bool) -> Bool {
+    package func lend(_ body: () -> Bool) -> Bool {
         spare.withLock { spare in
             let wasThere = spare != nil
             spare = nil

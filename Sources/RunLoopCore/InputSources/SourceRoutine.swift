@@ -13,11 +13,14 @@ package protocol SourceRoutine: Sendable {
     /// The source has left a mode of a loop.
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop)
     /// Handles what the source has.
+    ///
+    /// - Returns: what was done, and seen.
     func perform() -> SourceOutcome
     /// Handles what a port-based source has: one thing, and the next ones as long as each may have the loop's next turn.
     ///
     /// - Parameter goesOn: begins the loop's next turn, for one more thing that is there; false when that turn has to begin
     ///   with something else.
+    /// - Returns: what was done, and seen.
     func perform(while goesOn: () -> Bool) -> SourceOutcome
 }
 

@@ -56,7 +56,7 @@ extension RunLoopState {
     /// Whether a port-based source that is being performed, and has more, is all that the next turn would find. If it is on
     /// the ready list, it is taken off.
     fileprivate mutating func goesOn(with id: ItemID, in mode: Int, at now: MonotonicInstant) -> Bool {
-        guard isQuiet(mode), !isStopped, !modes[mode].timers.isDue(at: now), isMember(id, of: mode) else { return false }
+        if isStopped || !isQuiet(mode) || modes[mode].timers.isDue(at: now) || !isMember(id, of: mode) { return false }
         guard let first = modes[mode].ready.first else { return true }
         return first == id && modes[mode].ready.takeForPerform(id)
     }
