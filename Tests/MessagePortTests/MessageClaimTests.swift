@@ -70,6 +70,28 @@ import Testing
         }
     }
 
+    @Test("claims pause when somebody else has taken messages, or the handler none; not when it gives back the rest")
+    func pauses() {
+        var queue = MessageQueue()
+        for id in Int32(0)..<100 { queue.append(MachMessage(id: id)) }
+        var claim = queue.makeClaim(reusing: nil)
+        _ = claim?.next()
+        queue.endClaim()
+        claim = queue.makeClaim(reusing: claim)
+        let first = claim?.next()?.id
+        #expect(first == 1)
+        queue.reclaim()
+        claim = queue.makeClaim(reusing: claim)
+        #expect(claim == nil)
+        for _ in 0..<64 { _ = queue.popFirst() }
+        claim = queue.makeClaim(reusing: nil)
+        #expect(claim != nil)
+        queue.endClaim()
+        claim = queue.makeClaim(reusing: nil)
+        #expect(claim == nil)
+        #expect(queue.count == 34)
+    }
+
     @Test("what nobody has taken goes with the queue and its claim; what was taken is no longer held")
     func released() {
         let receiver = SilentReceiver()

@@ -115,6 +115,46 @@ import Testing
         }
     }
 
+    @Test("a message is gone when its handler is over, before the next one is handled")
+    func released() async throws {
+        try await onNewThread {
+            let (held, first) = (WeakPort(), Recorder<Bool>())
+            let port = MachPort { port, message in
+                if message.id > 1 { first.append(held.port.withLock { $0.value == nil }) }
+                if message.id == 4 { port.invalidate() }
+            }
+            do {
+                let inner = MachPort()
+                held.port.withLock { $0.value = inner }
+                try port.makeSendRight().send(MachMessage(id: 1, components: [.receiveRight(inner)]))
+            }
+            for id in Int32(2)...4 { try port.makeSendRight().send(MachMessage(id: id)) }
+            try port.schedule()
+            #expect(ThreadRunLoop.current.run(for: patience) == .finished)
+            #expect(first.elements == [true, true, true])
+        }
+    }
+
+    @Test("a doorbell that comes while messages are handled is silent when the last is taken")
+    func bell() async throws {
+        try await onNewThread {
+            let log = Recorder<Int32>()
+            let port = MachPort { port, message in
+                log.append(message.id)
+                if message.id == 3 { _ = try? port.doorbell() }
+                if message.id == 40 { ThreadRunLoop.current.stop() }
+            }
+            for id in Int32(1)...40 { try port.makeSendRight().send(MachMessage(id: id)) }
+            try port.schedule()
+            #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+            #expect(log.elements == Array(1...40))
+            #expect(try sysPoll(port.doorbell().descriptor, .readable, until: .distantPast).isEmpty)
+            try port.makeSendRight().send(MachMessage())
+            #expect(try !sysPoll(port.doorbell().descriptor, .readable, until: .distantPast).isEmpty)
+            port.invalidate()
+        }
+    }
+
     @Test("a handler that receives gets the next messages itself, in order")
     func received() async throws {
         try await onNewThread {
@@ -170,4 +210,12 @@ import Testing
             port.invalidate()
         }
     }
+}
+
+private final class WeakPort: Sendable {
+    struct Reference: Sendable {
+        weak var value: MachPort?
+    }
+
+    let port = Mutex(Reference())
 }

@@ -52,10 +52,21 @@ struct MessageQueue: Sendable {
         return made
     }
 
-    /// Takes back what is claimed, and not yet taken.
+    /// Takes back what is claimed and not yet taken, because somebody else needs the queue: nothing is claimed for a while.
     mutating func reclaim() {
+        takeBack { $0 > 0 }
+    }
+
+    /// Takes back what is claimed, because its handler is over. If that has taken nothing, there is no use in claims for a
+    /// while.
+    mutating func endClaim() {
+        let count = claim?.count ?? 0
+        takeBack { $0 > 0 && $0 == count }
+    }
+
+    private mutating func takeBack(pausingIf isInVain: (Int) -> Bool) {
         guard let claim else { return }
-        if claim.close(into: &ring) > 0 { takesBeforeClaim = Self.takesAfterReclaim }
+        if isInVain(claim.close(into: &ring)) { takesBeforeClaim = Self.takesAfterReclaim }
         self.claim = nil
     }
 }

@@ -105,7 +105,8 @@ struct MailboxState {
     private mutating func append(_ message: MachMessage) {
         queue.append(message)
         if message.cameByReplyRight { replyCount += 1 }
-        if !queue.isShorter(than: highWater + 1) { highWater = queue.count }
+        if queue.isShorter(than: highWater + 1) { return }
+        highWater = max(highWater, queue.count)  // a handler may have taken some of them meanwhile
     }
 
     private mutating func makeRoomByPolicy() {
@@ -143,6 +144,16 @@ struct MailboxState {
     mutating func makeClaim(reusing used: MessageClaim?) -> MessageClaim? {
         guard policy == .refuse, replyCount == 0, _crowd.isBlank || crowd.isAlone else { return nil }
         return queue.makeClaim(reusing: used)
+    }
+
+    /// Takes back what a handler's thread has claimed: from now on somebody has to know of each message that is taken.
+    mutating func reclaim() {
+        queue.reclaim()
+    }
+
+    /// A handler is over: what its thread has claimed and not taken goes back.
+    mutating func endClaim() {
+        queue.endClaim()
     }
 
     /// Nobody looks into the sockets any more for a message for the kept place: what is left goes to those who wait.

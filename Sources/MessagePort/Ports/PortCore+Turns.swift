@@ -13,6 +13,7 @@ extension PortCore {
     /// Gives the turn to the source with this number.
     func giveTurn(to number: UInt64) {
         let sources = state.withLock { state in
+            state.mailbox.reclaim()
             state.turns.give(to: number)
             return state.sources
         }
@@ -45,23 +46,29 @@ extension PortCore {
         inTurn number: UInt64, on loop: ThreadRunLoop, while goesOn: () -> Bool, _ handle: (MachMessage) -> Void
     ) -> SourceOutcome {
         var claim: MessageClaim?
-        guard let first = take(inTurn: number, on: loop, &claim) else { return .nothing }
-        handle(first)
+        // Functions, so that each message is gone before the next is taken, with what it alone holds.
+        func handleQueued() -> Bool {
+            guard let message = take(inTurn: number, on: loop, &claim) else { return false }
+            handle(message)
+            return true
+        }
+        func handleClaimed(_ claim: MessageClaim) -> Bool {
+            guard let message = claim.next() else { return false }
+            message.replyTarget?.noteRead()
+            handle(message)
+            return true
+        }
+        guard handleQueued() else { return .nothing }
         while true {
             var hasBegunTurn = false
             if let claim, claim.remaining > 0 {
                 guard goesOn() else { return SourceOutcome(hasHandled: true, isReady: endTurn(number, on: loop)) }
-                if let next = claim.next() {
-                    next.replyTarget?.noteRead()
-                    handle(next)
-                    continue
-                }
+                if handleClaimed(claim) { continue }
                 hasBegunTurn = true  // somebody has had the rest put back
             }
             let hasMore = endTurn(number, on: loop)
             guard hasMore, hasBegunTurn || goesOn() else { return SourceOutcome(hasHandled: true, isReady: hasMore) }
-            guard let next = take(inTurn: number, on: loop, &claim) else { return .handled }
-            handle(next)
+            guard handleQueued() else { return .handled }
         }
     }
 
@@ -74,6 +81,7 @@ extension PortCore {
             if let index = state.handlers.lastIndex(where: { $0.turn == number && $0.loop === loop }) {
                 state.handlers.remove(at: index)
             }
+            state.mailbox.endClaim()
             let mayBegin = state.turns.end(number)
             return (mayBegin ? state.sources : [], state.openedSockets, state.hasMessage(inTurn: number))
         }

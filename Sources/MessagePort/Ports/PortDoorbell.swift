@@ -93,6 +93,7 @@ extension PortCore {
             if state.mailbox.isDead { return .failure(PortError(.invalidPort)) }
             if let bell = state.extras.bell { return .success(bell) }
             if let sockets = state.extras.sockets, let failure = made.watch(sockets) { return .failure(failure) }
+            state.mailbox.reclaim()  // whoever takes a message from now on rings or silences it
             made.match(state.mailbox)
             state.extras.bell = made
             return .success(made)
