@@ -27,14 +27,21 @@ package enum DescriptorCloser {
     private static let patience = Duration.seconds(1)
 
     private struct State {
-        /// What is to be closed, the next at the end: the order does not matter.
+        /// What is to be closed after the next ones, in the order in which it came: no giver waits for ever behind others.
         var waiting: [Closing] = []
+        /// What is to be closed next, from the end.
+        var next: [Closing] = []
         var worker: Worker?
         /// Since when the worker closes one.
         var busySince: MonotonicInstant?
         var heldUpCount = 0
         /// A test has everything wait.
         var isSuspended = false
+
+        mutating func popFirst() -> Closing? {
+            if next.isEmpty { (next, waiting) = (waiting.reversed(), []) }
+            return next.popLast()
+        }
 
         var isHeldUp: Bool { busySince.map { $0.advanced(by: patience) < .now } ?? false }
     }
@@ -59,7 +66,7 @@ package enum DescriptorCloser {
 
     /// Whether nothing is being closed, and nothing waits for that.
     package static var isIdle: Bool {
-        state.withLock { $0.waiting.isEmpty && $0.busySince == nil && $0.heldUpCount == 0 }
+        state.withLock { $0.waiting.isEmpty && $0.next.isEmpty && $0.busySince == nil && $0.heldUpCount == 0 }
     }
 
     /// Starts the thread, unless it has started.
@@ -128,7 +135,7 @@ package enum DescriptorCloser {
     private static func next(for worker: Worker) -> Closing? {
         state.withLock { state in
             guard state.worker === worker else { return nil }
-            let closing = state.isSuspended ? nil : state.waiting.popLast()
+            let closing = state.isSuspended ? nil : state.popFirst()
             state.busySince = closing == nil ? nil : .now
             return closing
         }

@@ -54,10 +54,11 @@ extension SocketConnection {
     /// paused.
     func holdBackUntilClosed() -> Bool {
         guard closingCount.isAtLimit else { return false }
-        isHeldBack.store(true, ordering: .sequentiallyConsistent)
-        // They may have been closed since, and nobody told that it is paused.
+        let wasHeldBack = isHeldBack.exchange(true, ordering: .sequentiallyConsistent)
+        // They may have been closed since. Whoever closed the last may see no mark to take away any more.
         guard closingCount.isAtLimit else {
             isHeldBack.store(false, ordering: .sequentiallyConsistent)
+            if wasHeldBack { updateInterest() }
             return false
         }
         updateInterest()

@@ -41,8 +41,10 @@ extension PortSockets {
             // Without a descriptor the connection would wait, and be reported, for ever: accept it with the spare one.
             guard error.isDescriptorLimit else { return false }
             let isRefused = SpareDescriptor.shared.lend { refuseOne() }
-            if SpareDescriptor.shared.isMissing { deafen() }
-            return isRefused
+            guard SpareDescriptor.shared.isMissing else { return isRefused }
+            // The next that is accepted would keep the number that becomes free when the refused one is closed.
+            deafen()
+            return false
         }
     }
 

@@ -102,7 +102,7 @@ package final class PortSockets: Sendable {
         core?.clientDidConnect()
         if core == nil {
             connection.state.withLock { state in
-                state.listeners.removeAll { $0.object == nil }
+                state.listeners.removeAll { $0.object == nil || $0.object === self }
                 state.listeners.append(Weak(object: self))
             }
         }
