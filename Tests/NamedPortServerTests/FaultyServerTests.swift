@@ -30,7 +30,7 @@ struct FaultyServerTests {
                     let result = try desk.serve("\(round)", plan.rules)
                     if case .fail(EINTR) = plan.fault { #expect(result.answer == "reply \(round)", "\(plan)") }
                     expectNoConnections(to: port, "\(plan)")
-                    renewSpareDescriptor()
+                    SpareDescriptor.shared.keep()
                     expectSoon("\(plan)") { openDescriptors() == descriptors }
                 }
             }

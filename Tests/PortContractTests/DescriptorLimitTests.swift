@@ -30,7 +30,6 @@ import Testing
             try right.send(MachMessage(id: 3))
             #expect(try port.next().id == 3)
         }
-        renewSpareDescriptor()
     }
 
     @Test("a right arrives also where there is no descriptor to reach it with, and serves when there is one")
@@ -95,7 +94,6 @@ import Testing
             let error = try requester.join()
             #expect(error?.code == .descriptorLimit && error?.delivery == .unread)
         }
-        renewSpareDescriptor()
     }
 
     @Test(

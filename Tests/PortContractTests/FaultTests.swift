@@ -7,7 +7,7 @@ import ContractServices
 import Glibc
 @testable import MessagePort
 import PortSystem
-import RunLoopCore
+@testable import RunLoopCore
 import Synchronization
 import TestSupport
 import Testing
@@ -254,7 +254,7 @@ extension FaultTests {
                 let late = [try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench)]
                 // The thread that would look at the listener again is held up until it may.
                 let (mayGoOn, loop) = (Gate("the listener was seen to be left alone"), try SharedReceiver.loop())
-                beginToSleep(loop)
+                _ = try loop.doorbell.bell()  // what it needs to sleep
                 loop.perform(in: [.default]) { mayGoOn.wait() }
                 try withAllDescriptorsTaken {
                     let thief = Mutex<SharedDescriptor?>(nil)
@@ -279,15 +279,6 @@ extension FaultTests {
                 }
             }
         }
-    }
-}
-
-/// The thread of a loop has slept: it has what it needs for that. At the first timer it may still have been about to start.
-private func beginToSleep(_ loop: ThreadRunLoop) {
-    for _ in 0..<2 {
-        let hasSlept = ThreadEvent()
-        loop.add(RunLoopTimer(after: .milliseconds(20)) { _ in hasSlept.set() })
-        _ = Watchdog.wait(for: hasSlept, "the loop's timer")
     }
 }
 

@@ -73,7 +73,6 @@ extension ForeignFileTests {
             #expect(try port.next().id == 3)
             try lingering.letGo()
         }
-        renewSpareDescriptor()
     }
 }
 

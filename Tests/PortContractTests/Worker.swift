@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import MessagePort
+@testable import RunLoopCore
 import Synchronization
 import TestSupport
 import Testing
@@ -18,6 +19,8 @@ final class Worker: Sendable {
         thread = runOnThread(name: name) {
             let idle = RunLoopSource {}
             ThreadRunLoop.current.add(idle, to: .common)
+            // What it needs for its first sleep is there before anybody counts descriptors.
+            #expect(throws: Never.self) { try ThreadRunLoop.current.doorbell.bell() }
             box.value.withLock { $0 = .current }
             started.open()
             let result = ThreadRunLoop.current.run(mode: .default, until: Watchdog.deadline)

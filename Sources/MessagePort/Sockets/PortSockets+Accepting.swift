@@ -119,8 +119,11 @@ package final class SpareDescriptor: Sendable {
     /// Whether there is none now, though there should be.
     package var isMissing: Bool { isLost.load(ordering: .acquiring) }
 
+    /// Its number, which changes whenever it was lent; nil when there is none. For counts of descriptors.
+    package var rawValue: CInt? { spare.withLock { $0?.raw } }
+
     /// Makes sure that there is one.
-    func keep() {
+    package func keep() {
         spare.withLock { make(&$0) }
     }
 
