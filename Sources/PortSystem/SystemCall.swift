@@ -9,9 +9,10 @@ import Glibc
 
 /// The system calls that the package makes, named as in section 2 of the manual (`posix_spawn`: section 3).
 package enum SystemCall: String, Sendable, CaseIterable {
-    case accept, bind, clone, connect, dup, epoll_create, epoll_ctl, epoll_wait, eventfd, fcntl, fstat, getsockname
-    case getsockopt, inotify_add_watch, inotify_init, inotify_rm_watch
-    case listen, mkdir, open, pidfd_open, pidfd_send_signal, pipe, poll, posix_spawn, read, readdir, recvmsg, rename
+    case accept, bind, clone, connect, dup, epoll_create, epoll_ctl, epoll_wait, eventfd, fcntl, fstat, ftruncate
+    case getsockname, getsockopt, inotify_add_watch, inotify_init, inotify_rm_watch
+    case listen, memfd_create, mkdir, mmap, open, pidfd_open, pidfd_send_signal, pipe, poll, posix_spawn, read, readdir,
+        recvmsg, rename
     case sendmsg, sigtimedwait, socket, shutdown, socketpair, unlink, waitid, write
 }
 

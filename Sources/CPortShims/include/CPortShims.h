@@ -49,7 +49,17 @@ long shim_send(int socket, const void *head, size_t headLength, const void *body
                   const int *descriptors, int descriptorCount);
 long shim_receive(int socket, void *buffer, size_t capacity, int *descriptors, int descriptorCapacity,
                      int *descriptorCount, int *flags);
+/* The first bytes of the packet that is read next, which stays, or goes with its descriptors. */
+long shim_peek(int socket, void *buffer, size_t capacity);
+long shim_drop(int socket);
 extern const int SHIM_MSG_TRUNC, SHIM_MSG_CTRUNC, SHIM_SCM_MAX_FD;
+
+/* Memory that is shared: a file without a name. Sealed, it never changes its size, and nobody can change its seals. */
+int shim_memory_file(void);
+int shim_seal(int descriptor);
+int shim_is_sealed(int descriptor, int *sealed);
+/* Gives the address, or -1. */
+intptr_t shim_map_shared(int descriptor, size_t size);
 
 /* The path of a socket's own address into `path`, its bytes counted; zero for a socket without a path. */
 int shim_socket_path(int socket, char *path, int capacity, int *length);
