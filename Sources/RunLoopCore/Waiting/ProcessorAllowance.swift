@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import PortSystem
+package import PortSystem
 import Synchronization
 
 /// Whether two or more processors may run this program, looked up again when the answer is old.
-final class ProcessorAllowance: Sendable {
+package final class ProcessorAllowance: Sendable {
+    /// For threads that wait for another process; what the thread may use that asked first in a while holds for all.
+    package static let shared = ProcessorAllowance()
+
     static let validity = Duration.seconds(5)
 
     private let processors: @Sendable () -> Int  // immutable
@@ -28,7 +31,7 @@ final class ProcessorAllowance: Sendable {
 
     /// Whether a thread that spins leaves a processor to the thread that it waits for. Loop thread only: what counts is
     /// the calling thread's affinity mask.
-    func allowsSpinning(at now: MonotonicInstant) -> Bool {
+    package func allowsSpinning(at now: MonotonicInstant) -> Bool {
         if now.nanoseconds < end.load(ordering: .relaxed) { return isPlural.load(ordering: .relaxed) }
         let answer = processors() >= 2 && (quota() ?? 2) >= 2
         isPlural.store(answer, ordering: .relaxed)
