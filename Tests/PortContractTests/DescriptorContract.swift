@@ -134,7 +134,7 @@ import Testing
         "sending and losing messages leaves exactly the descriptors that were there before",
         arguments: TestTransport.allCases)
     func exactCounts(over transport: TestTransport) async throws {
-        let socket = transport == .socket
+        let socket = transport != .memory
         await #expect(processExitsWith: .success) { [socket = socket as Bool] in
             SpareDescriptor.shared.keep()
             try await expectNoNewDescriptors {

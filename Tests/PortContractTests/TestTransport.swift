@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// One contract, two transports: each test runs over both, in one process. In memory a right is the port's own; over a
-// socket it is a connection of its own, made as another process would make it.
+// One contract, three transports: each test runs over all, in one process. In memory a right is the port's own; over a
+// socket it is a connection of its own, made as another process would make it; over a ring the connection has rings, from
+// its first message on.
 
 @testable import MessagePort
 import PortSystem
@@ -12,7 +13,7 @@ import Testing
 
 /// How a right reaches its port.
 enum TestTransport: String, CaseIterable, Sendable, CustomTestStringConvertible {
-    case memory, socket
+    case memory, socket, ring
 
     var testDescription: String { rawValue }
 }
@@ -27,7 +28,7 @@ struct Bench: Sendable {
         queueLimit: Int = MachPort.defaultQueueLimit, policy: QueuePolicy = .refuse, _ handler: MachPort.Handler? = nil
     ) throws -> MachPort {
         let port = MachPort(queueLimit: queueLimit, queuePolicy: policy, handler: handler)
-        if transport == .socket { _ = try port.core.address(in: directory) }
+        if transport != .memory { _ = try port.core.address(in: directory) }
         return port
     }
 
@@ -35,8 +36,16 @@ struct Bench: Sendable {
     func right(to port: MachPort) throws -> SendRight {
         switch transport {
         case .memory: port.makeSendRight()
-        case .socket: SendRight(try #require(try RightsTable.connect(to: port.core.address(in: directory))))
+        case .socket: SendRight(try connect(to: port, .never))
+        case .ring: SendRight(try connect(to: port, .always))
         }
+    }
+
+    private func connect(to port: MachPort, _ use: RingUse) throws -> RemotePort {
+        let remote = try #require(try RightsTable.connect(to: port.core.address(in: directory)))
+        remote.connection.useRings(use)
+        if use == .always { port.agreeOnRings(with: remote.connection) }
+        return remote
     }
 
     /// A port whose queue, and whatever lies on the way to it, are full; a right to it; and how many messages that took,
@@ -110,6 +119,19 @@ extension SendRight {
         }
         Issue.record("the queue never became full")
         return 0
+    }
+}
+
+extension MachPort {
+    /// Has a connection that was just made offer rings, and both ends take them; later, when the port reads nothing now.
+    fileprivate func agreeOnRings(with connection: SocketConnection) {
+        guard connection.turn.takeIfFree() else { return }
+        connection.offerRings()
+        connection.turn.give()
+        for _ in 0..<100 where connection.awaitsRingAnswer {
+            core.receiveFromSockets()
+            connection.receiveUnlessReceiving()
+        }
     }
 }
 

@@ -48,6 +48,16 @@ extension PortSockets {
         return PeerCharge(self, process, bytes: bytes, descriptors: 0)
     }
 
+    /// Counts a connection that gets rings.
+    ///
+    /// - Returns: whether it may.
+    func takeRings(for connection: SocketConnection) -> Bool {
+        state.withLock { state in
+            guard let key = state.keys[ObjectIdentifier(connection)] else { return false }
+            return accounts.withLock { $0.takeRings(key) }
+        }
+    }
+
     fileprivate func giveBack(bytes: Int, descriptors: Int, by process: Int32) {
         if isInherited { return }
         let mayResume = accounts.withLock { $0.giveBack(bytes: bytes, descriptors: descriptors, by: process) }
