@@ -246,15 +246,21 @@ package struct RecordReader: Sendable {
         case .packet where length >= 40 && length <= limit && 8 + padded(length) <= available:
             var head: PacketWords = (0, 0, 0, 0, 0)
             unsafe withUnsafeMutableBytes(of: &head) { unsafe ring.get($0, at: position + 8) }
-            let payload = unsafe [UInt8](unsafeUninitializedCapacity: length - 40) { (buffer, count) in
-                unsafe ring.get(
-                    UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<(length - 40)]),
-                    at: position + 48)
-                count = length - 40
-            }
+            let payload = payload(length - 40)
             advance(by: 8 + padded(length))
             return .packet(head, payload: payload)
         default: return .broken
+        }
+    }
+
+    /// Copies the payload of the packet at the position out.
+    private func payload(_ count: Int) -> [UInt8] {
+        if count == 0 { return [] }  // the empty storage is everybody's, and would be written
+        return unsafe [UInt8](unsafeUninitializedCapacity: count) { (buffer, initializedCount) in
+            unsafe ring.get(
+                UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<count]),
+                at: position + 48)
+            initializedCount = count
         }
     }
 
