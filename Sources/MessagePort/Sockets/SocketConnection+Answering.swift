@@ -70,7 +70,11 @@ extension SocketConnection {
     var interest: EpollEvents {
         guard port != nil else { return .arrival }
         return overdue.withLock { overdue in
-            if !overdue.isPausing { return isHeldBack.load(ordering: .acquiring) ? [] : .arrival }
+            if !overdue.isPausing {
+                if isHeldBack.load(ordering: .acquiring) { return [] }
+                // A socket with room is reported until what is untold was read.
+                return isUntold.load(ordering: .acquiring) ? [.readable, .peerClosed, .writable] : .arrival
+            }
             // That the peer is gone is told all the same.
             return overdue.isWatched ? [] : .writable
         }

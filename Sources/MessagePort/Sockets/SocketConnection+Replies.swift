@@ -189,6 +189,11 @@ private struct ReplyRoutine: SourceRoutine {
         if loop.hasEnded { connection?.forgetWatchers(on: loop) }
     }
 
+    func arrivalPlaces() -> [any ArrivalPlace] {
+        guard let connection, connection.hasRings.load(ordering: .relaxed) else { return [] }
+        return [connection]
+    }
+
     func perform() -> Bool {
         connection?.receive(into: connection?.port?.object)
         connection?.pauseSource()

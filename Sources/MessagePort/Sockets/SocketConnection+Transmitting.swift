@@ -104,7 +104,10 @@ extension SocketConnection {
     /// - Returns: whether all was sent; false when there is no room for the rest.
     func proceed(_ message: inout Transmission) throws(PortError) -> Bool {
         // What becomes overdue between two pieces waits: pieces of one message follow each other.
-        if !message.isBegun, try !proceedWithOverdue() { return false }
+        if !message.isBegun {
+            if try !proceedWithOverdue() { return false }
+            offerRings()
+        }
         while !message.isDone {
             let packet = message.next
             guard try offer(packet) else { return false }
@@ -129,11 +132,10 @@ extension SocketConnection {
         return true
     }
 
-    /// Offers one packet to the kernel.
+    /// Offers one packet to the kernel. The caller has the turn.
     ///
     /// - Returns: false when there is no room.
-    private func offer(_ packet: OutgoingPacket) throws(PortError) -> Bool {
-        if isClosed { throw peerDidClose() }
+    func offerToSocket(_ packet: OutgoingPacket) throws(PortError) -> Bool {
         let outcome: SendOutcome
         do throws(SystemError) {
             outcome = try sysSendPacket(
@@ -158,7 +160,7 @@ extension SocketConnection {
     }
 
     /// The peer is gone: what it said last tells why, for example that it does not talk to us.
-    private func peerDidClose() -> PortError {
+    func peerDidClose() -> PortError {
         receiveUnlessReceiving()
         otherPortDidEnd()
         let failure = state.withLock { $0.failure }

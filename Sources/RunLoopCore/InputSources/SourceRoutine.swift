@@ -12,6 +12,8 @@ package protocol SourceRoutine: Sendable {
     func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop)
     /// The source has left a mode of a loop.
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop)
+    /// Where something for a port-based source may arrive without the kernel's knowing, as long as a loop looks there.
+    func arrivalPlaces() -> [any ArrivalPlace]
     /// Handles what the source has.
     ///
     /// - Returns: whether there was anything worth a return from a run.
@@ -20,6 +22,7 @@ package protocol SourceRoutine: Sendable {
 
 extension SourceRoutine {
     package func isReady() -> Bool { false }
+    package func arrivalPlaces() -> [any ArrivalPlace] { [] }
     package func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) {}
     package func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {}
 }
