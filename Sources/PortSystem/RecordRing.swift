@@ -26,6 +26,8 @@ import Synchronization
     fileprivate let bytes: UnsafeMutableRawPointer  // immutable
     /// What was written when this side closed the ring, and never more, whatever the memory says; the largest number before.
     private let lastTail = Atomic<UInt64>(.max)
+    /// How many bytes this side has read: the head, as nobody else can change it. Written by the reading end.
+    fileprivate let readCount = Atomic<UInt64>(0)
 
     /// The bytes of one ring: a power of two.
     package static let capacity = 256 << 10
@@ -59,8 +61,9 @@ import Synchronization
         unsafe tail.pointee.load(ordering: .sequentiallyConsistent) & Self.closed != 0
     }
 
-    /// Whether something lies in it, as the memory says. For a quick look, after which the reading end decides.
-    package var isFilled: Bool { unsafe head.pointee.load(ordering: .relaxed) != published }
+    /// Whether something lies in it that this side has not read, as the tail says. For a quick look from any thread, after
+    /// which the reading end decides.
+    package var isFilled: Bool { readCount.load(ordering: .relaxed) != published }
 
     /// How many bytes were written, as the memory says.
     fileprivate var published: UInt64 {
@@ -266,6 +269,7 @@ package struct RecordReader: Sendable {
 
     private mutating func advance(by size: Int) {
         position += UInt64(size)
+        ring.readCount.store(position, ordering: .relaxed)
         unsafe ring.head.pointee.store(position, ordering: .releasing)
     }
 

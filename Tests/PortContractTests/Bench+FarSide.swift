@@ -22,8 +22,7 @@ extension Bench {
     func right(to port: FarPort) throws -> SendRight {
         switch transport {
         case .memory: try port.makeSendRight()
-        case .socket, .process: SendRight(try #require(try RightsTable.connect(to: port.address())))
-        case .ring: SendRight(try connectOfferingRings(to: port.address()))
+        case .socket, .ring, .process: SendRight(try connect(to: port.address()))
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import ContractServices
 import Glibc
 @testable import MessagePort
 import PortSystem
@@ -15,7 +16,7 @@ import Testing
     }
 
     private func hasRings(_ right: SendRight) throws -> Bool {
-        try connection(right).hasRings.load(ordering: .relaxed)
+        try connection(right).hasRings
     }
 
     @Test("messages with descriptors, without, small and large, come in the order in which they were sent")

@@ -48,7 +48,7 @@
 //   StressTests (Lane)                          ports move between loops of the test while others send
 //
 // Over rings a test runs in one process only: the memory is mapped twice there, as two processes would map it, and both ends
-// know it only by its bytes. What is different across processes is their end: KilledRingTests has that.
+// know it only by its bytes. What is different across processes is their end: the suites of killed processes have that.
 
 import ContractServices
 @testable import MessagePort
@@ -61,11 +61,11 @@ import Testing
 enum TestTransport: String, CaseIterable, Sendable, CustomTestStringConvertible {
     /// The port's own right: no way at all.
     case memory
-    /// A connection of its own, made as another process would make it.
+    /// A connection of its own, made as another process would make it, without rings.
     case socket
     /// The same, with rings from its first message on.
     case ring
-    /// A connection from another process, where the far side of the test is.
+    /// A connection from another process, where the far side of the test is; it earns its rings.
     case process
 
     /// What a test runs over that looks into the far side, or has closures there.
@@ -95,26 +95,22 @@ struct Bench: Sendable {
     func right(to port: MachPort) throws -> SendRight {
         switch transport {
         case .memory: port.makeSendRight()
-        case .socket, .process: SendRight(try connect(to: port))
+        case .socket, .process: SendRight(try connect(to: port.core.address(in: directory)))
         case .ring: SendRight(try connectWithRings(to: port))
         }
     }
 
-    /// A connection that gets rings only where the environment says so.
-    private func connect(to port: MachPort) throws -> RemotePort {
-        try #require(try RightsTable.connect(to: port.core.address(in: directory)))
-    }
-
     private func connectWithRings(to port: MachPort) throws -> RemotePort {
-        let remote = try connectOfferingRings(to: port.core.address(in: directory))
+        let remote = try connect(to: port.core.address(in: directory))
         port.agreeOnRings(with: try remote.reached())
         return remote
     }
 
-    /// A connection that offers rings with its first message.
-    func connectOfferingRings(to address: PortAddress) throws -> RemotePort {
+    /// A connection of its own. One within this process offers rings with its first message, or never; one to another
+    /// process when it has earned them, as usual.
+    func connect(to address: PortAddress) throws -> RemotePort {
         let remote = try #require(try RightsTable.connect(to: address))
-        try remote.reached().useRings(.always)
+        if transport != .process { try remote.reached().useRings(transport == .ring ? .always : .never) }
         return remote
     }
 

@@ -75,12 +75,9 @@ extension SocketConnection {
     private func open(_ memory: SharedMemory, _ lane: inout ReceivingLane) {
         let incoming = RecordRing(memory, isSecond: port == nil)
         lane.reader = RecordReader(incoming, limit: PacketHeader.packetLimit)
-        hasRings.store(true, ordering: .relaxed)
-        let isOver = state.withLock { state in
-            state.incomingRing = incoming
-            return state.failure != nil || state.hasLostPort
-        }
-        if isOver { incoming.close() }
+        _ = incomingRing.storeIfNil(incoming)
+        // Who ends the connection, or its port, says so first and closes the ring then: one of the two sees the other.
+        if state.withLock({ $0.failure != nil || $0.hasLostPort }) { incoming.close() }
         let outgoing = RecordRing(memory, isSecond: port != nil)
         sendingLane.withLock { $0.open(outgoing, isTold: port == nil) }
     }

@@ -190,7 +190,7 @@ private struct ReplyRoutine: SourceRoutine {
     }
 
     func arrivalPlaces() -> [any ArrivalPlace] {
-        guard let connection, connection.hasRings.load(ordering: .relaxed) else { return [] }
+        guard let connection, connection.hasRings else { return [] }
         return [connection]
     }
 

@@ -48,9 +48,7 @@ extension SocketConnection: ArrivalPlace {
         return hasBegun ?? false
     }
 
-    package var hasArrived: Bool {
-        state.withLock { $0.incomingRing }?.isFilled ?? false
-    }
+    package var hasArrived: Bool { incomingRing.load()?.isFilled ?? false }
 
     package func takeIn() -> Bool {
         receive(into: port?.object)
@@ -93,7 +91,7 @@ extension PortSockets {
 
     /// A connection had something.
     func noteRing(of member: SocketConnection) {
-        guard member.port != nil, member.hasRings.load(ordering: .relaxed), !member.isClosed else { return }
+        guard member.port != nil, member.hasRings, !member.isClosed else { return }
         state.withLock { state in
             if state.busyRings.last === member || state.keys[ObjectIdentifier(member)] == nil { return }
             state.busyRings.removeAll { $0 === member }

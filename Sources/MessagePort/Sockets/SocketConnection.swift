@@ -45,8 +45,6 @@ package final class SocketConnection: Sendable {
         var isDeaf = false
         /// The connection itself, while nothing else keeps it for those who watch for the port's end.
         var own: SocketConnection?
-        /// The ring from which this end reads, to be closed with the connection or its port.
-        var incomingRing: RecordRing?
         /// The other ports that listen to this end of a port's connection, because they await replies over it.
         var listeners: [Weak<PortSockets>] = []
 
@@ -124,8 +122,8 @@ package final class SocketConnection: Sendable {
     let overdue = Mutex(Overdue())
     /// Nothing new is read, because the peer's process takes up too much. Changed under the lock of the port's sockets.
     let isHeldBack = Atomic<Bool>(false)
-    /// The connection has rings.
-    let hasRings = Atomic<Bool>(false)
+    /// The ring from which this end reads, to be closed with the connection or its port. Set once, when there are rings.
+    let incomingRing = AtomicLazyReference<RecordRing>()
     /// Something may be in the ring of which neither the socket nor the peer will tell. Changed under the lock of `assembly`.
     let isUntold = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
@@ -159,6 +157,9 @@ package final class SocketConnection: Sendable {
 
     /// Whether this is a forked child's copy of its parent's connection, whose socket and locks it must not touch.
     var isInherited: Bool { sysForkCount() != forkCount }
+
+    /// Whether the connection has rings.
+    var hasRings: Bool { incomingRing.load() != nil }
 
     func checkProcess() throws(PortError) {
         if isInherited { throw PortError(.forkedProcess) }
@@ -205,7 +206,7 @@ package final class SocketConnection: Sendable {
             return old
         }
         guard let old else { return }
-        old.incomingRing?.close()
+        incomingRing.load()?.close()
         sysShutDown(descriptor.rawValue)
         _ = overdue.withLock { $0.charge.take() }
         old.source?.invalidate()
@@ -250,14 +251,14 @@ extension SocketConnection {
     /// The port at this end is gone: the peer can send nothing more, what lies unread is dropped, and the connection ends as
     /// soon as no reply is owed over it.
     func portDidEnd() {
-        let (owesReplies, ring) = state.withLock { state in
+        let owesReplies = state.withLock { state in
             state.hasLostPort = true
-            return (state.owedReplies > 0, state.incomingRing)
+            return state.owedReplies > 0
         }
         // Said before there is room: who waits for that finds a dead name.
         if owesReplies { sayPortHasEnded() }
         // First: whoever finds the socket closed, and the ring too, knows that what is in the ring will be dropped here.
-        ring?.close()
+        incomingRing.load()?.close()
         sysShutDown(descriptor.rawValue, .receiving)
         // Set after the last packet can have come: whoever is receiving now, and sees it afterwards, drops them all.
         state.withLock { $0.isDeaf = true }
