@@ -21,8 +21,13 @@ final class RingPeer {
     let answer: PacketHeader?
 
     /// Connects to a port, which is served or waits to be looked at by `look`, and offers rings.
-    init(to port: MachPort, on bench: Bench, look: () -> Void = {}) throws {
-        peer = try RawPeer(to: port, on: bench)
+    convenience init(to port: MachPort, on bench: Bench, look: () -> Void = {}) throws {
+        try self.init(RawPeer(to: port, on: bench), look: look)
+    }
+
+    /// Offers rings over a connection.
+    init(_ peer: RawPeer, look: () -> Void = {}) throws {
+        self.peer = peer
         let memory: SharedMemory
         (memory, file) = try SharedMemory.make(size: RecordRing.pairSize)
         let mapped = mmap(nil, RecordRing.pairSize, PROT_READ | PROT_WRITE, MAP_SHARED, file.rawValue, 0)
