@@ -4,6 +4,8 @@
 import ContractServices
 @testable import MessagePort
 import PortSystem
+import RunLoopCore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -37,10 +39,10 @@ import Testing
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let crowd = try (0..<PeerAccounts.ringLimit).map { _ in try Client(Self.crowd, at: port) }
+            let late = try Client(Self.other, at: port)
             for client in crowd { try client.send(1, times: 700) }
             port.core.receiveFromSockets()
-            #expect(port.queueCount == port.queueLimit)
-            let late = try Client(Self.other, at: port)
+            #expect(port.queueCount <= port.queueLimit)
             try late.send(7, times: 1)
             var count = 0
             while try port.next().id != 7 { count += 1 }
@@ -103,7 +105,7 @@ import Testing
     func untold() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 3)
-            let sockets = try #require(try port.core.openSockets())
+            let sockets = try port.core.openSockets()
             let client = try Client(Self.crowd, at: port)
             port.core.receiveFromSockets()
             #expect(client.connection.beginLooking())
@@ -117,6 +119,28 @@ import Testing
             for _ in 0..<10 { #expect(try port.next().id == 1) }
             #expect(try port.tryReceive() == nil)
             #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
+        }
+    }
+
+    @Test("who listens to a port's connection alone, for a reply over it, is told of what a loop that looked has left")
+    func untoldToSource() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port(queueLimit: 300)
+            _ = try port.core.openSockets()
+            let client = try Client(Self.crowd, at: port)
+            port.core.receiveFromSockets()
+            let source = try #require(try client.connection.replySource())
+            ThreadRunLoop.current.add(source)
+            ThreadRunLoop.current.add(RunLoopSource {})  // keeps the mode alive
+            #expect(client.connection.beginLooking())
+            // More than is read at once.
+            try client.send(1, times: 200)
+            client.connection.endLooking()
+            #expect(port.queueCount < 200)
+            let deadline = Watchdog.deadline
+            while port.queueCount < 200, .now < deadline { ThreadRunLoop.current.run(for: .zero) }
+            #expect(port.queueCount == 200)
+            source.invalidate()
         }
     }
 }

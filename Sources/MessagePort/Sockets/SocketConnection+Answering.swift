@@ -64,7 +64,7 @@ extension SocketConnection {
     var isAwaitingRoom: Bool { port != nil && overdue.withLock { $0.isPausing } }
 
     /// Whether nothing more is read from the peer now.
-    private var isPaused: Bool { isHeldBack.load(ordering: .acquiring) || isAwaitingRoom }
+    var isPaused: Bool { isHeldBack.load(ordering: .acquiring) || isAwaitingRoom }
 
     /// What a port that listens to the connection waits for.
     var interest: EpollEvents {
@@ -86,6 +86,7 @@ extension SocketConnection {
         let (listeners, source) = state.withLock { ($0.listeners, $0.source) }
         for listener in listeners { listener.object?.updateInterest(in: self) }
         if let source, !isPaused { try? source.watch(descriptor.rawValue) }
+        ringSource()
     }
 
     /// The peer is gone, though there may still be something to read from it: it does not wait for replies any more.

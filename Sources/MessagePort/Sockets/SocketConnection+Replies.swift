@@ -194,9 +194,12 @@ private struct ReplyRoutine: SourceRoutine {
         return [connection]
     }
 
+    func isReady() -> Bool { connection?.hasReadableUntold ?? false }
+
     func perform() -> Bool {
         connection?.receive(into: connection?.port?.object)
         connection?.pauseSource()
+        connection?.ringSource()
         return false
     }
 }

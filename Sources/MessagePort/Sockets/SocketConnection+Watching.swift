@@ -3,9 +3,9 @@
 //
 // A loop that spins looks into the ring by itself, and the peer sends no bells. That ends before the loop sleeps: the ring
 // is read, the peer told to send bells, and the ring looked at once more. When it cannot be read to its end, because the
-// queue is full, say, there is something in it of which nobody will tell: it is untold. Then whoever listens to the port's end is
-// told that the socket has room, until it was read; and at the right's end, where only a peer that floods gets so
-// far, the shared thread reads on.
+// queue is full, say, there is something in it of which nobody will tell: it is untold. Then the ports that listen to the
+// port's end are told that the socket has room, until it was read, and a source that listens there for replies is rung. At
+// the right's end, where only a peer that floods gets so far, the shared thread reads on.
 
 import PortSystem
 import RunLoopCore
@@ -81,7 +81,21 @@ extension SocketConnection: ArrivalPlace {
     /// - Returns: whether that has changed for those who listen.
     func noteUntold(_ lane: ReceivingLane) -> Bool {
         let isNow = lane.wasWatched && !lane.isWatched && !isClosed
-        return isUntold.exchange(isNow, ordering: .acquiringAndReleasing) != isNow && port != nil
+        return isUntold.exchange(isNow, ordering: .sequentiallyConsistent) != isNow && port != nil
+    }
+}
+
+extension SocketConnection {
+    /// Whether something is untold that may be read now. When it may be read later, whoever sees to that reads it.
+    var hasReadableUntold: Bool {
+        guard isUntold.load(ordering: .sequentiallyConsistent), !isPaused, let core = port?.object else { return false }
+        return core.hasRoomForSockets()
+    }
+
+    /// Tells those who listen to the port's end alone, for replies, of what is untold.
+    func ringSource() {
+        guard hasReadableUntold, let source = state.withLock({ $0.source }) else { return }
+        source.ring()
     }
 }
 
