@@ -15,7 +15,8 @@ import Testing
     enum Breach: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case secondOffer, secondLane, unannounced, tailAhead, tailOdd, tailBack, tailAll, lengthZero, lengthHuge,
             kindUnknown
-        case recordAcrossTail, foreignMagic, laneInRing, descriptorsInRing, answerFromClient
+        case recordAcrossTail, foreignMagic, laneInRing, descriptorsInRing, answerFromClient, bellWithBytes, bellWithFile,
+            bellWithToken
 
         var testDescription: String { rawValue }
 
@@ -39,6 +40,9 @@ import Testing
                 var header = message
                 header.descriptorCount = 1
                 try ring.write(header)
+            case .bellWithBytes: try ring.peer.send(PacketHeader(kind: .bell), [1])
+            case .bellWithFile: try ring.peer.send(PacketHeader(kind: .bell), [], [ring.file])
+            case .bellWithToken: try ring.peer.send(PacketHeader(kind: .bell, asks: 1))
             case .answerFromClient: try ring.write(PacketHeader(kind: .ringAnswer))
             }
         }

@@ -30,9 +30,15 @@ struct Transmission: Sendable {
             totalLength: UInt64(message.payload.count))
     }
 
+    /// How much is still to be sent.
+    var restSize: Int { message.payload.count - sentCount }
+
     /// The packet that comes next.
-    var next: OutgoingPacket {
-        let piece = message.payload[sentCount...].prefix(PacketHeader.payloadLimit)
+    var next: OutgoingPacket { next(atMost: PacketHeader.payloadLimit) }
+
+    /// The packet that comes next, with a piece of limited size.
+    func next(atMost limit: Int) -> OutgoingPacket {
+        let piece = message.payload[sentCount...].prefix(limit)
         guard isBegun else { return OutgoingPacket(header: header, payload: piece, descriptors: message.descriptors) }
         return OutgoingPacket(header: PacketHeader(kind: .continuation), payload: piece)
     }
@@ -109,11 +115,22 @@ extension SocketConnection {
             offerRings()
         }
         while !message.isDone {
-            let packet = message.next
+            let packet = message.next(atMost: pieceLimit(for: message))
             guard try offer(packet) else { return false }
             message.advance(by: packet)
         }
         return true
+    }
+
+    /// A large message goes through a ring in pieces of which several find room, so that the reader copies one out while
+    /// the next is written.
+    private static let ringPieceLimit = RecordRing.capacity / 8 - PacketHeader.size - 8
+
+    private func pieceLimit(for message: borrowing Transmission) -> Int {
+        guard message.restSize > Self.ringPieceLimit, sendingLane.withLock({ $0.usesRing }) else {
+            return PacketHeader.payloadLimit
+        }
+        return Self.ringPieceLimit
     }
 
     /// Sends as much of what is overdue as there is room for. The caller has the turn.
