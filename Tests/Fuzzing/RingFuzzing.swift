@@ -17,12 +17,16 @@ public enum RingFuzzing {
         else { return }
         defer { munmap(mapped, RecordRing.pairSize) }
         var run = Run(memory, mapped.assumingMemoryBound(to: UInt64.self), input)
-        while run.step() {}
+        for _ in 0..<stepLimit where !run.step() { break }
     }
+
+    /// More steps show nothing new, and take time.
+    private static let stepLimit = 200
 
     /// The most bytes of a packet.
     fileprivate static let limit = 65_536
     fileprivate static let closed: UInt64 = 1 << 63
+    fileprivate static let payload = (0..<limit).map { UInt8(truncatingIfNeeded: $0) }
 }
 
 /// Both ends of a ring, the memory as the other side has it, and a reader that does what the page says, in the plainest way.
@@ -111,12 +115,11 @@ private struct Run {
         }
         let size = 8 + (length + 7) / 8 * 8
         guard kind == 1, length >= 40, length <= RingFuzzing.limit, size <= known - position else { return .broken }
-        let bytes = UnsafeRawPointer(words + 512)
-        let packet = (0..<Int(length)).map { offset in
-            bytes.load(fromByteOffset: (Int(position) + 8 + offset) % 262_144, as: UInt8.self)
-        }
+        let start = Int((position + 8) % 262_144)
+        let first = min(Int(length), 262_144 - start)
+        let bytes = UnsafeRawBufferPointer(start: words + 512, count: 262_144)
         advance(by: size)
-        return .packet(packet)
+        return .packet(Array(bytes[start..<start + first]) + Array(bytes[..<(Int(length) - first)]))
     }
 
     mutating func advance(by size: UInt64) { position += size }
@@ -125,8 +128,7 @@ private struct Run {
     mutating func write(_ count: Int) -> Bool {
         let oldTail = tail
         let count = min(count, RingFuzzing.limit - 40)
-        let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
-        switch writer.write((1, 2, 3, 4, 5), payload[...]) {
+        switch writer.write((1, 2, 3, 4, 5), RingFuzzing.payload[..<count]) {
         case .written:
             precondition(tail == oldTail + UInt64(8 + (40 + count + 7) / 8 * 8), "a tail that is not the record's end")
         case .full: precondition(tail == oldTail, "full, and yet changed")

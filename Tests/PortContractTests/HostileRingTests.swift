@@ -15,8 +15,8 @@ import Testing
     enum Breach: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case secondOffer, secondLane, unannounced, tailAhead, tailOdd, tailBack, tailAll, lengthZero, lengthHuge,
             kindUnknown
-        case recordAcrossTail, foreignMagic, laneInRing, descriptorsInRing, answerFromClient, bellWithBytes, bellWithFile,
-            bellWithToken
+        case recordAcrossTail, foreignMagic, laneInRing, descriptorsInRing, answerFromClient
+        case bellWithBytes, bellWithFile, bellWithToken
 
         var testDescription: String { rawValue }
 

@@ -9,6 +9,7 @@
 // empty then; what comes later rings anew. So whoever waits for the socket, in whatever way, needs to know nothing of rings.
 // Docs/Decisions/0011-shared-ring.md has the proof.
 
+import Glibc
 import PortSystem
 import RunLoopCore
 import Synchronization
@@ -140,17 +141,17 @@ extension SocketConnection {
 
     /// Tells the peer, which sleeps, that something is in the ring.
     private func ringBell() throws(PortError) {
-        var failure: SystemError?
+        var failure = SystemError(ENOBUFS)
         for _ in 0..<Self.bellTries {
             switch Result(catching: sendBell) {
             case .success(.sent): return
-            case .success(.wouldBlock): continue
+            case .success(.wouldBlock): continue  // there is room now
             case .success(.peerClosed): return try checkReaderDidClose()
             case .failure(let error): failure = error
             }
         }
         // The packet is in the ring, and nobody would come to read it: whoever waits for an answer is told.
-        if let failure { close(PortError(failure)) }
+        close(PortError(failure))
     }
 
     /// - Returns: that it was sent also when the socket is full: it is readable then.
