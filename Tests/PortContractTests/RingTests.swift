@@ -91,6 +91,24 @@ import Testing
         }
     }
 
+    @Test("a port that has ended answers what it owes, also to a requester that has not looked at the first answer")
+    func owedReplies() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let ring = try RingPeer(to: port, on: bench) { _ = port.core.receiveFromSockets() }
+            try ring.peer.send(PacketHeader(kind: .lane))
+            for token in UInt64(1)...3 { try ring.write(MachMessage(id: Int32(token)), asks: token) }
+            let requests = try (0..<3).map { _ in try port.next() }
+            port.invalidate()
+            for request in requests { try request.reply(MachMessage(id: request.id + 10)) }
+            var answers: [Int32] = []
+            while case .packet(let words, _) = ring.reader.read() {
+                if let header = PacketHeader(words), header.kind == .message { answers.append(header.messageID) }
+            }
+            #expect(answers == [11, 12, 13])
+        }
+    }
+
     #if DEBUG
     @Test(
         "where the kernel refuses memory for rings the socket goes on",

@@ -124,6 +124,9 @@ struct SendingLane: Sendable {
     /// Whether the peer takes nothing more from the ring.
     var isClosed: Bool { writer?.ring.isClosed ?? false }
 
+    /// Whether the peer has read all that was written.
+    var isRead: Bool { mutating get { writer?.isEmpty() == true } }
+
     /// Finds the way for a packet, and writes it into the ring if that is it.
     mutating func place(_ packet: OutgoingPacket) -> Step {
         guard case .open = phase, var writer else { return .socket }

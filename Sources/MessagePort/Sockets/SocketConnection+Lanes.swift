@@ -165,14 +165,16 @@ extension SocketConnection {
     /// The peer does not sleep, as it says; perhaps it has ended.
     private func lookForReader() throws(PortError) {
         sendingLane.withLock { $0.didLook() }
+        // That nothing more comes from it may be of our own doing: this end's port has gone.
         let seen = (try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)) ?? []
-        if !seen.isDisjoint(with: [.peerClosed, .hangUp, .error]) { try checkReaderDidClose() }
+        if !seen.isDisjoint(with: [.hangUp, .error]) { try checkReaderDidClose() }
     }
 
     /// A packet was written, and the peer is gone. If it has closed the ring, it did so after the packet: it drops the
-    /// packet as it drops what lies in a socket. If it has not, it was killed.
+    /// packet as it drops what lies in a socket. If it has not, it was killed; then nobody reads the packet any more, but it
+    /// may have been read before, and then it was sent.
     private func checkReaderDidClose() throws(PortError) {
-        if !sendingLane.withLock({ $0.isClosed }) { throw peerDidClose() }
+        if !sendingLane.withLock({ $0.isClosed || $0.isRead }) { throw peerDidClose() }
     }
 }
 
