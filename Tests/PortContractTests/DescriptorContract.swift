@@ -124,6 +124,7 @@ import Testing
             let right = try bench.right(to: port)
             try right.send(MachMessage())
             _ = try port.next()
+            waitUntilDescriptorsAreClosed()
             let before = try bench.farDescriptorCount()
             do {
                 let pipe = try TestPipe()

@@ -181,7 +181,14 @@ extension MachPort {
             core.receiveFromSockets()
             connection.receiveUnlessReceiving()
         }
+        waitUntilDescriptorsAreClosed()
     }
+}
+
+/// Waits until what came from peers and was let go is closed: the file of a ring's memory, say.
+func waitUntilDescriptorsAreClosed() {
+    let deadline = Watchdog.deadline
+    while !DescriptorCloser.isIdle, .now < deadline { yieldThread() }
 }
 
 extension MachPort {
