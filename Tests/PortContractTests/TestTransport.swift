@@ -65,7 +65,7 @@ enum TestTransport: String, CaseIterable, Sendable, CustomTestStringConvertible 
     case socket
     /// The same, with rings from its first message on.
     case ring
-    /// A connection from another process, where the far side of the test is; it earns its rings.
+    /// A connection from another process, where the far side of the test is; with rings where the environment says so.
     case process
 
     /// What a test runs over that looks into the far side, or has closures there.
@@ -107,7 +107,7 @@ struct Bench: Sendable {
     }
 
     /// A connection of its own. One within this process offers rings with its first message, or never; one to another
-    /// process when it has earned them, as usual.
+    /// process as the environment says.
     func connect(to address: PortAddress) throws -> RemotePort {
         let remote = try #require(try RightsTable.connect(to: address))
         if transport != .process { try remote.reached().useRings(transport == .ring ? .always : .never) }
