@@ -111,6 +111,7 @@ if Context.environment["PORT_FUZZING"] != nil {
             exclude: ["Corpus", "Programs", "run", "CorpusTests.swift"]),
         .executableTarget(name: "packet-fuzzer", dependencies: ["Fuzzing"], path: "Tests/Fuzzing/Programs/Packet"),
         .executableTarget(name: "name-fuzzer", dependencies: ["Fuzzing"], path: "Tests/Fuzzing/Programs/Name"),
+        .executableTarget(name: "ring-fuzzer", dependencies: ["Fuzzing"], path: "Tests/Fuzzing/Programs/Ring"),
     ]
 }
 

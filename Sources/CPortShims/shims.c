@@ -15,6 +15,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -185,6 +186,27 @@ int shim_set_send_timeout(int socket, long microseconds) {
     int flags = fcntl(socket, F_GETFL);
     if (flags == -1 || setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) != 0) return -1;
     return fcntl(socket, F_SETFL, microseconds > 0 ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
+}
+
+long shim_peek(int socket, void *buffer, size_t capacity) {
+    return recv(socket, buffer, capacity, MSG_PEEK | MSG_DONTWAIT);
+}
+
+/* Linux 3.17; F_SEAL_SEAL last, so that nobody adds or takes any. */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+int shim_memory_file(void) { return memfd_create("port-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING); }
+
+int shim_seal(int descriptor) { return fcntl(descriptor, F_ADD_SEALS, SEALS); }
+
+int shim_is_sealed(int descriptor, int *sealed) {
+    int seals = fcntl(descriptor, F_GET_SEALS);
+    *sealed = seals != -1 && (seals & SEALS) == SEALS;
+    return seals;
+}
+
+intptr_t shim_map_shared(int descriptor, size_t size) {
+    return (intptr_t)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
 }
 
 int shim_socket_path(int socket, char *path, int capacity, int *length) {

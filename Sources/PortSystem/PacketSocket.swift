@@ -281,3 +281,39 @@ package func sysReceivePacket(
         }
     }
 }
+
+/// The beginning of the packet that is read next.
+package enum PeekOutcome: Sendable {
+    /// Its first eight bytes as one number, the first the lowest; zero where it is shorter.
+    case packet(UInt64)
+    /// Nothing now.
+    case wouldBlock
+    /// As of a receive.
+    case reset
+    /// As of a receive.
+    case peerClosed
+}
+
+/// Looks at the packet that is read next, which stays.
+///
+/// - Throws: ENOBUFS or ENOMEM when the kernel has no memory.
+package func sysPeekPacket(_ socket: CInt) throws(SystemError) -> PeekOutcome {
+    var bytes: UInt64 = 0
+    do throws(SystemError) {
+        let count = try unlessBlocked { () throws(SystemError) in
+            try retrying(.recvmsg) { unsafe withUnsafeMutableBytes(of: &bytes) { unsafe peek(socket, $0) } }
+        }
+        guard let count else { return .wouldBlock }
+        // A packet may have no bytes, but the end is one only where the kernel says so.
+        if count == 0, try hasEnded(socket) { return .peerClosed }
+        return .packet(UInt64(littleEndian: bytes))
+    } catch {
+        if error.code == ECONNRESET { return .reset }
+        if error.code == ENOTCONN { return .peerClosed }
+        throw error
+    }
+}
+
+private func peek(_ socket: CInt, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
+    unsafe shim_peek(socket, buffer.baseAddress, buffer.count)
+}

@@ -97,6 +97,9 @@ struct DocumentTests {
             "`PeerLimits.messageBytes`": PeerLimits.standard.messageBytes,
             "`PortName.limit`": PortName.limit,
             "`NameRecord.pathLimit`": NameRecord.pathLimit,
+            "`RecordRing.capacity`": RecordRing.capacity,
+            "`SendingLane.earningCount`": SendingLane.earningCount,
+            "`PeerAccounts.ringLimit`": PeerAccounts.ringLimit,
             "`RunLoopTracer.defaultCapacity`": RunLoopTracer.defaultCapacity,
             "`RunLoopTracer.maximumCapacity`": RunLoopTracer.maximumCapacity,
         ]

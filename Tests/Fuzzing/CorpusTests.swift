@@ -17,6 +17,11 @@ import Testing
         for input in try corpus("name") { NameFuzzing.check(input.value) }
     }
 
+    @Test("every input of the ring fuzzer keeps the promises of both ends")
+    func rings() throws {
+        for input in try corpus("ring") { RingFuzzing.check(input.value) }
+    }
+
     @Test("the packet fuzzer begins with the examples of the wire format's page")
     func packetSeeds() throws {
         let inputs = try corpus("packet")

@@ -82,6 +82,7 @@ import Testing
             case (.abandoned, true): "violation"
             case (.portEnded, false): "port ended"
             case (.portEnded, true): "violation"
+            case (.ring, _), (.ringAnswer, _), (.lane, _), (.bell, _): "violation"
             }
         #expect(event == expected)
     }

@@ -61,6 +61,13 @@ struct WireFormatDocumentTests {
         sent["port-ended"] = try packets { $0.sayPortHasEnded() }.first
         sent["descriptors-lost"] = try packets { $0.dropReply(to: 1, because: .descriptorsLost) }.first
         sent["refused"] = try packets { SocketConnection.sendRefusal(.peerRefused, to: $0.descriptor) }.first
+        sent["ring"] = try packets { connection in
+            connection.useRings(.always)
+            connection.offerRings()
+        }.first
+        sent["ring-answer"] = PacketHeader(kind: .ringAnswer).encoded
+        sent["lane"] = PacketHeader(kind: .lane).encoded
+        sent["bell"] = PacketHeader(kind: .bell).encoded
         let examples = try Self.examples()
         for (name, bytes) in sent { #expect(examples[name] == bytes, "\(name)") }
         #expect(Set(examples.keys) == Set(sent.keys))

@@ -12,20 +12,20 @@ import Testing
 struct KilledClientTests {
     @Test(
         "a client killed among its messages: each came once and in order, others are served, nothing stays, 100 times",
-        .seeded)
-    func killedAnywhere() async throws {
+        .seeded, arguments: ["never", "always"])
+    func killedAnywhere(rings: String) async throws {
         try await withPlace(leaving: .anything) { place in
             let desk = Desk()
             let local = try LocalMessagePort(name: "name", nameServer: place.names) { desk.handle($0.port, $1) }
             try withLoopThread { loop in
                 try local.schedule(on: loop)
-                try withPeer(["pace", place.directory, "name"], at: place) { other in
+                try withPeer(["pace", place.directory, "name"], at: place, rings: rings) { other in
                     try other.expect("ready")
                     desk.ignore(other.processID)
                     var generator = Seed.generator()
                     var before: Set<String>?
                     for round in 0..<100 {
-                        let plan = Plan(&generator)
+                        let plan = Plan(rings, &generator)
                         try Self.kill(by: plan, desk, at: place, beside: other, "round \(round), \(plan)")
                         expectSoon("round \(round): connections") { local.port.core.connectionCount == 0 }
                         #expect(desk.faults == [], "round \(round), \(plan)")
@@ -47,11 +47,14 @@ struct KilledClientTests {
     }
 
     private struct Plan {
+        /// When the client uses rings.
+        let rings: String
         let messages: Int
         let turns: Int
         let keepsReply: Bool
 
-        init(_ generator: inout SplitMix64) {
+        init(_ rings: String, _ generator: inout SplitMix64) {
+            self.rings = rings
             keepsReply = Bool.random(using: &generator)
             // Every second message is a request, and the first is one.
             messages = Int.random(in: 1...40, using: &generator) | (keepsReply ? 1 : 0)
@@ -63,7 +66,9 @@ struct KilledClientTests {
         by plan: Plan, _ desk: Desk, at place: Place, beside other: ChildProcess, _ comment: Comment
     ) throws {
         desk.open(keepingReplyFrom: plan.keepsReply ? plan.messages : .max)
-        let client = try ChildProcess(builtProduct("port-test-peer"), ["stream", place.directory, "name", "1000000"])
+        let client = try ChildProcess(
+            builtProduct("port-test-peer"), ["stream", place.directory, "name", "1000000"],
+            environment: ["PORT_RING": plan.rings])
         desk.seen(from: client.processID).waitUntilCount(plan.messages)
         // The other client's request is under way while this one dies.
         try other.write("\(plan.turns)\n")

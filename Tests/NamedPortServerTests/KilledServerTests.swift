@@ -3,6 +3,7 @@
 
 import ContractServices
 import Glibc
+@testable import MessagePort
 import NamedPortServer
 import PortSystem
 import TestSupport
@@ -12,16 +13,18 @@ import Testing
 struct KilledServerTests {
     @Test(
         "a server killed among requests: the acknowledged ones were handled once, the others end, the name is free, 100 times",
-        .seeded)
-    func killedAnywhere() async throws {
+        .seeded, arguments: ["never", "always"])
+    func killedAnywhere(rings: String) async throws {
+        let use = try #require(RingUse(rawValue: rings))
         try await withPlace(leaving: .anything) { place in
             var generator = Seed.generator()
             for round in 0..<100 {
-                let replies = Int.random(in: 0...12, using: &generator)
+                // The first few go before the rings are there.
+                let replies = Int.random(in: 0...(use == .always ? 60 : 12), using: &generator)
                 let turns = Int.random(in: 0...2000, using: &generator)
                 let before = openDescriptors()
                 let ledger = Ledger("ledger.\(round)", at: place)
-                let attempts = try Self.attempts(killing: ledger, at: place, after: replies, turns)
+                let attempts = try Self.attempts(killing: ledger, at: place, after: replies, turns, use)
                 #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown, "round \(round)")
                 try Self.compare(attempts, ledger, "round \(round), \(replies) replies and \(turns) turns")
                 #expect(openDescriptors() == before, "round \(round)")
@@ -39,10 +42,11 @@ struct KilledServerTests {
 
     /// Two threads send requests until the server is killed.
     private static func attempts(
-        killing ledger: Ledger, at place: Place, after replies: Int, _ turns: Int
+        killing ledger: Ledger, at place: Place, after replies: Int, _ turns: Int, _ use: RingUse
     ) throws -> [Attempt] {
         try withLedgerServer(ledger, at: place, endsAs: .signalled(SIGKILL)) { server in
             let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+            try #require(port.right.destination as? RemotePort).reached().useRings(use)
             let answered = Counter("the replies")
             let clients = (0..<2).map { client in
                 runOnThread { Self.requests(of: client, to: port, counting: answered) }

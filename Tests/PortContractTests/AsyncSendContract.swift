@@ -78,7 +78,7 @@ import Testing
 
     @Test(
         "a large message of a task goes in pieces, as there is room; one that is cancelled meanwhile leaves no trace",
-        arguments: [TestTransport.socket, .process])
+        arguments: TestTransport.connected)
     func large(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()

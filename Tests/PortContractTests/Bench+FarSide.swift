@@ -22,7 +22,7 @@ extension Bench {
     func right(to port: FarPort) throws -> SendRight {
         switch transport {
         case .memory: try port.makeSendRight()
-        case .socket, .process: SendRight(try #require(try RightsTable.connect(to: port.address())))
+        case .socket, .ring, .process: SendRight(try connect(to: port.address()))
         }
     }
 
@@ -40,6 +40,7 @@ extension Bench {
             switch transport {
             case .memory: try far.order(Order(.connect), MachMessage(components: [.right(port.makeSendRight())]))
             case .socket, .process: try far.order(Order(.connect, texts: [port.core.address(in: directory).path]))
+            case .ring: try far.order(Order(.connect), MachMessage(components: [.right(right(to: port))]))
             }
         return FarSender(far, answer.note.numbers[0])
     }
@@ -77,7 +78,7 @@ func onBench(
             let ports = scratch.path("ports")
             switch transport {
             case .memory: try onBench(.memory, ports, FarSide(directory: nil), body)
-            case .socket: try onBench(.socket, ports, FarSide(directory: .open(path: ports)), body)
+            case .socket, .ring: try onBench(transport, ports, FarSide(directory: .open(path: ports)), body)
             case .process: try onBenchBesideProcess(ports, scratch.path("names"), end, sourceLocation, body)
             }
         }

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("the count of a port's clients", .contract) struct ClientCountContract {
     @Test(
-        "a client that waits to be accepted is a sender", arguments: [TestTransport.socket, .process], [false, true])
+        "a client that waits to be accepted is a sender", arguments: TestTransport.connected, [false, true])
     func waitsInBacklog(over transport: TestTransport, startsLater: Bool) async throws {
         try await onBench(over: transport) { bench in
             let (worker, told) = (Worker(), Counter("no-senders notices"))

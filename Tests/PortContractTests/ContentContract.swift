@@ -29,7 +29,7 @@ import Testing
 
     @Test(
         "a component list above its limit is refused; the error tells size and limit, the message is intact",
-        arguments: [TestTransport.socket, .process])
+        arguments: TestTransport.connected)
     func tooManyComponents(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()

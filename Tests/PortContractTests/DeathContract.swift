@@ -245,7 +245,7 @@ import Testing
 
     @Test(
         "a request that waits in a socket hears at once that its port has ended, although another is being handled",
-        arguments: [TestTransport.socket, .process])
+        arguments: TestTransport.connected)
     func waitingRequest(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort(queueLimit: 1)

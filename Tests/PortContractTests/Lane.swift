@@ -47,16 +47,17 @@ final class Lane: Sendable {
 
     /// Checks a message: its sender's next one, and no other handler at work.
     ///
-    /// - Returns: whether that is so.
-    func take(_ message: MachMessage) -> Bool {
+    /// - Returns: what is not so.
+    func take(_ message: MachMessage) -> String? {
         let isAlone = busy.add(1, ordering: .acquiringAndReleasing).newValue == 1
-        let isNext = expected.withLock { expected in
+        let (sender, next) = expected.withLock { expected in
             let sender = Int(message.bytes[0])
             defer { expected[sender] += 1 }
-            return message.id == expected[sender]
+            return (sender, expected[sender])
         }
         busy.subtract(1, ordering: .acquiringAndReleasing)
-        return isAlone && isNext
+        if !isAlone { return "two handlers at once in slot \(slot)" }
+        return message.id == next ? nil : "\(message.id) instead of \(next) from \(sender) in slot \(slot)"
     }
 }
 

@@ -47,7 +47,7 @@ final class LaneStress: Sendable {
     private let witness: MachPort  // guards itself
     private let loops = [Worker("first"), Worker("second")]  // immutable
     private let isOver = Atomic<Bool>(false)
-    private let violations = Counter("violations")
+    private let violations = Recorder<String>("violations")
     private let progress = Atomic<Int>(0)
 
     init(_ bench: Bench, round: Int, messages: Int) throws {
@@ -103,7 +103,7 @@ final class LaneStress: Sendable {
             tally.delivered.load(ordering: .acquiring), tally.bounced.load(ordering: .acquiring)
         )
         let all = retired.withLock { $0 } + lanes.withLock { $0 }
-        #expect(violations.value == 0)
+        #expect(violations.elements == [])
         #expect(accepted + refused == total)
         #expect(delivered + bounced == accepted)
         #expect(tally.released.load(ordering: .acquiring) == refused)
@@ -129,9 +129,9 @@ final class LaneStress: Sendable {
     }
 
     private func take(_ lane: Lane, _ message: MachMessage) {
-        if !lane.take(message) { violations.increment() }
+        if let violation = lane.take(message) { violations.append(violation) }
         progress.add(1, ordering: .relaxed)
-        do { try message.reply(MachMessage(), within: patience) } catch { violations.increment() }
+        do { try message.reply(MachMessage(), within: patience) } catch { violations.append("no reply: \(error)") }
     }
 
     private func receive(_ slot: Int) throws {
@@ -139,7 +139,7 @@ final class LaneStress: Sendable {
             let lane = lanes.withLock { $0[slot] }
             do throws(PortError) {
                 while let message = try lane.port.receive(within: patience) { take(lane, message) }
-                violations.increment()  // nothing came for as long as the watchdog waits
+                violations.append("nothing came for as long as the watchdog waits")
             } catch {
                 if error.code != .invalidPort { throw error }
             }

@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test("the queue limit bounds what a port takes from its sockets", arguments: [TestTransport.socket, .process])
+    @Test("the queue limit bounds what a port takes from its sockets", arguments: TestTransport.connected)
     func bounded(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, right, _) = try bench.farFull(queueLimit: 4)
@@ -117,7 +117,7 @@ import Testing
     }
 
     @Test(
-        "messages in pieces that were begun and given up leave no trace", arguments: [TestTransport.socket, .process])
+        "messages in pieces that were begun and given up leave no trace", arguments: TestTransport.connected)
     func aborted(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()

@@ -164,7 +164,7 @@ import Testing
 
     @Test(
         "a port that ends before it reads a request from its socket tells the requester peerDied",
-        arguments: [TestTransport.socket, .process])
+        arguments: TestTransport.connected)
     func diedBeforeReading(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()

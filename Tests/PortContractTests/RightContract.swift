@@ -61,7 +61,7 @@ import Testing
         #expect(first.rights.map(\.isDead) == [true, true, true, true])
         #expect(first.rights[0] == mine && first.rights[2] == mine)
         #expect(first.rights[1] == first.rights[3] && first.rights[1] == second.rights[0])
-        #expect(RightsTable.shared.knows(address) == (bench.transport == .socket))
+        #expect(RightsTable.shared.knows(address) == (bench.transport != .memory))
     }
 
     @Test("a right to a dead port arrives as a dead name", arguments: TestTransport.allCases)

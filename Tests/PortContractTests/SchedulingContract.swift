@@ -254,7 +254,7 @@ import Testing
 
     @Test(
         "a port that gets its address while it is scheduled is heard on it",
-        arguments: [TestTransport.socket, .process])
+        arguments: TestTransport.connected)
     func addressedLater(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Gate("a message by socket")

@@ -13,7 +13,7 @@ import Testing
 @Suite("replies that the shared thread receives", .tasks) struct SharedRepliesContract {
     @Test(
         "a request that was handed on is answered though another request over that right ends first",
-        arguments: [TestTransport.socket, .process])
+        arguments: TestTransport.connected)
     func handedOn(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.keepSeven) { far, port in

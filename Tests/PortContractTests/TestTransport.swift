@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// One contract, three transports: each test is written once and runs over all of them. What the test does itself it does in
-// this process. What it has the other side do is behind `FarPort` and `FarSender`: in memory and over a socket that side is
-// in this process too, and over the third transport in another, `port-test-peer far`. Handlers of the far side have names
+// One contract, four transports: each test is written once and runs over all of them. What the test does itself it does in
+// this process. What it has the other side do is behind `FarPort` and `FarSender`: in memory, over a socket and over rings that
+// side is in this process too, and over the last transport in another, `port-test-peer far`. Handlers of the far side have names
 // (`Service`), because closures do not travel.
 //
 // What runs in one process only, and why. In suites that run across processes too:
@@ -46,6 +46,9 @@
 //   PeerLimitsTests, PeerPolicyTests            StoppedServerTests in NamedPortServerTests have other processes
 //   ManyPortsTests                              memory and descriptors of one process; ManyClientsTests has many
 //   StressTests (Lane)                          ports move between loops of the test while others send
+//
+// Over rings a test runs in one process only: the memory is mapped twice there, as two processes would map it, and both ends
+// know it only by its bytes. What is different across processes is their end: the suites of killed processes have that.
 
 import ContractServices
 @testable import MessagePort
@@ -58,13 +61,17 @@ import Testing
 enum TestTransport: String, CaseIterable, Sendable, CustomTestStringConvertible {
     /// The port's own right: no way at all.
     case memory
-    /// A connection of its own, made as another process would make it.
+    /// A connection of its own, made as another process would make it, without rings.
     case socket
-    /// A connection from another process, where the far side of the test is.
+    /// The same, with rings from its first message on.
+    case ring
+    /// A connection from another process, where the far side of the test is; with rings where the environment says so.
     case process
 
     /// What a test runs over that looks into the far side, or has closures there.
-    static let inProcess: [TestTransport] = [.memory, .socket]
+    static let inProcess: [TestTransport] = [.memory, .socket, .ring]
+    /// What a test runs over that is about connections.
+    static let connected: [TestTransport] = [.socket, .ring, .process]
 
     var testDescription: String { rawValue }
 }
@@ -88,8 +95,23 @@ struct Bench: Sendable {
     func right(to port: MachPort) throws -> SendRight {
         switch transport {
         case .memory: port.makeSendRight()
-        case .socket, .process: SendRight(try #require(try RightsTable.connect(to: port.core.address(in: directory))))
+        case .socket, .process: SendRight(try connect(to: port.core.address(in: directory)))
+        case .ring: SendRight(try connectWithRings(to: port))
         }
+    }
+
+    private func connectWithRings(to port: MachPort) throws -> RemotePort {
+        let remote = try connect(to: port.core.address(in: directory))
+        port.agreeOnRings(with: try remote.reached())
+        return remote
+    }
+
+    /// A connection of its own. One within this process offers rings with its first message, or never; one to another
+    /// process as the environment says.
+    func connect(to address: PortAddress) throws -> RemotePort {
+        let remote = try #require(try RightsTable.connect(to: address))
+        if transport != .process { try remote.reached().useRings(transport == .ring ? .always : .never) }
+        return remote
     }
 
     /// A port whose queue, and whatever lies on the way to it, are full; a right to it; and how many messages that took,
@@ -147,6 +169,26 @@ extension SendRight {
     func fill(bytes: Int = 0) throws(PortError) -> Int32 {
         Int32(try sendUntilFull(bytes: bytes))
     }
+}
+
+extension MachPort {
+    /// Has a connection that was just made offer rings, and both ends take them; later, when the port reads nothing now.
+    fileprivate func agreeOnRings(with connection: SocketConnection) {
+        guard connection.turn.takeIfFree() else { return }
+        connection.offerRings()
+        connection.turn.give()
+        for _ in 0..<100 where connection.awaitsRingAnswer {
+            core.receiveFromSockets()
+            connection.receiveUnlessReceiving()
+        }
+        waitUntilDescriptorsAreClosed()
+    }
+}
+
+/// Waits until what came from peers and was let go is closed: the file of a ring's memory, say.
+func waitUntilDescriptorsAreClosed() {
+    let deadline = Watchdog.deadline
+    while !DescriptorCloser.isIdle, .now < deadline { yieldThread() }
 }
 
 extension MachPort {

@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test("a connection that was kept for a withdrawn notice alone ends", arguments: [TestTransport.socket, .process])
+    @Test("a connection that was kept for a withdrawn notice alone ends", arguments: TestTransport.connected)
     func connection(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, worker) = (try bench.farPort(), Worker())

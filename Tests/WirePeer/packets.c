@@ -149,6 +149,13 @@ int next_message(int connection, struct message *message) {
     if (!receive(connection, bytes, &length, message->descriptors, &message->descriptor_count)) return 0;
     decode_head(bytes, length, &message->head);
     if (message->head.descriptors != message->descriptor_count) fail("a lie about descriptors");
+    if (message->head.kind == RING) {  // this peer wants none
+        if (message->descriptor_count != 1) fail("rings without memory");
+        struct head answer = {.kind = RING_ANSWER, .id = 1};
+        send_packet(connection, &answer, NULL, 0, NULL, 0);
+        free_message(message);
+        return next_message(connection, message);
+    }
     if (message->head.kind == CONTINUATION || message->head.kind == ABORT) fail("a piece of nothing");
     size_t room = message->head.kind == MESSAGE ? message->head.total : length - HEAD;
     message->payload = malloc(room + 1);

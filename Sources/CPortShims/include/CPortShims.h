@@ -57,7 +57,16 @@ long shim_receive(int socket, void *buffer, size_t capacity, int *descriptors, i
 int shim_set_send_timeout(int socket, long microseconds);
 /* Ends a connection, and looks whether packets lie unread: 0 when none does, 1 when one does or it cannot be told. */
 int shim_end_and_look(int socket);
+/* The first bytes of the packet that is read next, which stays. */
+long shim_peek(int socket, void *buffer, size_t capacity);
 extern const int SHIM_MSG_TRUNC, SHIM_MSG_CTRUNC, SHIM_SCM_MAX_FD;
+
+/* Memory that is shared: a file without a name. Sealed, it never changes its size, and nobody can change its seals. */
+int shim_memory_file(void);
+int shim_seal(int descriptor);
+int shim_is_sealed(int descriptor, int *sealed);
+/* Gives the address, or -1. */
+intptr_t shim_map_shared(int descriptor, size_t size);
 
 /* The path of a socket's own address into `path`, its bytes counted; zero for a socket without a path. */
 int shim_socket_path(int socket, char *path, int capacity, int *length);

@@ -30,6 +30,7 @@ final class LooseSourceRoutine: SourceRoutine {
     }
 
     func isReady() -> Bool { core.hasMessage(inTurn: turn) }
+    func arrivalPlaces() -> [any ArrivalPlace] { core.arrivalPlaces() }
     func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) { keepWhileInLoop() }
 
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {

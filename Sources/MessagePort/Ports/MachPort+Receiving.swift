@@ -10,6 +10,19 @@ extension RunLoopMode {
     static let portReceive = RunLoopMode(rawValue: "PortReceiveMode")
 }
 
+/// Moves what arrives in the sockets into the queue for a thread that waits in `receive(within:)`.
+private struct ReceiveRoutine: SourceRoutine {
+    let core: PortCore
+
+    func isReady() -> Bool { core.hasMessage }
+    func arrivalPlaces() -> [any ArrivalPlace] { core.arrivalPlaces() }
+
+    func perform() -> Bool {
+        core.receiveFromSockets()
+        return true
+    }
+}
+
 extension MachPort {
     /// Takes the oldest message, if there is one now.
     ///
@@ -38,9 +51,7 @@ extension MachPort {
         if limit <= .zero { return nil }
         let deadline = MonotonicInstant.after(limit)
         let loop = ThreadRunLoop.current
-        let source = RunLoopSource(
-            name: "port receive", readiness: { [core] in core.hasMessage },
-            perform: { [core] in core.receiveFromSockets() })
+        let source = RunLoopSource(name: "port receive", routine: ReceiveRoutine(core: core))
         guard try core.attach(source) else { throw PortError(.invalidPort) }
         defer {
             core.detach(source)

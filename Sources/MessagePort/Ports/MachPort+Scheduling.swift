@@ -96,6 +96,7 @@ extension MachPort {
         let turn: UInt64
 
         func isReady() -> Bool { port.core.hasMessage(inTurn: turn) }
+        func arrivalPlaces() -> [any ArrivalPlace] { port.core.arrivalPlaces() }
         func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) { port.dropUnusedSource() }
         func perform() -> SourceOutcome { perform { false } }
         func perform(while goesOn: () -> Bool) -> SourceOutcome { port.handleMessages(turn, while: goesOn) }

@@ -15,13 +15,12 @@ extension PortCore {
     /// How long it is not looked at: about a microsecond.
     private static let pausesBetweenLooks = 32
     private static let longestSpin = Duration.microseconds(100)
-    private static let processors = ProcessorAllowance()
 
     /// Returns when there is room, or it is not worth while to wait for it without sleeping.
     func spinForRoom(until deadline: MonotonicInstant) {
         guard var count = state.withLock({ $0.mailbox.countWithoutRoom }) else { return }
         let now = MonotonicInstant.now
-        guard Self.processors.allowsSpinning(at: now) else { return }
+        guard ProcessorAllowance.shared.allowsSpinning(at: now) else { return }
         let end = min(deadline, now.advanced(by: Self.longestSpin))
         var looksInVain = 0
         while looksInVain < Self.looksInVain {

@@ -120,6 +120,8 @@ struct PacketAssembly: Sendable {
         case .refused:
             guard payload.isEmpty, descriptors.isEmpty else { return .violation }
             return .refused(code: header.messageID)
+        // Those are for the connection, where it has rings; here they are out of place.
+        case .ring, .ringAnswer, .lane, .bell: return .violation
         }
     }
 

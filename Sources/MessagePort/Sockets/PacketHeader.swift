@@ -7,6 +7,8 @@
 //   16 asks: the token for a reply, zero when none is wanted   24 answers: the token of the message that this replies to
 //   32 length of the whole message's payload
 
+import PortSystem
+
 /// What a packet is.
 enum PacketKind: UInt8, CaseIterable, Sendable {
     /// The first packet of a message: to the port, or, when it answers a token, to whoever asked.
@@ -27,6 +29,14 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case abandoned = 7
     /// The port is gone, but owes replies, which will still come.
     case portEnded = 8
+    /// The right's end offers shared memory for rings: the packet's one descriptor.
+    case ring = 9
+    /// The port's end has the rings too, or, with an error code as the message id, does not want them.
+    case ringAnswer = 10
+    /// The sender's further packets are in its ring, up to a mark there. It is also a bell.
+    case lane = 11
+    /// Something is in the sender's ring, for whose reader nothing else would say so.
+    case bell = 12
 
     /// Whether the token in `answers` means something.
     var mayAnswer: Bool { self == .message || self == .replyDropped || self == .replyFailed }
@@ -76,6 +86,45 @@ extension PacketHeader {
         asks = packet.littleEndian(at: 16)
         answers = packet.littleEndian(at: 24)
         totalLength = packet.littleEndian(at: 32)
+    }
+}
+
+extension PacketHeader {
+    /// Whether it only says that something is in the ring: such a packet holds nothing else.
+    var isBell: Bool { self == PacketHeader(kind: .bell) || self == PacketHeader(kind: .lane) }
+
+    /// The 40 bytes as five numbers in little-endian order.
+    var words: PacketWords {
+        let first = Self.firstWord | UInt64(kind.rawValue) << 40 | UInt64(descriptorCount) << 48
+        let second = UInt64(UInt32(bitPattern: messageID)) | UInt64(componentCount) << 32
+        return (
+            first.littleEndian, second.littleEndian, asks.littleEndian, answers.littleEndian, totalLength.littleEndian
+        )
+    }
+
+    /// Reads a head; nil when it is not of this format and version.
+    init?(_ words: PacketWords) {
+        let (first, second) = (UInt64(littleEndian: words.0), UInt64(littleEndian: words.1))
+        guard first & 0xFF_FFFF_FFFF == Self.firstWord, let kind = Self.kind(of: first) else { return nil }
+        self.kind = kind
+        descriptorCount = UInt16(truncatingIfNeeded: first >> 48)
+        messageID = Int32(truncatingIfNeeded: second)
+        componentCount = UInt32(truncatingIfNeeded: second >> 32)
+        asks = UInt64(littleEndian: words.2)
+        answers = UInt64(littleEndian: words.3)
+        totalLength = UInt64(littleEndian: words.4)
+    }
+
+    /// Magic and version.
+    private static let firstWord: UInt64 = 0x01_5452_504D
+
+    private static func kind(of first: UInt64) -> PacketKind? {
+        PacketKind(rawValue: UInt8(truncatingIfNeeded: first >> 40))
+    }
+
+    /// The kind of the packet that begins with these eight bytes, as one number; nil when it is not of this format.
+    static func kind(ofPacketWith first: UInt64) -> PacketKind? {
+        first & 0xFF_FFFF_FFFF == firstWord ? kind(of: first) : nil
     }
 }
 

@@ -34,9 +34,15 @@ struct PeerAccounts {
         var cost = PeerCost()
         /// The connections that are not read until there is room.
         var paused: Set<UInt64> = []
+        /// The connections that have rings.
+        var rings: Set<UInt64> = []
 
         var isEmpty: Bool { connections == 0 && cost == PeerCost() }
     }
+
+    /// How many connections of a process may have rings. A process of this library has one connection to a port, so the
+    /// limit is for others.
+    static let ringLimit = 8
 
     var limits = PeerLimits.standard
     /// How many messages the port's queue may hold; nil when its policy makes room for each.
@@ -77,7 +83,18 @@ struct PeerAccounts {
         change(owner) { account in
             account.connections -= 1
             account.paused.remove(key)
+            account.rings.remove(key)
         }
+    }
+
+    /// Counts a connection that gets rings.
+    ///
+    /// - Returns: false when others of its process have as many as it may; it is not counted then.
+    mutating func takeRings(_ key: UInt64) -> Bool {
+        guard let process = owners[key] else { return false }
+        if accounts[process]?.rings.count ?? 0 >= Self.ringLimit { return false }
+        accounts[process]?.rings.insert(key)
+        return true
     }
 
     /// Whether nothing new is read from a process.

@@ -49,6 +49,16 @@ extension PortSockets {
         return PeerCharge(self, owner, cost)
     }
 
+    /// Counts a connection that gets rings.
+    ///
+    /// - Returns: whether it may.
+    func takeRings(for connection: SocketConnection) -> Bool {
+        state.withLock { state in
+            guard let key = state.keys[ObjectIdentifier(connection)] else { return false }
+            return accounts.withLock { $0.takeRings(key) }
+        }
+    }
+
     fileprivate func giveBack(_ cost: PeerCost, by owner: PeerOwner) {
         if isInherited { return }
         if accounts.withLock({ $0.giveBack(cost, by: owner) }) { resume(owner) }

@@ -18,6 +18,8 @@ package final class PortSockets: Sendable {
         var pausedInterests: [UInt64: EpollEvents] = [:]
         /// Those among them that have left the set.
         var silenced: Set<UInt64> = []
+        /// The connections with rings that had something last.
+        var busyRings: [SocketConnection] = []
         /// The number of looks, to begin each with another of the sockets that are ready.
         var lookCount = 0
         var isClosed = false
@@ -126,8 +128,9 @@ package final class PortSockets: Sendable {
             let wanted = connection.interest
             if wanted == state.pausedInterests[key] ?? .arrival { return }
             if state.silenced.contains(key) {
-                guard wanted == .arrival else { return }
-                (state.pausedInterests[key], _) = (nil, state.silenced.remove(key))
+                guard wanted.contains(.readable) else { return }
+                state.pausedInterests[key] = wanted == .arrival ? nil : wanted
+                state.silenced.remove(key)
                 return (try? epoll.add(connection.descriptor.rawValue, wanted, key: key)) ?? ()
             }
             state.pausedInterests[key] = wanted == .arrival ? nil : wanted
@@ -199,6 +202,7 @@ package final class PortSockets: Sendable {
         if !EpollEvents.arrival.isSuperset(of: report.events) { member.sendOverdue() }
         // A right's end never gets messages for a port, and the end of another port's connection has its own.
         let count = member.receive(into: member.port?.object, limit: limit)
+        noteRing(of: member)
         if !report.events.isDisjoint(with: [.hangUp, .error]), member.isHeldBack.load(ordering: .acquiring) {
             member.peerDidGo()
             silence(member)
@@ -215,6 +219,7 @@ package final class PortSockets: Sendable {
             if let member { state.keys[ObjectIdentifier(member)] = nil }
             state.pausedInterests[key] = nil
             state.silenced.remove(key)
+            state.busyRings.removeAll { $0 === member }
             accounts.withLock { $0.disconnect(key) }
             return member
         }
@@ -230,7 +235,7 @@ package final class PortSockets: Sendable {
         let members = state.withLock { state in
             state.isClosed = true
             swap(&listener, &state.listener)
-            defer { (state.members, state.keys) = ([:], [:]) }
+            defer { (state.members, state.keys, state.busyRings) = ([:], [:], []) }
             return state.members
         }
         listener = nil

@@ -70,13 +70,17 @@ extension SocketConnection {
     var isAwaitingRoom: Bool { port != nil && overdue.withLock { $0.isPausing } }
 
     /// Whether nothing more is read from the peer now.
-    private var isPaused: Bool { isHeldBack.load(ordering: .acquiring) || isAwaitingRoom }
+    var isPaused: Bool { isHeldBack.load(ordering: .acquiring) || isAwaitingRoom }
 
     /// What a port that listens to the connection waits for.
     var interest: EpollEvents {
         guard port != nil else { return isHeldBack.load(ordering: .acquiring) ? [] : .arrival }
         return overdue.withLock { overdue in
-            if !overdue.isPausing { return isHeldBack.load(ordering: .acquiring) ? [] : .arrival }
+            if !overdue.isPausing {
+                if isHeldBack.load(ordering: .acquiring) { return [] }
+                // A socket with room is reported until what is untold was read.
+                return isUntold.load(ordering: .acquiring) ? [.readable, .peerClosed, .writable] : .arrival
+            }
             // That the peer is gone is told all the same.
             return overdue.isWatched ? [] : .writable
         }
@@ -88,6 +92,7 @@ extension SocketConnection {
         let (listeners, source) = state.withLock { ($0.listeners, $0.source) }
         for listener in listeners { listener.object?.updateInterest(in: self) }
         if let source, !isPaused { try? source.watch(descriptor.rawValue) }
+        ringSource()
     }
 
     /// The peer is gone, though there may still be something to read from it: it does not wait for replies any more.

@@ -12,13 +12,17 @@ extension SocketConnection {
     /// Receives what has arrived. Never waits.
     ///
     /// - Parameters:
-    ///   - core: the port that takes messages which answer nothing; while its queue is full, packets stay in the socket and
+    ///   - core: the port that takes messages which answer nothing; while its queue is full, packets stay where they are and
     ///     their sender waits.
     ///   - limit: the most packets.
     /// - Returns: how many packets were read.
     @discardableResult
     func receive(into core: PortCore?, limit: Int = packetBudget) -> Int {
-        let count = assembly.withLock { receive(into: core, &$0, limit: limit) }
+        let (count, mustUpdate) = assembly.withLock { arrival in
+            let count = receive(into: core, &arrival, limit: limit)
+            return (count, noteUntold(arrival.lane))
+        }
+        if mustUpdate { updateInterest() }
         sendOverdue()  // a peer that sends has perhaps read, and made room
         dropUnreadIfDeaf()
         return count
@@ -28,7 +32,11 @@ extension SocketConnection {
     /// that nobody takes makes us answer that it is dropped.
     func receiveUnlessReceiving() {
         let core = port?.object
-        assembly.withLockIfAvailable { _ = receive(into: core, &$0, limit: Self.packetBudget) }
+        let mustUpdate = assembly.withLockIfAvailable { arrival in
+            _ = receive(into: core, &arrival, limit: Self.packetBudget, thoroughly: true)
+            return noteUntold(arrival.lane)
+        }
+        if mustUpdate == true { updateInterest() }
         dropUnreadIfDeaf()
     }
 
@@ -42,23 +50,31 @@ extension SocketConnection {
     /// Does nothing while packets are being received: that may be further up on this thread, where the last reference to a
     /// port may go; whoever receives does it afterwards.
     func dropUnread() {
-        assembly.withLockIfAvailable { assembly in
+        assembly.withLockIfAvailable { arrival in
             // What is beyond that closes with the socket.
-            while !closingCount.isAtLimit, receivePacket(&assembly, nil) {}
+            while !closingCount.isAtLimit, receivePacket(&arrival, nil, thoroughly: true) {}
         }
     }
 
-    private func receive(into core: PortCore?, _ assembly: inout PacketAssembly, limit: Int) -> Int {
-        defer { if isClosed { assembly.giveUp() } }
+    /// - Parameters:
+    ///   - core: as above.
+    ///   - arrival: what is kept from one packet to the next.
+    ///   - limit: the most packets.
+    ///   - thoroughly: whether to look behind a bell; otherwise what is there is reported again.
+    /// - Returns: how many packets were read.
+    private func receive(
+        into core: PortCore?, _ arrival: inout Arrival, limit: Int, thoroughly: Bool = false
+    ) -> Int {
+        defer { if isClosed { arrival.assembly.giveUp() } }
         for count in 0..<limit {
             if isAwaitingRoom { return count }
             if port == nil, holdBackUntilClosed() { return count }
             // A message that was begun is finished. Asked before there is room, so that whoever has more than its share
             // does not stand in line for it.
-            if let core, port != nil, !assembly.isBegun, core.sockets?.holdBack(self) == true { return count }
+            if let core, port != nil, !arrival.assembly.isBegun, core.sockets?.holdBack(self) == true { return count }
             // Of a message that was begun all but the last piece is read: that waits for a place in the queue.
-            if let core, assembly.mayNeedPlace, !core.hasRoomForSockets() { return count }
-            guard receivePacket(&assembly, core) else { return count + 1 }
+            if let core, arrival.assembly.mayNeedPlace, !core.hasRoomForSockets() { return count }
+            guard receivePacket(&arrival, core, thoroughly: thoroughly) else { return count + 1 }
         }
         return limit
     }
@@ -66,21 +82,27 @@ extension SocketConnection {
     /// Receives one packet.
     ///
     /// - Returns: whether to go on.
-    private func receivePacket(_ assembly: inout PacketAssembly, _ core: PortCore?) -> Bool {
+    private func receivePacket(_ arrival: inout Arrival, _ core: PortCore?, thoroughly: Bool) -> Bool {
         if isClosed { return false }
+        if arrival.lane.hasRing { return receiveFromLanes(&arrival, core, thoroughly: thoroughly) }
+        return receiveFromSocket(&arrival, core)
+    }
+
+    /// Receives one packet from the socket.
+    ///
+    /// - Returns: whether to go on.
+    func receiveFromSocket(_ arrival: inout Arrival, _ core: PortCore?) -> Bool {
         do throws(SystemError) {
             let (outcome, bytes) = try sysReceivePacket(
                 descriptor.rawValue, limit: PacketHeader.packetLimit,
                 from: ClosingDescriptors(self, sockets: port == nil ? nil : core?.sockets))
             switch outcome {
-            case .packet(_, let descriptors): return take(bytes, descriptors, &assembly, core)
-            case .descriptorsLost: return take(bytes, nil, &assembly, core)
+            case .packet(_, let descriptors): return take(bytes, descriptors, &arrival, core)
+            case .descriptorsLost: return take(bytes, nil, &arrival, core)
             case .truncated: return refuse(.malformedPacket)
             case .wouldBlock: return false
             case .reset: return true
-            case .peerClosed:
-                // The end of a port ends what it receives; what it owes is still to be sent.
-                if !state.withLock({ $0.hasLostPort }) { close(PortError(.peerDied)) }
+            case .peerClosed: return peerDidEnd()
             }
         } catch {
             // Without memory for a packet the kernel keeps it: it is read later.
@@ -89,9 +111,18 @@ extension SocketConnection {
         return false
     }
 
-    /// Takes a packet; its descriptors are nil when they were lost.
+    /// All that the peer sent before it went has been read.
+    ///
+    /// - Returns: that there is no more.
+    func peerDidEnd() -> Bool {
+        // The end of a port ends what it receives; what it owes is still to be sent.
+        if !state.withLock({ $0.hasLostPort }) { close(PortError(.peerDied)) }
+        return false
+    }
+
+    /// Takes a packet from the socket; its descriptors are nil when they were lost.
     private func take(
-        _ bytes: [UInt8], _ descriptors: [SharedDescriptor]?, _ assembly: inout PacketAssembly, _ core: PortCore?
+        _ bytes: [UInt8], _ descriptors: [SharedDescriptor]?, _ arrival: inout Arrival, _ core: PortCore?
     ) -> Bool {
         guard let header = PacketHeader(bytes) else { return refuse(.malformedPacket) }
         // What was never asked cannot be answered. The field is zero in packets that answer nothing.
@@ -99,6 +130,18 @@ extension SocketConnection {
             return refuse(.malformedPacket)
         }
         let payload = Array(bytes.dropFirst(PacketHeader.size))
+        switch header.kind {
+        case .ring: return takeOffer(header, payload, descriptors, &arrival.lane)
+        case .ringAnswer: return takeAnswer(header, payload, descriptors, &arrival.lane)
+        default: return take(header, payload, descriptors, &arrival.assembly, core)
+        }
+    }
+
+    /// Takes a packet, wherever it came from.
+    func take(
+        _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?,
+        _ assembly: inout PacketAssembly, _ core: PortCore?
+    ) -> Bool {
         var (charge, limit, isWanted) = (PeerCharge?.none, MessageLimits.payload, true)
         if header.kind == .message {
             // Only a port takes messages that answer nothing.
@@ -197,7 +240,7 @@ extension SocketConnection {
     }
 
     /// Ends the connection because of what the peer sent, after telling it why.
-    private func refuse(_ code: PortError.Code) -> Bool {
+    func refuse(_ code: PortError.Code) -> Bool {
         Self.sendRefusal(code, to: descriptor)
         close(PortError(code))
         return false

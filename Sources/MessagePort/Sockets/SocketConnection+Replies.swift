@@ -189,9 +189,17 @@ private struct ReplyRoutine: SourceRoutine {
         if loop.hasEnded { connection?.forgetWatchers(on: loop) }
     }
 
+    func arrivalPlaces() -> [any ArrivalPlace] {
+        guard let connection, connection.hasRings else { return [] }
+        return [connection]
+    }
+
+    func isReady() -> Bool { connection?.hasReadableUntold ?? false }
+
     func perform() -> SourceOutcome {
         connection?.receive(into: connection?.port?.object)
         connection?.pauseSource()
+        connection?.ringSource()
         return .nothing
     }
 }

@@ -30,9 +30,15 @@ struct Transmission: Sendable {
             totalLength: UInt64(message.payload.count))
     }
 
+    /// How much is still to be sent.
+    var restSize: Int { message.payload.count - sentCount }
+
     /// The packet that comes next.
-    var next: OutgoingPacket {
-        let piece = message.payload[sentCount...].prefix(PacketHeader.payloadLimit)
+    var next: OutgoingPacket { next(atMost: PacketHeader.payloadLimit) }
+
+    /// The packet that comes next, with a piece of limited size.
+    func next(atMost limit: Int) -> OutgoingPacket {
+        let piece = message.payload[sentCount...].prefix(limit)
         guard isBegun else { return OutgoingPacket(header: header, payload: piece, descriptors: message.descriptors) }
         return OutgoingPacket(header: PacketHeader(kind: .continuation), payload: piece)
     }
@@ -104,13 +110,27 @@ extension SocketConnection {
     /// - Returns: whether all was sent; false when there is no room for the rest.
     func proceed(_ message: inout Transmission) throws(PortError) -> Bool {
         // What becomes overdue between two pieces waits: pieces of one message follow each other.
-        if !message.isBegun, try !proceedWithOverdue() { return false }
+        if !message.isBegun {
+            if try !proceedWithOverdue() { return false }
+            offerRings()
+        }
         while !message.isDone {
-            let packet = message.next
+            let packet = message.next(atMost: pieceLimit(for: message))
             guard try offer(packet) else { return false }
             message.advance(by: packet)
         }
         return true
+    }
+
+    /// A large message goes through a ring in pieces of which several find room, so that the reader copies one out while
+    /// the next is written.
+    private static let ringPieceLimit = RecordRing.capacity / 8 - PacketHeader.size - 8
+
+    private func pieceLimit(for message: borrowing Transmission) -> Int {
+        guard message.restSize > Self.ringPieceLimit, sendingLane.withLock({ $0.usesRing }) else {
+            return PacketHeader.payloadLimit
+        }
+        return Self.ringPieceLimit
     }
 
     /// Sends as much of what is overdue as there is room for. The caller has the turn.
@@ -129,11 +149,10 @@ extension SocketConnection {
         return true
     }
 
-    /// Offers one packet to the kernel.
+    /// Offers one packet to the kernel. The caller has the turn.
     ///
     /// - Returns: false when there is no room.
-    private func offer(_ packet: OutgoingPacket) throws(PortError) -> Bool {
-        if isClosed { throw peerDidClose() }
+    func offerToSocket(_ packet: OutgoingPacket) throws(PortError) -> Bool {
         let outcome: SendOutcome
         do throws(SystemError) {
             outcome = try sysSendPacket(
@@ -158,7 +177,7 @@ extension SocketConnection {
     }
 
     /// The peer is gone: what it said last tells why, for example that it does not talk to us.
-    private func peerDidClose() -> PortError {
+    func peerDidClose() -> PortError {
         receiveUnlessReceiving()
         otherPortDidEnd()
         let failure = state.withLock { $0.failure }

@@ -118,7 +118,8 @@ package final class SocketConnection: Sendable {
     let port: Weak<PortCore>?  // immutable
     let descriptor: SharedDescriptor  // immutable
     let state = Mutex(State())
-    let assembly = Mutex(PacketAssembly())  // held while receiving, so that messages keep their order
+    let assembly = Mutex(Arrival())  // held while receiving, so that messages keep their order
+    let sendingLane: Mutex<SendingLane>  // changed by whoever has the turn, or receives
     let turn = SendTurn()
     let overdue = Mutex(Overdue())
     /// How many descriptors that came over the connection wait to be closed.
@@ -126,6 +127,10 @@ package final class SocketConnection: Sendable {
     /// Nothing new is read, because the peer's process takes up too much. At the port's end changed under the lock of the
     /// port's sockets.
     let isHeldBack = Atomic<Bool>(false)
+    /// The ring from which this end reads, to be closed with the connection or its port. Set once, when there are rings.
+    let incomingRing = AtomicLazyReference<RecordRing>()
+    /// Something may be in the ring of which neither the socket nor the peer will tell. Changed under the lock of `assembly`.
+    let isUntold = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
 
     /// Takes over a connected socket.
@@ -137,6 +142,7 @@ package final class SocketConnection: Sendable {
     /// - Throws: ``PortError`` when the kernel does not tell who is at the other end.
     package init(_ descriptor: SharedDescriptor, port: PortCore?, peer: PeerIdentity? = nil) throws(PortError) {
         self.descriptor = descriptor
+        sendingLane = Mutex(SendingLane(use: port == nil ? .standard : .never))
         self.port = port.map { Weak(object: $0) }
         self.peer = if let peer { peer } else { try Self.peer(of: descriptor) }
         owner = PeerOwner(self.peer, on: descriptor.rawValue)
@@ -157,15 +163,23 @@ package final class SocketConnection: Sendable {
     /// Whether this is a forked child's copy of its parent's connection, whose socket and locks it must not touch.
     var isInherited: Bool { sysForkCount() != forkCount }
 
+    /// Whether the connection has rings.
+    var hasRings: Bool { incomingRing.load() != nil }
+
     func checkProcess() throws(PortError) {
         if isInherited { throw PortError(.forkedProcess) }
     }
 
     var isClosed: Bool { state.withLock { $0.failure != nil } }
 
+    /// Whether the port at the other end is known to be gone.
+    private var isKnownDead: Bool {
+        state.withLock { $0.failure != nil || $0.isDeadName } || sendingLane.withLock { $0.isClosed }
+    }
+
     /// Whether the port at the other end is gone, as far as the kernel knows.
     var isDeadName: Bool {
-        if state.withLock({ $0.failure != nil || $0.isDeadName }) { return true }
+        if isKnownDead { return true }
         let seen = try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)
         return !(seen ?? []).isDisjoint(with: [.peerClosed, .hangUp, .error])
     }
@@ -173,12 +187,12 @@ package final class SocketConnection: Sendable {
     /// As `isDeadName`, but reads what the other end has said, when something lies there: perhaps that its port has ended.
     /// Not to be asked under a lock.
     func isFoundDead() -> Bool {
-        if state.withLock({ $0.failure != nil || $0.isDeadName }) { return true }
+        if isKnownDead { return true }
         let seen = (try? sysPoll(descriptor.rawValue, [.readable, .peerClosed], until: .distantPast)) ?? []
         if !seen.isDisjoint(with: [.peerClosed, .hangUp, .error]) { return true }
         if seen.isEmpty { return false }
         receiveUnlessReceiving()
-        return state.withLock { $0.failure != nil || $0.isDeadName }
+        return isKnownDead
     }
 
     /// Ends the connection: who waits for a reply is told why, the peer sees the end at once.
@@ -197,6 +211,7 @@ package final class SocketConnection: Sendable {
             return old
         }
         guard let old else { return }
+        incomingRing.load()?.close()
         sysShutDown(descriptor.rawValue)
         _ = overdue.withLock { $0.charge.take() }
         old.source?.invalidate()
@@ -247,6 +262,8 @@ extension SocketConnection {
         }
         // Said before there is room: who waits for that finds a dead name.
         if owesReplies { sayPortHasEnded() }
+        // First: whoever finds the socket closed, and the ring too, knows that what is in the ring will be dropped here.
+        incomingRing.load()?.close()
         sysShutDown(descriptor.rawValue, .receiving)
         // Set after the last packet can have come: whoever is receiving now, and sees it afterwards, drops them all.
         state.withLock { $0.isDeaf = true }

@@ -12,6 +12,8 @@ package protocol SourceRoutine: Sendable {
     func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop)
     /// The source has left a mode of a loop.
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop)
+    /// Where something for a port-based source may arrive without the kernel's knowing, as long as a loop looks there.
+    func arrivalPlaces() -> [any ArrivalPlace]
     /// Handles what the source has.
     ///
     /// - Returns: what was done, and seen.
@@ -45,6 +47,7 @@ package struct SourceOutcome: Sendable {
 extension SourceRoutine {
     package func isReady() -> Bool { false }
     package func perform(while goesOn: () -> Bool) -> SourceOutcome { perform() }
+    package func arrivalPlaces() -> [any ArrivalPlace] { [] }
     package func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) {}
     package func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {}
 }

@@ -24,6 +24,8 @@ struct ModeState: Sendable {
     var timers = TimerQueue()
     /// What its waits were like.
     var spins = SpinPredictor()
+    /// The sources whose descriptors were reported last.
+    var recentReports = RecentReports()
     /// Which registration in `descriptors` belongs to which source.
     var watches: [ItemID: DescriptorWatch] = [:]
     /// The kernel's set, once a source with a descriptor has been here.

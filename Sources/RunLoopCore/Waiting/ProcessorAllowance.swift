@@ -6,6 +6,9 @@ import Synchronization
 
 /// Whether two or more processors may run this program, looked up again when the answer is old.
 package final class ProcessorAllowance: Sendable {
+    /// For threads that wait for another process; what the thread may use that asked first in a while holds for all.
+    package static let shared = ProcessorAllowance()
+
     static let validity = Duration.seconds(5)
 
     private let processors: @Sendable () -> Int  // immutable

@@ -54,11 +54,14 @@ extension ThreadRunLoop {
     }
 
     private func spin(_ run: inout LoopRun, until end: MonotonicInstant) -> Bool {
+        let places = beginLooking(in: run.mode)
+        defer { for place in places { place.endLooking() } }
         let hasDescriptors = state.withLock { $0.modes[run.mode].descriptors != nil }
         var nextLook = MonotonicInstant.after(Self.timeBetweenSpinningLooks)
         while true {
             for _ in 0..<16 {
                 if doorbell.isRung { return true }
+                for place in places where place.hasArrived && place.takeIn() { return true }
                 sysPause()
             }
             let now = MonotonicInstant.now

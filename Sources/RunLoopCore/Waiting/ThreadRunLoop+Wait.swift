@@ -93,6 +93,7 @@ extension ThreadRunLoop {
             let isMember = state.withLock { state in
                 guard state.source(candidate.id, in: run.mode) != nil else { return false }
                 state.modes[run.mode].ready.putBack(candidate)
+                if candidate.report != nil { state.modes[run.mode].recentReports.note(candidate.id) }
                 return true
             }
             if isMember { return source }

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+
+/// What is kept of a connection from one packet to the next.
+struct Arrival: Sendable {
+    var assembly = PacketAssembly()
+    var lane = ReceivingLane()
+}
+
+/// Where the peer's next packet is.
+struct ReceivingLane: Sendable {
+    var reader: RecordReader?
+    /// The next packet is in the ring, not in the socket.
+    var isOnRing = false
+    /// The first packet in the socket is a bell that was heard. It stays until the ring is empty: as long as the ring is
+    /// not, the socket is readable, and whoever waits for the socket comes back.
+    var headIsSpent = false
+    /// The peer has offered rings, which it may do once.
+    var wasOffered = false
+
+    /// A loop looks into the ring by itself; the peer sends no bell.
+    var isWatched = false
+    /// A loop has looked into the ring by itself, and since then nobody has told the peer to send a bell and found the ring
+    /// empty.
+    var wasWatched = false
+
+    var hasRing: Bool { reader != nil }
+}

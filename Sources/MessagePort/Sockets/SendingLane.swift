@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Which way the next packet takes: the socket, or the ring beside it. Decides, and writes into the ring.
+//
+//   socket ──ring empty, packet "lane" sent──▶ ring ──descriptors, or no room: a mark in the ring──▶ socket
+//
+// The mark says where the packets on the socket follow, and the packet "lane" where those in the ring follow, so the order
+// of all packets is that in which they were sent. Once on the socket, a connection stays there until the reader has read
+// all that is in the ring, so that there is never more than one mark in it.
+
+import PortSystem
+
+struct SendingLane: Sendable {
+    /// What is to be done with a packet.
+    enum Step: Sendable {
+        /// It takes the socket.
+        case socket
+        /// There is no room in the ring: it takes the socket after `leaveRing`.
+        case full
+        /// First a packet says that the ring is next.
+        case announce
+        /// It is in the ring.
+        case written(Notice)
+        /// Nobody reads the ring any more.
+        case closed
+        /// The peer breaks the format.
+        case broken
+    }
+
+    /// What is to be done when a packet is in the ring.
+    enum Notice: Sendable {
+        case none
+        /// The reader sleeps.
+        case bell
+        /// The reader is awake, as it says: it is time to see whether it lives.
+        case look
+    }
+
+    /// How far both sides have agreed on rings.
+    private enum Phase: Sendable {
+        case none
+        case offered(SharedMemory)
+        /// The peer is to be told so.
+        case agreed
+        case open
+        case refused
+    }
+
+    /// So many packets within so much time earn rings.
+    static let earningCount = 64
+    static let earningTime = Duration.milliseconds(250)
+    /// So many packets without descriptors, after one with descriptors, until the ring is used again.
+    private static let quietCount = 8
+
+    var use: RingUse
+    private var phase = Phase.none
+    private var writer: RecordWriter?
+    private var isOnRing = false
+    /// How many packets must still take the socket.
+    private var socketCount = 0
+    private var sentCount = 0
+    private var countStart = MonotonicInstant.distantPast
+    private var lastLook = MonotonicInstant.distantPast
+
+    init(use: RingUse) {
+        self.use = use
+    }
+
+    /// Whether packets go into the ring now.
+    var usesRing: Bool { isOnRing }
+
+    /// Counts a message, and says whether rings are to be offered before it.
+    mutating func shouldOffer() -> Bool {
+        guard case .none = phase else { return false }
+        switch use {
+        case .never: return false
+        case .always: return true
+        case .earned: break
+        }
+        sentCount += 1
+        guard sentCount >= Self.earningCount else { return false }
+        let now = MonotonicInstant.coarse
+        defer { (sentCount, countStart) = (0, now) }
+        return countStart.advanced(by: Self.earningTime) >= now
+    }
+
+    /// Whether the peer has not answered an offer.
+    var isOffered: Bool { if case .offered = phase { true } else { false } }
+
+    mutating func didOffer(_ memory: SharedMemory) { phase = .offered(memory) }
+
+    /// The offer found no room.
+    mutating func withdrawOffer() { phase = .none }
+
+    mutating func refuse() { phase = .refused }
+
+    /// The peer has answered.
+    ///
+    /// - Returns: the memory that was offered; nil when there was no offer.
+    mutating func takeOffered() -> SharedMemory? {
+        guard case .offered(let memory) = phase else { return nil }
+        phase = .refused
+        return memory
+    }
+
+    /// The ring is there. It is used from now on, or, when the peer is still to be told of it, once that is done.
+    mutating func open(_ ring: RecordRing, isTold: Bool) {
+        writer = RecordWriter(ring)
+        phase = isTold ? .open : .agreed
+    }
+
+    /// The peer was told that it may use the rings.
+    mutating func didTell() {
+        if case .agreed = phase { phase = .open }
+    }
+
+    /// The peer was told that the ring is next.
+    mutating func didAnnounce() { isOnRing = true }
+
+    /// The reader was found alive.
+    mutating func didLook() { lastLook = .coarse }
+
+    /// Whether the peer takes nothing more from the ring.
+    var isClosed: Bool { writer?.ring.isClosed ?? false }
+
+    /// Whether the peer has read all that was written.
+    var isRead: Bool { mutating get { writer?.isEmpty() == true } }
+
+    /// Finds the way for a packet, and writes it into the ring if that is it.
+    mutating func place(_ packet: OutgoingPacket) -> Step {
+        guard case .open = phase, var writer else { return .socket }
+        defer { self.writer = writer }
+        if !packet.descriptors.isEmpty {
+            socketCount = Self.quietCount
+            return leave(&writer)
+        }
+        guard isOnRing else {
+            if socketCount > 0 {
+                socketCount -= 1
+                return .socket
+            }
+            guard let isEmpty = writer.isEmpty() else { return .broken }
+            return isEmpty ? .announce : .socket
+        }
+        switch writer.write(packet.header.words, packet.payload) {
+        case .written(mustRing: true): return .written(.bell)
+        case .written(mustRing: false): return .written(lastLook == .coarse ? .none : .look)
+        case .full: return .full
+        case .closed: return .closed
+        case .broken: return .broken
+        }
+    }
+
+    /// Whether the reader has read something since the ring was found full, or this was asked last.
+    mutating func hasReaderMoved() -> Bool { writer?.hasReaderMoved() ?? true }
+
+    /// Packets take the socket from now on.
+    ///
+    /// - Returns: `socket`, or why not.
+    mutating func leaveRing() -> Step {
+        guard var writer else { return .socket }
+        defer { self.writer = writer }
+        return leave(&writer)
+    }
+
+    /// Packets take the socket from now on.
+    private mutating func leave(_ writer: inout RecordWriter) -> Step {
+        if !isOnRing { return .socket }
+        switch writer.writeMark() {
+        case .written: break
+        case .full, .broken: return .broken
+        case .closed: return .closed
+        }
+        isOnRing = false
+        return .socket
+    }
+}

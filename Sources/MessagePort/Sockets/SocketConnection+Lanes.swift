@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A connection with rings. What goes through a ring are the packets that would go through the socket; the socket says when
+// there are some, and carries what the ring cannot.
+//
+// What keeps messages from lying unseen: as long as something is in a ring, its reader's socket is readable, or a bell is
+// on its way there. The reader takes a bell out of the socket only after it has said that it sleeps, and has found the ring
+// empty then; what comes later rings anew. So whoever waits for the socket, in whatever way, needs to know nothing of rings.
+// Docs/Decisions/0011-shared-ring.md has the proof.
+
+import Glibc
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+extension SocketConnection {
+    /// Says when rings are offered from now on.
+    func useRings(_ use: RingUse) { sendingLane.withLock { $0.use = use } }
+
+    /// Whether rings were offered and neither taken nor refused.
+    var awaitsRingAnswer: Bool { sendingLane.withLock { $0.isOffered } }
+
+    /// Offers rings to the port's end, when it is time. The caller has the turn.
+    func offerRings() {
+        guard port == nil, sendingLane.withLock({ $0.shouldOffer() }) else { return }
+        do throws(SystemError) {
+            let (memory, file) = try SharedMemory.make(size: RecordRing.pairSize)
+            // First: the answer may be there before this goes on.
+            sendingLane.withLock { $0.didOffer(memory) }
+            let header = PacketHeader(kind: .ring, descriptorCount: 1, totalLength: UInt64(RecordRing.pairSize))
+            let outcome = try sysSendPacket(
+                descriptor.rawValue, head: header.encoded, body: [], descriptors: [file])
+            if outcome != .sent { sendingLane.withLock { $0.withdrawOffer() } }
+        } catch {
+            sendingLane.withLock { $0.refuse() }
+        }
+    }
+
+    /// The right's end offers rings.
+    func takeOffer(
+        _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ lane: inout ReceivingLane
+    ) -> Bool {
+        guard port != nil, !lane.wasOffered, payload.isEmpty, header.descriptorCount == 1,
+            (descriptors?.count ?? 1) == 1
+        else { return refuse(.malformedPacket) }
+        lane.wasOffered = true
+        let memory = header.totalLength == UInt64(RecordRing.pairSize) ? descriptors?.first.flatMap(map) : nil
+        let isTaken = memory != nil && port?.object?.sockets?.takeRings(for: self) == true
+        if isTaken, let memory { open(memory, &lane) }
+        let code = isTaken ? 0 : Int32(PortError.Code.systemCallFailed.rawValue)
+        owe([OverduePacket(packet: OutgoingPacket(header: PacketHeader(kind: .ringAnswer, messageID: code)))])
+        return true
+    }
+
+    private func map(_ file: SharedDescriptor) -> SharedMemory? {
+        do throws(SystemError) {
+            return try SharedMemory.map(file, size: RecordRing.pairSize)
+        } catch {
+            return nil
+        }
+    }
+
+    /// The port's end has answered.
+    func takeAnswer(
+        _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ lane: inout ReceivingLane
+    ) -> Bool {
+        guard port == nil, payload.isEmpty, header.descriptorCount == 0, descriptors?.isEmpty ?? false,
+            let memory = sendingLane.withLock({ $0.takeOffered() })
+        else { return refuse(.malformedPacket) }
+        if header.messageID == 0 { open(memory, &lane) }
+        return true
+    }
+
+    /// Both ends have the memory: the first ring leads to the port, the second back.
+    private func open(_ memory: SharedMemory, _ lane: inout ReceivingLane) {
+        let incoming = RecordRing(memory, isSecond: port == nil)
+        lane.reader = RecordReader(incoming, limit: PacketHeader.packetLimit)
+        _ = incomingRing.storeIfNil(incoming)
+        // Who ends the connection, or its port, says so first and closes the ring then: one of the two sees the other.
+        if state.withLock({ $0.failure != nil || $0.hasLostPort }) { incoming.close() }
+        let outgoing = RecordRing(memory, isSecond: port != nil)
+        sendingLane.withLock { $0.open(outgoing, isTold: port == nil) }
+    }
+}
+
+extension SocketConnection {
+    /// Offers one packet to the peer, by the ring or the socket. The caller has the turn.
+    ///
+    /// - Returns: false when there is no room.
+    func offer(_ packet: OutgoingPacket) throws(PortError) -> Bool {
+        while true {
+            if isClosed { throw peerDidClose() }
+            var step = sendingLane.withLock { $0.place(packet) }
+            if case .full = step {
+                if waitForReader() { continue }
+                step = sendingLane.withLock { $0.leaveRing() }
+            }
+            switch step {
+            case .socket:
+                guard try offerToSocket(packet) else { return false }
+                if packet.header.kind == .ringAnswer { sendingLane.withLock { $0.didTell() } }
+                return true
+            case .announce:
+                guard try offerToSocket(OutgoingPacket(header: PacketHeader(kind: .lane))) else { return false }
+                sendingLane.withLock { $0.didAnnounce() }
+            case .written(.none): return true
+            case .written(.bell):
+                try ringBell()
+                return true
+            case .written(.look):
+                try lookForReader()
+                return true
+            case .closed: throw peerDidClose()
+            case .broken, .full:
+                _ = refuse(.malformedPacket)
+                throw PortError(.malformedPacket)
+            }
+        }
+    }
+
+    /// A reader that reads has read something after this time.
+    private static let readerTime = Duration.microseconds(20)
+
+    /// The ring is full. Where the reader has a processor of its own, and reads, there is room in a moment, and less time is
+    /// lost than by a system call.
+    ///
+    /// - Returns: whether there may be room.
+    private func waitForReader() -> Bool {
+        guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return false }
+        let end = MonotonicInstant.after(Self.readerTime)
+        repeat {
+            for _ in 0..<32 { sysPause() }
+            if sendingLane.withLock({ $0.hasReaderMoved() }) { return true }
+        } while MonotonicInstant.now < end
+        return false
+    }
+
+    /// So many times a bell is tried that the kernel has no memory for.
+    private static let bellTries = 4
+
+    /// Tells the peer, which sleeps, that something is in the ring.
+    private func ringBell() throws(PortError) {
+        var failure = SystemError(ENOBUFS)
+        for _ in 0..<Self.bellTries {
+            switch Result(catching: sendBell) {
+            case .success(.sent): return
+            case .success(.wouldBlock): continue  // there is room now
+            case .success(.peerClosed): return try checkReaderDidClose()
+            case .failure(let error): failure = error
+            }
+        }
+        // The packet is in the ring, and nobody would come to read it: whoever waits for an answer is told.
+        close(PortError(failure))
+    }
+
+    /// - Returns: that it was sent also when the socket is full: it is readable then.
+    private func sendBell() throws(SystemError) -> SendOutcome {
+        let bell = PacketHeader(kind: .bell).encoded
+        let outcome = try sysSendPacket(descriptor.rawValue, head: bell, body: [], descriptors: [])
+        guard outcome == .wouldBlock else { return outcome }
+        return try sysPoll(descriptor.rawValue, .writable, until: .distantPast).contains(.writable) ? outcome : .sent
+    }
+
+    /// The peer does not sleep, as it says; perhaps it has ended.
+    private func lookForReader() throws(PortError) {
+        sendingLane.withLock { $0.didLook() }
+        // That nothing more comes from it may be of our own doing: this end's port has gone.
+        let seen = (try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)) ?? []
+        if !seen.isDisjoint(with: [.hangUp, .error]) { try checkReaderDidClose() }
+    }
+
+    /// A packet was written, and the peer is gone. If it has closed the ring, it did so after the packet: it drops the
+    /// packet as it drops what lies in a socket. If it has not, it was killed; then nobody reads the packet any more, but it
+    /// may have been read before, and then it was sent.
+    private func checkReaderDidClose() throws(PortError) {
+        if !sendingLane.withLock({ $0.isClosed || $0.isRead }) { throw peerDidClose() }
+    }
+}
+
+extension SocketConnection {
+    /// So many steps between two packets at most: a peer that plays with its counters keeps nobody for long.
+    private static let stepLimit = 16
+
+    /// Receives one packet, from the ring or the socket, in the order in which they were sent.
+    ///
+    /// - Returns: whether to go on.
+    func receiveFromLanes(_ arrival: inout Arrival, _ core: PortCore?, thoroughly: Bool) -> Bool {
+        for _ in 0..<Self.stepLimit {
+            if arrival.lane.isOnRing {
+                switch arrival.lane.reader?.read() {
+                case .packet(let words, let payload):
+                    guard let header = PacketHeader(words) else { return refuse(.malformedPacket) }
+                    return take(header, payload, [], &arrival.assembly, core)
+                case .mark: arrival.lane.leaveRing()
+                case .broken: return refuse(.malformedPacket)
+                case .empty, nil: break
+                }
+            }
+            if arrival.lane.isOnRing, !arrival.lane.headIsSpent, arrival.lane.isWatched || arrival.lane.wasWatched {
+                if arrival.lane.mustReadOn() { continue }
+                if !thoroughly { return false }
+            }
+            let goesOn =
+                arrival.lane.headIsSpent
+                ? dropBell(&arrival.lane, thoroughly: thoroughly) : lookAtSocket(&arrival, core)
+            if let goesOn { return goesOn }
+        }
+        return true
+    }
+
+    /// The ring is empty, or the socket is next: takes the bell out of the socket, unless something came meanwhile.
+    ///
+    /// - Returns: whether to go on receiving; nil to look at the ring again.
+    private func dropBell(_ lane: inout ReceivingLane, thoroughly: Bool) -> Bool? {
+        if lane.isOnRing, let reader = lane.reader {
+            reader.sleep()
+            if reader.hasMore {
+                reader.wake()  // the bell is still there
+                return nil
+            }
+            if !lane.isWatched { lane.wasWatched = false }
+        }
+        do throws(SystemError) {
+            let (outcome, bytes) = try sysReceivePacket(descriptor.rawValue, limit: PacketHeader.size)
+            lane.headIsSpent = false
+            switch outcome {
+            case .packet(_, let descriptors):
+                // Descriptors that came with it go as all that come from a peer.
+                guard descriptors.isEmpty, PacketHeader(bytes)?.isBell == true else { return refuse(.malformedPacket) }
+            case .descriptorsLost, .truncated: return refuse(.malformedPacket)
+            case .wouldBlock, .reset, .peerClosed: break  // the next look tells
+            }
+            return thoroughly || !lane.isOnRing
+        } catch {
+            return failToLook(error)
+        }
+    }
+
+    /// - Returns: that there is no more now.
+    private func failToLook(_ error: SystemError) -> Bool {
+        // Without memory for a packet the kernel keeps it: it is read later.
+        if !error.isMemoryShortage { close(PortError(error)) }
+        return false
+    }
+
+    /// The ring is empty, or the socket is next: looks at the first packet of the socket.
+    ///
+    /// - Returns: whether to go on receiving; nil to look at the ring again.
+    private func lookAtSocket(_ arrival: inout Arrival, _ core: PortCore?) -> Bool? {
+        let seen: PeekOutcome
+        do throws(SystemError) {
+            seen = try sysPeekPacket(descriptor.rawValue)
+        } catch {
+            return failToLook(error)
+        }
+        switch seen {
+        case .wouldBlock: return false
+        case .reset: return true
+        case .peerClosed:
+            // What it has published is still read; nothing is added any more.
+            if arrival.lane.isOnRing, let reader = arrival.lane.reader {
+                reader.ring.close()
+                if reader.hasMore { return nil }
+            }
+            return peerDidEnd()
+        case .packet(let first):
+            return see(PacketHeader.kind(ofPacketWith: first), &arrival, core)
+        }
+    }
+
+    /// The first packet of the socket is of a kind, or not of the format.
+    private func see(_ kind: PacketKind?, _ arrival: inout Arrival, _ core: PortCore?) -> Bool? {
+        switch kind {
+        case .bell:
+            arrival.lane.headIsSpent = true
+            return nil
+        case .lane:
+            if arrival.lane.isOnRing { return refuse(.malformedPacket) }
+            arrival.lane.isOnRing = true
+            arrival.lane.headIsSpent = true
+            return nil
+        case .refused: return receiveFromSocket(&arrival, core)
+        default:
+            if !arrival.lane.isOnRing { return receiveFromSocket(&arrival, core) }
+            // It stands behind a mark, which was in the ring before it was in the socket.
+            return arrival.lane.reader?.hasMore == true ? nil : refuse(.malformedPacket)
+        }
+    }
+}

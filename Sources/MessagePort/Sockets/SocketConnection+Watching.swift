@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A loop that spins looks into the ring by itself, and the peer sends no bells. That ends before the loop sleeps: the ring
+// is read, the peer told to send bells, and the ring looked at once more. When it cannot be read to its end, because the
+// queue is full, say, there is something in it of which nobody will tell: it is untold. Then the ports that listen to the
+// port's end are told that the socket has room, until it was read, and a source that listens there for replies is rung. At
+// the right's end, where only a peer that floods gets so far, the shared thread reads on.
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+extension ReceivingLane {
+    /// The next packet is on the socket. The packet there that leads back to the ring stays until the ring is empty.
+    mutating func leaveRing() {
+        (isOnRing, isWatched, wasWatched) = (false, false, false)
+    }
+
+    /// The ring was found empty, while there was no bell or since.
+    ///
+    /// - Returns: whether something has come meanwhile that nobody will tell of.
+    mutating func mustReadOn() -> Bool {
+        guard let reader else { return false }
+        if isWatched { return reader.hasMore }
+        reader.sleep()
+        if reader.hasMore {
+            reader.wake()
+            return true
+        }
+        wasWatched = false
+        return false
+    }
+}
+
+extension SocketConnection: ArrivalPlace {
+    package func beginLooking() -> Bool {
+        if isInherited || isClosed { return false }
+        let hasBegun = assembly.withLockIfAvailable { arrival in
+            // With a bell in the socket the kernel tells already.
+            guard let reader = arrival.lane.reader, arrival.lane.isOnRing, !arrival.lane.headIsSpent,
+                !arrival.lane.isWatched, !arrival.lane.wasWatched
+            else { return false }
+            (arrival.lane.isWatched, arrival.lane.wasWatched) = (true, true)
+            reader.wake()
+            return true
+        }
+        return hasBegun ?? false
+    }
+
+    package var hasArrived: Bool { incomingRing.load()?.isFilled ?? false }
+
+    package func takeIn() -> Bool {
+        receive(into: port?.object)
+        return assembly.withLock { !$0.assembly.isBegun }
+    }
+
+    /// So many times what a ring holds is read at the right's end before another thread does.
+    private static let passLimit = 256
+
+    package func endLooking() {
+        assembly.withLock { $0.lane.isWatched = false }
+        for _ in 0..<(port == nil ? Self.passLimit : 1) {
+            receive(into: port?.object)
+            if !isUntold.load(ordering: .acquiring) { return }
+        }
+        if port == nil { readOn() }
+    }
+
+    /// Has the shared thread read what this one would have to read for ever.
+    private func readOn() {
+        do throws(PortError) {
+            try SharedReceiver.loop().perform { [weak self] in self?.endLooking() }
+        } catch {
+            close(error)
+        }
+    }
+
+    /// Notes whether something may be in the ring of which nobody will tell.
+    ///
+    /// - Returns: whether that has changed for those who listen.
+    func noteUntold(_ lane: ReceivingLane) -> Bool {
+        let isNow = lane.wasWatched && !lane.isWatched && !isClosed
+        return isUntold.exchange(isNow, ordering: .sequentiallyConsistent) != isNow && port != nil
+    }
+}
+
+extension SocketConnection {
+    /// Whether something is untold that may be read now. When it may be read later, whoever sees to that reads it.
+    var hasReadableUntold: Bool {
+        guard isUntold.load(ordering: .sequentiallyConsistent), !isPaused, let core = port?.object else { return false }
+        return core.hasRoomForSockets()
+    }
+
+    /// Tells those who listen to the port's end alone, for replies, of what is untold.
+    func ringSource() {
+        guard hasReadableUntold, let source = state.withLock({ $0.source }) else { return }
+        source.ring()
+    }
+}
+
+extension PortSockets {
+    /// So many connections a loop that spins looks at.
+    private static let busyLimit = 4
+
+    /// A connection had something.
+    func noteRing(of member: SocketConnection) {
+        guard member.port != nil, member.hasRings, !member.isClosed else { return }
+        state.withLock { state in
+            if state.busyRings.last === member || state.keys[ObjectIdentifier(member)] == nil { return }
+            state.busyRings.removeAll { $0 === member }
+            if state.busyRings.count == Self.busyLimit { state.busyRings.removeFirst() }
+            state.busyRings.append(member)
+        }
+    }
+}
+
+extension PortCore {
+    /// Where a loop that spins looks for messages of other processes.
+    func arrivalPlaces() -> [any ArrivalPlace] {
+        if isInherited { return [] }
+        return sockets?.state.withLock { $0.busyRings } ?? []
+    }
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A queue of records from one writer to one reader in shared memory. Docs/WireFormat.md has its layout.
+//
+//   tail   how many bytes were ever written; the highest bit: the reader takes nothing more
+//   head   how many bytes were ever read
+//   awake  1 while the reader looks by itself, or has been rung; 0 when it wants to be rung
+//
+// Writer and reader keep their own positions privately, and believe the other's only within its bounds. What is read is
+// copied out first and looked at then: the other side may change the memory at any time.
+//
+// Who writes publishes, then looks whether the reader is awake. Who reads says that it is not awake, then looks whether
+// something was published. All four are sequentially consistent, so one of the two sees the other. The end is decided by
+// one word: a record is either before the closing bit, and will be read, or is refused.
+
+import Synchronization
+
+/// One direction of a connection's shared memory.
+@safe package final class RecordRing: @unchecked Sendable {
+    // Unchecked: the counters are atomic; the bytes are shared as the head of this file says.
+    private let memory: SharedMemory  // immutable; keeps what the pointers lead to
+    fileprivate let tail: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
+    fileprivate let head: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
+    fileprivate let awake: UnsafeMutablePointer<Atomic<UInt32>>  // immutable
+    fileprivate let bytes: UnsafeMutableRawPointer  // immutable
+    /// What was written when this side closed the ring, and never more, whatever the memory says; the largest number before.
+    private let lastTail = Atomic<UInt64>(.max)
+    /// How many bytes this side has read: the head, as nobody else can change it. Written by the reading end.
+    fileprivate let readCount = Atomic<UInt64>(0)
+
+    /// The bytes of one ring: a power of two.
+    package static let capacity = 256 << 10
+    /// The counters of all rings, and then their bytes.
+    private static let counterSize = 384
+    private static let bytesOffset = 4096
+    /// The memory of two rings.
+    package static let pairSize = bytesOffset + 2 * capacity
+    fileprivate static let closed: UInt64 = 1 << 63
+
+    /// The first or the second ring in a memory of `pairSize` bytes.
+    package init(_ memory: SharedMemory, isSecond: Bool) {
+        precondition(memory.size == Self.pairSize, "the memory has another size")
+        self.memory = memory
+        let counters = unsafe memory.base + (isSecond ? Self.counterSize : 0)
+        unsafe tail = counters.assumingMemoryBound(to: Atomic<UInt64>.self)
+        unsafe head = (counters + 128).assumingMemoryBound(to: Atomic<UInt64>.self)
+        unsafe awake = (counters + 256).assumingMemoryBound(to: Atomic<UInt32>.self)
+        unsafe bytes = memory.base + Self.bytesOffset + (isSecond ? Self.capacity : 0)
+    }
+
+    /// The reader takes nothing more than was published before. Any thread.
+    package func close() {
+        let old = unsafe tail.pointee.bitwiseOr(Self.closed, ordering: .sequentiallyConsistent).oldValue
+        _ = lastTail.compareExchange(
+            expected: .max, desired: old & ~Self.closed, ordering: .sequentiallyConsistent)
+    }
+
+    /// Whether the reader takes nothing more.
+    package var isClosed: Bool {
+        unsafe tail.pointee.load(ordering: .sequentiallyConsistent) & Self.closed != 0
+    }
+
+    /// Whether something lies in it that this side has not read, as the tail says. For a quick look from any thread, after
+    /// which the reading end decides.
+    package var isFilled: Bool { readCount.load(ordering: .relaxed) != published }
+
+    /// How many bytes were written, as the memory says.
+    fileprivate var published: UInt64 {
+        let now = unsafe tail.pointee.load(ordering: .sequentiallyConsistent) & ~Self.closed
+        let last = lastTail.load(ordering: .sequentiallyConsistent)
+        return last == .max ? now : last
+    }
+
+    /// Copies bytes in at a position, around the end if need be.
+    fileprivate func put(_ source: UnsafeRawBufferPointer, at position: UInt64) {
+        guard let start = source.baseAddress else { return }
+        let offset = Int(position) & (Self.capacity - 1)
+        let first = min(source.count, Self.capacity - offset)
+        unsafe (bytes + offset).copyMemory(from: start, byteCount: first)
+        if first < source.count { unsafe bytes.copyMemory(from: start + first, byteCount: source.count - first) }
+    }
+
+    /// Copies bytes out.
+    fileprivate func get(_ target: UnsafeMutableRawBufferPointer, at position: UInt64) {
+        guard let start = target.baseAddress else { return }
+        let offset = Int(position) & (Self.capacity - 1)
+        let first = min(target.count, Self.capacity - offset)
+        unsafe start.copyMemory(from: bytes + offset, byteCount: first)
+        if first < target.count { unsafe (start + first).copyMemory(from: bytes, byteCount: target.count - first) }
+    }
+
+    fileprivate func putWord(_ word: UInt64, at position: UInt64) {
+        unsafe withUnsafeBytes(of: word.littleEndian) { unsafe put($0, at: position) }
+    }
+
+    fileprivate func word(at position: UInt64) -> UInt64 {
+        var word: UInt64 = 0
+        unsafe withUnsafeMutableBytes(of: &word) { unsafe get($0, at: position) }
+        return UInt64(littleEndian: word)
+    }
+}
+
+/// What a record is.
+private enum RecordKind: UInt64 {
+    case packet = 1
+    case mark = 2
+}
+
+private func padded(_ count: Int) -> Int { (count + 7) & ~7 }
+
+/// The first 40 bytes of a packet, as five numbers.
+package typealias PacketWords = (UInt64, UInt64, UInt64, UInt64, UInt64)
+
+/// The writing end of a ring. One thread at a time uses it.
+package struct RecordWriter: Sendable {
+    /// What became of a record.
+    package enum Outcome: Hashable, Sendable {
+        /// It is in the ring; the reader has to be rung, or will look by itself.
+        case written(mustRing: Bool)
+        /// There is no room for it.
+        case full
+        /// The reader takes nothing more.
+        case closed
+        /// The other side breaks the format.
+        case broken
+    }
+
+    package let ring: RecordRing
+    private var position: UInt64 = 0
+    private var knownHead: UInt64 = 0
+
+    /// The writing end of a ring in which nothing was written yet.
+    package init(_ ring: RecordRing) {
+        self.ring = ring
+    }
+
+    /// Room for a mark is always kept.
+    private static let markSize = 8
+
+    /// Writes a packet.
+    package mutating func write(_ head: PacketWords, _ payload: ArraySlice<UInt8>) -> Outcome {
+        let length = 40 + payload.count
+        let size = 8 + padded(length)
+        if RecordRing.capacity - Int(position - knownHead) < size + Self.markSize {
+            guard learnHead() else { return .broken }
+            if RecordRing.capacity - Int(position - knownHead) < size + Self.markSize { return .full }
+        }
+        ring.putWord(UInt64(length) | RecordKind.packet.rawValue << 32, at: position)
+        unsafe withUnsafeBytes(of: head) { unsafe ring.put($0, at: position + 8) }
+        unsafe payload.withUnsafeBytes { unsafe ring.put($0, at: position + 48) }
+        let outcome = publish(size)
+        guard outcome == .written(mustRing: false), ring.takeSleep() else { return outcome }
+        return .written(mustRing: true)
+    }
+
+    /// Writes a mark. The reader is not rung for it: what it stands for does that. There is at most one in the ring.
+    package mutating func writeMark() -> Outcome {
+        ring.putWord(RecordKind.mark.rawValue << 32, at: position)
+        return publish(Self.markSize)
+    }
+
+    /// Whether the reader has read all; nil when the other side breaks the format.
+    package mutating func isEmpty() -> Bool? {
+        learnHead() ? knownHead == position : nil
+    }
+
+    /// Whether the reader has read something since the head was looked at last; also when the other side breaks the format.
+    package mutating func hasReaderMoved() -> Bool {
+        let old = knownHead
+        return !learnHead() || knownHead != old
+    }
+
+    /// - Returns: false when the head lies where it cannot be.
+    private mutating func learnHead() -> Bool {
+        let head = unsafe ring.head.pointee.load(ordering: .acquiring)
+        guard head >= knownHead, head <= position else { return false }
+        knownHead = head
+        return true
+    }
+
+    private mutating func publish(_ size: Int) -> Outcome {
+        let (next, closed) = (position + UInt64(size), RecordRing.closed)
+        let (exchanged, original) = unsafe ring.tail.pointee.compareExchange(
+            expected: position, desired: next, ordering: .sequentiallyConsistent)
+        guard exchanged else { return original == position | closed ? .closed : .broken }
+        position = next
+        return .written(mustRing: false)
+    }
+}
+
+extension RecordRing {
+    /// For the writer.
+    ///
+    /// - Returns: whether the reader slept; from now on it counts as awake.
+    fileprivate func takeSleep() -> Bool {
+        unsafe awake.pointee.load(ordering: .sequentiallyConsistent) == 0
+            && awake.pointee.exchange(1, ordering: .sequentiallyConsistent) == 0
+    }
+
+    /// For the reader: from now on it has to be rung, or looks by itself.
+    fileprivate func setAwake(_ isAwake: Bool) {
+        unsafe awake.pointee.store(isAwake ? 1 : 0, ordering: .sequentiallyConsistent)
+    }
+}
+
+/// The reading end of a ring. One thread at a time uses it.
+package struct RecordReader: Sendable {
+    /// What a look gave.
+    package enum Outcome: Sendable {
+        case packet(PacketWords, payload: [UInt8])
+        case mark
+        case empty
+        /// The other side breaks the format.
+        case broken
+    }
+
+    package let ring: RecordRing
+    private let limit: Int
+    private var position: UInt64 = 0
+    private var knownTail: UInt64 = 0
+
+    /// The reading end of a ring of which nothing was read yet.
+    ///
+    /// - Parameters:
+    ///   - ring: the ring.
+    ///   - limit: the most bytes of a packet, its head included.
+    package init(_ ring: RecordRing, limit: Int) {
+        self.ring = ring
+        self.limit = limit
+    }
+
+    /// Takes the next record.
+    package mutating func read() -> Outcome {
+        if knownTail == position {
+            knownTail = ring.published
+            if knownTail == position { return .empty }
+        }
+        guard knownTail > position, knownTail - position <= UInt64(RecordRing.capacity), knownTail & 7 == 0 else {
+            return .broken
+        }
+        let available = Int(knownTail - position)
+        let word = ring.word(at: position)
+        let length = Int(word & 0xFFFF_FFFF)
+        switch RecordKind(rawValue: word >> 32) {
+        case .mark where length == 0:
+            advance(by: 8)
+            return .mark
+        case .packet where length >= 40 && length <= limit && 8 + padded(length) <= available:
+            var head: PacketWords = (0, 0, 0, 0, 0)
+            unsafe withUnsafeMutableBytes(of: &head) { unsafe ring.get($0, at: position + 8) }
+            let payload = payload(length - 40)
+            advance(by: 8 + padded(length))
+            return .packet(head, payload: payload)
+        default: return .broken
+        }
+    }
+
+    /// Copies the payload of the packet at the position out.
+    private func payload(_ count: Int) -> [UInt8] {
+        if count == 0 { return [] }  // the empty storage is everybody's, and would be written
+        return unsafe [UInt8](unsafeUninitializedCapacity: count) { (buffer, initializedCount) in
+            unsafe ring.get(
+                UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<count]),
+                at: position + 48)
+            initializedCount = count
+        }
+    }
+
+    private mutating func advance(by size: Int) {
+        position += UInt64(size)
+        ring.readCount.store(position, ordering: .relaxed)
+        unsafe ring.head.pointee.store(position, ordering: .releasing)
+    }
+
+    /// Whether something is there to be read, as far as the memory says.
+    package var hasMore: Bool { ring.published != position }
+
+    /// Wants to be rung for what is published from now on. What `hasMore` says afterwards decides whether that is enough.
+    package func sleep() { ring.setAwake(false) }
+
+    /// Does not want to be rung.
+    package func wake() { ring.setAwake(true) }
+}

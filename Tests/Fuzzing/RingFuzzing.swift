@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+
+/// What must hold whatever the other side of a ring does to the memory.
+///
+/// An input stands for what both sides do in turn, one step after the other. A step begins with a byte that says what it is,
+/// modulo eight; numbers that follow are in little-endian order, and zeros where the input ends.
+public enum RingFuzzing {
+    /// Traps when an end of a ring does something else than Docs/WireFormat.md says.
+    public static func check(_ input: [UInt8]) {
+        guard let (memory, file) = try? SharedMemory.make(size: RecordRing.pairSize),
+            let mapped = mmap(nil, RecordRing.pairSize, PROT_READ | PROT_WRITE, MAP_SHARED, file.rawValue, 0),
+            mapped != MAP_FAILED
+        else { return }
+        defer { munmap(mapped, RecordRing.pairSize) }
+        var run = Run(memory, mapped.assumingMemoryBound(to: UInt64.self), input)
+        for _ in 0..<stepLimit where !run.step() { break }
+    }
+
+    /// More steps show nothing new, and take time.
+    private static let stepLimit = 200
+
+    /// The most bytes of a packet.
+    fileprivate static let limit = 65_536
+    fileprivate static let closed: UInt64 = 1 << 63
+    fileprivate static let payload = (0..<limit).map { UInt8(truncatingIfNeeded: $0) }
+}
+
+/// Both ends of a ring, the memory as the other side has it, and a reader that does what the page says, in the plainest way.
+private struct Run {
+    var writer: RecordWriter
+    var reader: RecordReader
+    let words: UnsafeMutablePointer<UInt64>
+    var rest: ArraySlice<UInt8>
+
+    /// How many bytes the plain reader has read, and how many are there to be read as it knows.
+    var position: UInt64 = 0
+    var known: UInt64 = 0
+    /// How many were there when the ring was closed.
+    var last: UInt64?
+
+    init(_ memory: SharedMemory, _ words: UnsafeMutablePointer<UInt64>, _ input: [UInt8]) {
+        let ring = RecordRing(memory, isSecond: false)
+        writer = RecordWriter(ring)
+        reader = RecordReader(ring, limit: RingFuzzing.limit)
+        self.words = words
+        rest = input[...]
+    }
+
+    var tail: UInt64 {
+        get { words[0] }
+        nonmutating set { words[0] = newValue }
+    }
+    var head: UInt64 {
+        get { words[16] }
+        nonmutating set { words[16] = newValue }
+    }
+
+    mutating func number(_ size: Int) -> UInt64 {
+        var number: UInt64 = 0
+        for index in 0..<size { number |= UInt64(rest.popFirst() ?? 0) << UInt64(8 * index) }
+        return number
+    }
+
+    /// - Returns: whether the run goes on.
+    mutating func step() -> Bool {
+        guard let kind = rest.popFirst() else { return false }
+        switch kind & 7 {
+        case 0: return read()
+        case 1: tail = number(8)
+        case 2: tail &+= number(1) * 8
+        case 3: words[512 + Int(number(2)) & 32_767] = number(8)
+        case 4: words[Int(number(2)) & 33_791] ^= 1 << (number(1) & 63)
+        case 5: return write(Int(number(2)))
+        case 6: return learn(number(8))
+        default: return change(Int(number(1)))
+        }
+        return true
+    }
+
+    /// Reads a record: the reader and the plain one find the same.
+    mutating func read() -> Bool {
+        let expected = plainRead()
+        switch (reader.read(), expected) {
+        case (.empty, .empty), (.mark, .mark): break
+        case (.packet(let words, let payload), .packet(let bytes)):
+            let read = withUnsafeBytes(of: words) { Array($0) } + payload
+            precondition(read == bytes, "other bytes than those that lie there")
+        case (.broken, .broken): return false
+        default: preconditionFailure("found what is not there, instead of \(expected)")
+        }
+        precondition(reader.ring.isFilled == (published != position), "a quick look finds something else")
+        return true
+    }
+
+    enum Expected {
+        case empty, mark, broken
+        case packet([UInt8])
+    }
+
+    var published: UInt64 { last ?? tail & ~RingFuzzing.closed }
+
+    mutating func plainRead() -> Expected {
+        if known == position { known = published }
+        if known == position { return .empty }
+        if known < position || known > position + 262_144 || known % 8 != 0 { return .broken }
+        let word = words[512 + Int(position / 8 % 32_768)]
+        let (length, kind) = (word & 0xFFFF_FFFF, word >> 32)
+        if kind == 2, length == 0 {
+            advance(by: 8)
+            return .mark
+        }
+        let size = 8 + (length + 7) / 8 * 8
+        guard kind == 1, length >= 40, length <= RingFuzzing.limit, size <= known - position else { return .broken }
+        let start = Int((position + 8) % 262_144)
+        let first = min(Int(length), 262_144 - start)
+        let bytes = UnsafeRawBufferPointer(start: words + 512, count: 262_144)
+        advance(by: size)
+        return .packet(Array(bytes[start..<start + first]) + Array(bytes[..<(Int(length) - first)]))
+    }
+
+    mutating func advance(by size: UInt64) { position += size }
+
+    /// Writes a packet: it is there whole, or nothing has changed.
+    mutating func write(_ count: Int) -> Bool {
+        let oldTail = tail
+        let count = min(count, RingFuzzing.limit - 40)
+        switch writer.write((1, 2, 3, 4, 5), RingFuzzing.payload[..<count]) {
+        case .written:
+            precondition(tail == oldTail + UInt64(8 + (40 + count + 7) / 8 * 8), "a tail that is not the record's end")
+        case .full: precondition(tail == oldTail, "full, and yet changed")
+        case .closed: precondition(tail == oldTail && tail & RingFuzzing.closed != 0, "closed, but by nobody")
+        case .broken: return false
+        }
+        return true
+    }
+
+    /// Sets the head: the writer believes it only within its bounds.
+    mutating func learn(_ number: UInt64) -> Bool {
+        head = number
+        return writer.isEmpty() != nil
+    }
+
+    mutating func change(_ what: Int) -> Bool {
+        switch what & 3 {
+        case 0:
+            if last == nil { last = tail & ~RingFuzzing.closed }
+            reader.ring.close()
+        case 1: reader.sleep()
+        case 2: reader.wake()
+        // There is room for one mark, which is written once all is read.
+        default:
+            guard let isEmpty = writer.isEmpty() else { return false }
+            if isEmpty, writer.writeMark() == .broken { return false }
+        }
+        return true
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import ContractServices
+@testable import MessagePort
+import PortSystem
+import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+/// What comes through rings counts as what comes through sockets does.
+@Suite("fairness between processes with rings", .contract) struct RingFairnessTests {
+    /// A client of a port, with rings, that passes for one of another process.
+    private struct Client {
+        /// The port's end.
+        let connection: SocketConnection
+        let ring: RingPeer
+
+        init(_ process: Int32, at port: MachPort) throws {
+            let (near, far) = try sysPacketSocketPair()
+            let identity = PeerIdentity(processID: process, userID: sysUserID(), groupID: sysGroupID())
+            connection = try SocketConnection(near, port: port.core, peer: identity)
+            try #require(port.core.sockets).add(connection, isLimited: true)
+            ring = try RingPeer(RawPeer(far)) { port.core.receiveFromSockets() }
+            try #require(connection.hasRings)
+            try ring.peer.send(PacketHeader(kind: .lane))
+        }
+
+        func send(_ id: Int32, times: Int) throws {
+            for _ in 0..<times { try ring.write(MachMessage(id: id)) }
+        }
+    }
+
+    private static let (crowd, other) = (Int32(900_001), Int32(900_002))
+
+    @Test("a process with all its rings full keeps another waiting for about the queue, not for them all")
+    func crowd() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let crowd = try (0..<PeerAccounts.ringLimit).map { _ in try Client(Self.crowd, at: port) }
+            let late = try Client(Self.other, at: port)
+            for client in crowd { try client.send(1, times: 700) }
+            port.core.receiveFromSockets()
+            #expect(port.queueCount <= port.queueLimit)
+            try late.send(7, times: 1)
+            var count = 0
+            while try port.next().id != 7 { count += 1 }
+            #expect(count <= 2 * port.queueLimit)
+            // Nothing of the others is lost.
+            while try port.tryReceive() != nil { count += 1 }
+            #expect(count == PeerAccounts.ringLimit * 700)
+            withExtendedLifetime((crowd, late)) {}
+        }
+    }
+
+    @Test("a port that drops what it has no room for reads of one process at most so many packets for one message")
+    func flood() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port(queueLimit: 4, policy: .dropOldest)
+            let flood = try (0..<PeerAccounts.ringLimit).map { _ in try Client(Self.crowd, at: port) }
+            for client in flood { try client.send(1, times: 1_000) }
+            var kept = try [port.next().id]
+            #expect(port.droppedMessageCount <= 4_096)
+            while let message = try port.tryReceive() { kept.append(message.id) }
+            #expect(port.droppedMessageCount + kept.count == PeerAccounts.ringLimit * 1_000)
+            withExtendedLifetime(flood) {}
+        }
+    }
+
+    /// What looks into the ring of a process that is over its limits.
+    enum Look: CaseIterable, Sendable { case port, spinningLoop }
+
+    @Test(
+        "of a process over its limits nothing more is read from its ring, and no loop kept busy; taking goes on with it",
+        arguments: Look.allCases)
+    func heldBack(look: Look) async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            var limits = PeerLimits()
+            limits.queuedBytes = 15_000
+            port.setPeerLimits(limits)
+            let sockets = try #require(port.core.sockets)
+            let client = try Client(Self.crowd, at: port)
+            port.core.receiveFromSockets()
+            if look == .spinningLoop { #expect(client.connection.beginLooking()) }
+            for id in Int32(0)..<5 { try client.ring.write(MachMessage(id: id, bytes: pattern(10_000))) }
+            if look == .spinningLoop {
+                #expect(client.connection.hasArrived)
+                #expect(client.connection.takeIn())
+                client.connection.endLooking()
+            }
+            for _ in 0..<3 { port.core.receiveFromSockets() }
+            // The second lies above the limit.
+            #expect(port.queueCount == 2)
+            #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
+            for id in Int32(0)..<5 { #expect(try port.next().id == id) }
+            #expect(try port.tryReceive() == nil)
+            #expect(sockets.accounts.withLock { !$0.isOver(.process(Self.crowd)) })
+            #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
+        }
+    }
+
+    @Test("what a loop that looked cannot take, because the queue is full, is told by the kernel")
+    func untold() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port(queueLimit: 3)
+            let sockets = try port.core.openSockets()
+            let client = try Client(Self.crowd, at: port)
+            port.core.receiveFromSockets()
+            #expect(client.connection.beginLooking())
+            #expect(!client.connection.beginLooking())
+            try client.send(1, times: 10)
+            // Nobody was rung.
+            #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
+            client.connection.endLooking()
+            #expect(port.queueCount == 3)
+            #expect(try !sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
+            for _ in 0..<10 { #expect(try port.next().id == 1) }
+            #expect(try port.tryReceive() == nil)
+            #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
+        }
+    }
+
+    @Test("who listens to a port's connection alone, for a reply over it, is told of what a loop that looked has left")
+    func untoldToSource() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port(queueLimit: 300)
+            _ = try port.core.openSockets()
+            let client = try Client(Self.crowd, at: port)
+            port.core.receiveFromSockets()
+            let source = try #require(try client.connection.replySource())
+            let worker = Worker()
+            worker.loop.waitStrategy = .blocking
+            worker.loop.add(source)
+            try worker.perform {}
+            #expect(client.connection.beginLooking())
+            // More than is read at once.
+            try client.send(1, times: 200)
+            client.connection.endLooking()
+            let deadline = Watchdog.deadline
+            while port.queueCount < 200, .now < deadline { yieldThread() }
+            #expect(port.queueCount == 200)
+            source.invalidate()
+            try worker.end()
+        }
+    }
+}

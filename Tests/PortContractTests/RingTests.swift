@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import ContractServices
+import Glibc
+@testable import MessagePort
+import PortSystem
+import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("rings", .contract) struct RingTests {
+    private func connection(_ right: SendRight) throws -> SocketConnection {
+        try #require(right.destination as? RemotePort).reached()
+    }
+
+    private func hasRings(_ right: SendRight) throws -> Bool {
+        try connection(right).hasRings
+    }
+
+    @Test("messages with descriptors, without, small and large, come in the order in which they were sent")
+    func order() async throws {
+        try await onBench(over: .ring) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            #expect(try hasRings(right))
+            let file = SharedDescriptor(try sysOpen("/dev/null", .reading))
+            let sender = runOnThread {
+                for id in Int32(0)..<600 {
+                    var message = MachMessage(id: id, bytes: pattern(id % 50 == 0 ? 300_000 : Int(id)))
+                    if id % 23 == 7 { message.components.append(.descriptor(file)) }
+                    try right.send(message)
+                }
+            }
+            for id in Int32(0)..<600 {
+                let message = try port.next()
+                #expect(message.id == id)
+                #expect(message.bytes.count == (id % 50 == 0 ? 300_000 : Int(id)))
+                #expect(message.descriptors.count == (id % 23 == 7 ? 1 : 0))
+            }
+            try sender.join()
+            #expect(try port.tryReceive() == nil)
+        }
+    }
+
+    @Test("a busy connection earns rings, an idle one does not, and one that shall not have any never does")
+    func earning() async throws {
+        try await onBench(over: .socket) { bench in
+            try bench.serving({ _, message in try? message.reply(message) }) { right, port, _ in
+                try connection(right).useRings(.earned)
+                #expect(try right.ask(MachMessage(id: 1)).id == 1)
+                #expect(try !hasRings(right))
+                var count = 1
+                while try !hasRings(right), count < 100_000 {
+                    #expect(try right.ask(MachMessage(id: 1)).id == 1)
+                    count += 1
+                }
+                #expect(count >= SendingLane.earningCount && count < 100_000)
+                let never = try bench.right(to: port)
+                for _ in 0..<200 { _ = try never.ask(MachMessage()) }
+                #expect(try !hasRings(never))
+            }
+        }
+    }
+
+    @Test("a port that ends takes what is in the ring, and what is sent later finds it gone", arguments: 0..<10)
+    func portEnds(round: Int) async throws {
+        try await onBench(over: .ring) { bench in
+            let (mine, port) = (try bench.port(queueLimit: 1_000), try bench.port(queueLimit: 4))
+            let right = try bench.right(to: port)
+            let sender = runOnThread {
+                var count = 0
+                while true {
+                    var message = MachMessage(id: Int32(count))
+                    message.replyPort = mine.makeSendRight()
+                    do throws(PortError) {
+                        try right.send(message)
+                    } catch {
+                        return (count, error.code)
+                    }
+                    count += 1
+                }
+            }
+            for id in Int32(0)..<Int32(round * 20 + 1) { #expect(try port.next().id == id) }
+            port.invalidate()
+            let (count, code) = try sender.join()
+            #expect(code == .deadName)
+            #expect(count > round * 20)
+            #expect(right.isDead)
+        }
+    }
+
+    @Test("a port that has ended answers what it owes, also to a requester that has not looked at the first answer")
+    func owedReplies() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let ring = try RingPeer(to: port, on: bench) { _ = port.core.receiveFromSockets() }
+            try ring.peer.send(PacketHeader(kind: .lane))
+            for token in UInt64(1)...3 { try ring.write(MachMessage(id: Int32(token)), asks: token) }
+            let requests = try (0..<3).map { _ in try port.next() }
+            port.invalidate()
+            for request in requests { try request.reply(MachMessage(id: request.id + 10)) }
+            var answers: [Int32] = []
+            while case .packet(let words, _) = ring.reader.read() {
+                if let header = PacketHeader(words), header.kind == .message { answers.append(header.messageID) }
+            }
+            #expect(answers == [11, 12, 13])
+        }
+    }
+
+    #if DEBUG
+    @Test(
+        "where the kernel refuses memory for rings the socket goes on",
+        arguments: [SystemCall.memfd_create, .ftruncate, .fcntl, .mmap])
+    func refused(call: SystemCall) async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            try connection(right).useRings(.always)
+            let (_, hits) = try SystemCallFaults.with([.init(call, .fail(ENOMEM))]) {
+                try right.send(MachMessage(id: 1))
+            }
+            #expect(hits == 1)
+            for id in Int32(2)..<5 { try right.send(MachMessage(id: id)) }
+            for id in Int32(1)..<5 { #expect(try port.next().id == id) }
+            #expect(try !hasRings(right))
+        }
+    }
+
+    @Test("where the other end cannot map the memory the socket goes on", arguments: [SystemCall.fcntl, .fstat, .mmap])
+    func refusedByOther(call: SystemCall) async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            try connection(right).useRings(.always)
+            try right.send(MachMessage(id: 1))
+            let (id, hits) = try SystemCallFaults.with([.init(call, .fail(ENOMEM))]) { try port.next().id }
+            #expect(id == 1 && hits == 1)
+            try connection(right).receiveUnlessReceiving()
+            #expect(try !connection(right).awaitsRingAnswer)
+            for id in Int32(2)..<5 { try right.send(MachMessage(id: id)) }
+            for id in Int32(2)..<5 { #expect(try port.next().id == id) }
+        }
+    }
+
+    @Test("a stream to a reader that has something to read costs no system call per message")
+    func stream() async throws {
+        try await onBench(over: .ring) { bench in
+            let port = try bench.port(queueLimit: 2_000)
+            let right = try bench.right(to: port)
+            let (_, sent) = try SystemCallFaults.counting { () throws in
+                for id in Int32(0)..<1_000 { try right.send(MachMessage(id: id, bytes: pattern(64))) }
+            }
+            // The packet that leads to the ring, and one bell; now and then a look whether the reader lives.
+            #expect(sent[.sendmsg, default: 0] == 2)
+            #expect(sent.values.reduce(0, +) < 100)
+            let (_, received) = try SystemCallFaults.counting { () throws in
+                for id in Int32(0)..<1_000 { #expect(try port.next().id == id) }
+            }
+            #expect(received.values.reduce(0, +) < 200)
+        }
+    }
+
+    @Test(
+        "a request to a port that sleeps costs no more system calls than over a socket, and no fewer wake-ups are missed"
+    )
+    func sleeping() async throws {
+        try await onBench(over: .socket) { bench in
+            try bench.serving({ _, message in try? message.reply(message) }) { right, port, worker in
+                worker.loop.waitStrategy = .blocking
+                ThreadRunLoop.current.waitStrategy = .blocking
+                let withRing = try Bench(transport: .ring, directory: bench.directory, far: .none).right(to: port)
+                #expect(try hasRings(withRing))
+                let counts = try [right, withRing].map { right in
+                    for _ in 0..<5 { _ = try right.ask(MachMessage()) }
+                    let (_, calls) = try SystemCallFaults.counting { () throws in
+                        for _ in 0..<100 { _ = try right.ask(MachMessage()) }
+                    }
+                    return calls.values.reduce(0, +)
+                }
+                // A look whether the other side lives may be among them.
+                #expect(counts[1] <= counts[0] + 10, "\(counts)")
+            }
+        }
+    }
+    #endif
+}

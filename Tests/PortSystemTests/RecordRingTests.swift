@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("rings of records in shared memory", .census) struct RecordRingTests {
+    private static let limit = 65_536
+
+    /// Both ends of a ring, each over a mapping of its own, and the memory as a hostile side has it.
+    private struct Ends {
+        var writer: RecordWriter
+        var reader: RecordReader
+        let words: UnsafeMutablePointer<UInt64>
+
+        init() throws {
+            let (memory, file) = try SharedMemory.make(size: RecordRing.pairSize)
+            let other = try #require(try SharedMemory.map(file, size: RecordRing.pairSize))
+            writer = RecordWriter(RecordRing(memory, isSecond: false))
+            reader = RecordReader(RecordRing(other, isSecond: false), limit: limit)
+            let mapped = mmap(
+                nil, RecordRing.pairSize, PROT_READ | PROT_WRITE, MAP_SHARED, file.rawValue, 0)
+            words = try #require(mapped).assumingMemoryBound(to: UInt64.self)
+        }
+
+        func end() { munmap(words, RecordRing.pairSize) }
+
+        var tail: UInt64 {
+            get { words[0] }
+            nonmutating set { words[0] = newValue }
+        }
+        var head: UInt64 {
+            get { words[16] }
+            nonmutating set { words[16] = newValue }
+        }
+        /// The eight bytes before the first record.
+        var firstRecord: UInt64 {
+            get { words[512] }
+            nonmutating set { words[512] = newValue }
+        }
+    }
+
+    private static func head(_ number: UInt64) -> PacketWords { (number, ~number, number &* 3, 7, number) }
+
+    private static func isPacket(_ outcome: RecordReader.Outcome, _ number: UInt64, _ payload: [UInt8]) -> Bool {
+        guard case .packet(let words, let bytes) = outcome else { return false }
+        return words == head(number) && bytes == payload
+    }
+
+    private func isEmpty(_ outcome: RecordReader.Outcome) -> Bool { if case .empty = outcome { true } else { false } }
+    private func isBroken(_ outcome: RecordReader.Outcome) -> Bool { if case .broken = outcome { true } else { false } }
+    private func isMark(_ outcome: RecordReader.Outcome) -> Bool { if case .mark = outcome { true } else { false } }
+
+    @Test("records of every length come out as they went in, around the end many times")
+    func lengths() throws {
+        var ends = try Ends()
+        defer { ends.end() }
+        for number in 0..<3000 {
+            let count = number % 7 == 0 ? number * 131 % (Self.limit - 40 + 1) : number % 200
+            let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0 &+ number) }
+            guard case .written = ends.writer.write(Self.head(UInt64(number)), payload[...]) else {
+                Issue.record("no room for \(number)")
+                return
+            }
+            #expect(Self.isPacket(ends.reader.read(), UInt64(number), payload))
+            #expect(isEmpty(ends.reader.read()))
+        }
+    }
+
+    @Test("a full ring takes nothing more but a mark, and each record comes out once it is read")
+    func full() throws {
+        var ends = try Ends()
+        defer { ends.end() }
+        for round in 0..<5 {
+            var count: UInt64 = 0
+            while case .written = ends.writer.write(Self.head(count), [1, 2, 3]) { count += 1 }
+            #expect(ends.writer.write(Self.head(0), [UInt8]()[...]) == .full)
+            #expect(Int(count) == (RecordRing.capacity - 8) / 56, "round \(round)")
+            #expect(ends.writer.writeMark() == .written(mustRing: false))
+            #expect(ends.writer.isEmpty() == false)
+            for number in 0..<count { #expect(Self.isPacket(ends.reader.read(), number, [1, 2, 3])) }
+            #expect(isMark(ends.reader.read()))
+            #expect(isEmpty(ends.reader.read()))
+            #expect(ends.writer.isEmpty() == true)
+        }
+    }
+
+    @Test("a reader that sleeps is rung once, and one that is awake never")
+    func bell() throws {
+        var ends = try Ends()
+        defer { ends.end() }
+        #expect(ends.writer.write(Self.head(0), []) == .written(mustRing: true))
+        #expect(ends.writer.write(Self.head(0), []) == .written(mustRing: false))
+        ends.reader.sleep()
+        #expect(ends.reader.hasMore)
+        #expect(ends.writer.write(Self.head(0), []) == .written(mustRing: true))
+        ends.reader.sleep()
+        ends.reader.wake()
+        #expect(ends.writer.write(Self.head(0), []) == .written(mustRing: false))
+    }
+
+    @Test("what was written before a ring was closed is read, and nothing is written after")
+    func closed() throws {
+        var ends = try Ends()
+        defer { ends.end() }
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))
+        #expect(!ends.writer.ring.isClosed)
+        ends.reader.ring.close()
+        #expect(ends.writer.ring.isClosed)
+        #expect(ends.writer.write(Self.head(2), [2]) == .closed)
+        #expect(ends.writer.writeMark() == .closed)
+        #expect(Self.isPacket(ends.reader.read(), 1, [1]))
+        #expect(isEmpty(ends.reader.read()))
+    }
+
+    @Test("a writer that goes on after the end, and takes the closing bit away, is not read any more")
+    func closedForGood() throws {
+        var ends = try Ends()
+        defer { ends.end() }
+        #expect(ends.writer.write(Self.head(1), []) == .written(mustRing: true))
+        ends.reader.ring.close()
+        ends.tail = 48
+        #expect(ends.writer.write(Self.head(2), []) == .written(mustRing: false))
+        #expect(Self.isPacket(ends.reader.read(), 1, []))
+        #expect(isEmpty(ends.reader.read()))
+        #expect(!ends.reader.hasMore)
+    }
+
+    @Test("each record that is written while a ring is closed is either refused or read", arguments: 0..<20)
+    func closedMeanwhile(round: Int) throws {
+        let ends = try Ends()
+        defer { ends.end() }
+        var reader = ends.reader
+        let thread = runOnThread { [writer = ends.writer] in
+            var (writer, count) = (writer, 0)
+            while case .written = writer.write(Self.head(UInt64(count)), []) { count += 1 }
+            return count
+        }
+        var count: UInt64 = 0
+        while count < UInt64(round) { if Self.isPacket(reader.read(), count, []) { count += 1 } }
+        reader.ring.close()
+        while Self.isPacket(reader.read(), count, []) { count += 1 }
+        let written = try thread.join()
+        while Self.isPacket(reader.read(), count, []) { count += 1 }
+        #expect(count == UInt64(written))
+    }
+
+    @Test("two threads, each with its own mapping: every record once, in order, none changed")
+    func threads() throws {
+        let ends = try Ends()
+        defer { ends.end() }
+        let total: UInt64 = 100_000
+        let thread = runOnThread { [writer = ends.writer] in
+            var writer = writer
+            for number in 0..<total {
+                let payload = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: Int(number % 97))
+                while writer.write(Self.head(number), payload[...]) == .full {}
+            }
+        }
+        var (reader, next) = (ends.reader, UInt64(0))
+        while next < total {
+            let outcome = reader.read()
+            if isEmpty(outcome) { continue }
+            let payload = [UInt8](repeating: UInt8(truncatingIfNeeded: next), count: Int(next % 97))
+            guard Self.isPacket(outcome, next, payload) else {
+                Issue.record("record \(next) is another")
+                break
+            }
+            next += 1
+        }
+        try thread.join()
+    }
+
+    @Test(
+        "a tail that cannot be is found",
+        arguments: [8, 55, 57, 8 + 65_544, 262_144 + 8, 1 << 40, 1 << 62, ~0] as [UInt64])
+    func lyingTail(tail: UInt64) throws {
+        var ends = try Ends()
+        defer { ends.end() }
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))
+        ends.tail = tail
+        if tail > 56, tail & 7 == 0, tail <= 262_144 {
+            #expect(Self.isPacket(ends.reader.read(), 1, [1]))
+            #expect(isBroken(ends.reader.read()))
+        } else {
+            #expect(isBroken(ends.reader.read()))
+        }
+    }
+
+    @Test("a tail that goes back is found")
+    func tailGoesBack() throws {
+        var ends = try Ends()
+        defer { ends.end() }
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))
+        #expect(Self.isPacket(ends.reader.read(), 1, [1]))
+        ends.tail = 0
+        #expect(isBroken(ends.reader.read()))
+    }
+
+    @Test(
+        "a length or a kind that cannot be is found",
+        arguments: [39, 0, 65_537, 1 << 31, 42] as [UInt64], [0, 1, 2, 3, 1 << 31] as [UInt64])
+    func lyingRecord(length: UInt64, kind: UInt64) throws {
+        var ends = try Ends()
+        defer { ends.end() }
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))
+        ends.firstRecord = length | kind << 32
+        switch (length, kind) {
+        case (42, 1): #expect(!isBroken(ends.reader.read()))
+        case (0, 2): #expect(isMark(ends.reader.read()))
+        default: #expect(isBroken(ends.reader.read()))
+        }
+    }
+
+    @Test("a head that cannot be is found", arguments: [1 << 62, 262_152, ~0] as [UInt64])
+    func lyingHead(head: UInt64) throws {
+        var ends = try Ends()
+        defer { ends.end() }
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))
+        ends.head = head
+        #expect(ends.writer.isEmpty() == nil)
+        while case .written = ends.writer.write(Self.head(1), [1]) {}
+        #expect(ends.writer.write(Self.head(1), [1]) == .broken)
+    }
+
+    @Test("a tail that the reader has changed is found by the writer")
+    func stolenTail() throws {
+        var ends = try Ends()
+        defer { ends.end() }
+        ends.tail = 8
+        #expect(ends.writer.write(Self.head(1), [1]) == .broken)
+    }
+
+    @Test("only sealed memory of the right size is mapped")
+    func foreignFiles() throws {
+        try withScratchDirectory { try checkForeignFiles(in: $0) }
+    }
+
+    private func checkForeignFiles(in scratch: ScratchDirectory) throws {
+        let (_, file) = try SharedMemory.make(size: 8192)
+        #expect(try SharedMemory.map(file, size: 8192) != nil)
+        #expect(try SharedMemory.map(file, size: 4096) == nil)
+        #expect(ftruncate(file.rawValue, 0) == -1 && errno == EPERM)
+        #expect(ftruncate(file.rawValue, 10_000) == -1 && errno == EPERM)
+        let socket = SharedDescriptor(try sysPacketSocket())
+        #expect(try SharedMemory.map(socket, size: 4096) == nil)
+        let directory = SharedDescriptor(try sysOpen(scratch.path, .directory))
+        let plain = SharedDescriptor(try sysOpen("file", in: directory.rawValue, .creating))
+        #expect(ftruncate(plain.rawValue, 4096) == 0)
+        #expect(try SharedMemory.map(plain, size: 4096) == nil)
+    }
+
+    #if DEBUG
+    @Test("what the kernel refuses is told", arguments: [SystemCall.memfd_create, .ftruncate, .fcntl, .mmap])
+    func refused(call: SystemCall) {
+        let (_, hits) = SystemCallFaults.with([.init(call, .fail(ENOMEM))]) {
+            #expect(throws: SystemError(ENOMEM)) { try SharedMemory.make(size: 4096) }
+        }
+        #expect(hits == 1)
+    }
+    #endif
+}
