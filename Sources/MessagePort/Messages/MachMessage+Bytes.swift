@@ -30,7 +30,7 @@ extension MachMessage {
     ///   - replyPort: where the receiver may reply.
     ///   - initializer: writes the bytes.
     /// - Throws: what the initializer threw.
-    public init<Failure: Error>(
+    @inlinable public init<Failure: Error>(
         id: Int32 = 0, byteCapacity capacity: Int, replyPort: SendRight? = nil,
         initializingWith initializer: (inout OutputSpan<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {

@@ -17,9 +17,9 @@ private struct ReceiveRoutine: SourceRoutine {
     func isReady() -> Bool { core.hasMessage }
     func arrivalPlaces() -> [any ArrivalPlace] { core.arrivalPlaces() }
 
-    func perform() -> Bool {
+    func perform() -> SourceOutcome {
         core.receiveFromSockets()
-        return true
+        return .handled
     }
 }
 

@@ -65,7 +65,7 @@ extension PortCore {
             let remains = Remains(
                 state: state, bounced: bounced, waitingSenders: waitingSenders,
                 roomNotices: state.mailbox.takeRoomNotices(), senderNotices: state.senders.takeAll())
-            state.sources = []
+            state.sources = SourceList()
             // The address stays: rights that were on their way are equal then to those that are here.
             state.$extras = nil
             if let bell = remains.state.extras.bell { state.extras.bell = bell }
@@ -76,7 +76,7 @@ extension PortCore {
         }
         guard let remains else { return false }
         let old = remains.state
-        for source in old.sources {
+        for source in old.sources.all {
             source.ring()  // a thread blocked in receive(within:) wakes and finds the port dead
             source.invalidate()
         }

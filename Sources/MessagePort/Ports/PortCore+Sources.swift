@@ -30,7 +30,7 @@ extension PortCore {
 
     /// The source is no longer rung.
     func detach(_ source: RunLoopSource) {
-        state.withLock { $0.sources.removeAll { $0 === source } }
+        state.withLock { $0.sources.remove(source) }
     }
 
     /// The port's sockets, made when they are first needed: every attached source then watches them.
@@ -81,7 +81,7 @@ extension PortCore {
     {
         try state.withLock { (state) throws(PortError) in
             if state.mailbox.isDead { return nil }
-            let others = state.sources.filter { source in !watching.contains { $0 === source } }
+            let others = state.sources.all.filter { source in !watching.contains { $0 === source } }
             guard others.isEmpty else { return others }
             if let failure = state.extras.bell?.watch(sockets) { throw failure }
             state.extras.sockets = sockets

@@ -17,7 +17,7 @@ extension PortCore {
             state.turns.give(to: number)
             return state.sources
         }
-        for source in sources { source.ring() }
+        sources.ring()
     }
 
     /// Whether a source has a message to handle.
@@ -83,12 +83,11 @@ extension PortCore {
             }
             state.mailbox.endClaim()
             let mayBegin = state.turns.end(number)
-            return (mayBegin ? state.sources : [], state.openedSockets, state.hasMessage(inTurn: number))
+            return (mayBegin ? state.sources : nil, state.openedSockets, state.hasMessage(inTurn: number))
         }
-        for source in sources {
-            if let sockets { try? source.watch(sockets.rawValue) }
-            source.ring()
-        }
+        guard let sources else { return hasMessage }
+        if let sockets { for source in sources.all { try? source.watch(sockets.rawValue) } }
+        sources.ring()
         return hasMessage
     }
 

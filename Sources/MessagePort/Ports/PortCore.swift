@@ -19,7 +19,7 @@ package final class PortCore: PortDestination {
             didSet { if hasExtras { extras.bell?.match(mailbox) } }
         }
         /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
-        var sources: ShortList<RunLoopSource> = []
+        var sources = SourceList()
         var turns = HandlerTurns()
         /// The handlers under way: the numbers of their sources, and on which loops they run.
         var handlers: [(turn: UInt64, loop: ThreadRunLoop)] = []
@@ -166,11 +166,11 @@ package final class PortCore: PortDestination {
             let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, waiting: patience)
             let dropped = state.mailbox.takeDropped()
             guard case .accepted(let wasEmpty) = admission else {
-                return (admission, ShortList<RunLoopSource>(), WaitingTask?.none, dropped)
+                return (admission, SourceList?.none, WaitingTask?.none, dropped)
             }
-            return (admission, wasEmpty ? state.sources : [], state.nextTask(), dropped)
+            return (admission, wasEmpty ? state.sources : nil, state.nextTask(), dropped)
         }
-        for source in sources { source.ring() }
+        sources?.ring()
         task?.wake()
         for message in dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
         return admission
@@ -240,11 +240,11 @@ package final class PortCore: PortDestination {
     func change(_ body: (inout MailboxState) -> (senders: [WaitingSender], wasEmpty: Bool)) {
         let (senders, sources, task, notices) = state.withLock { state in
             let (senders, wasEmpty) = body(&state.mailbox)
-            let sources = wasEmpty && !senders.isEmpty ? state.sources : []
+            let sources = wasEmpty && !senders.isEmpty ? state.sources : nil
             return (senders, sources, state.nextTask(), state.mailbox.takeRoomNotices())
         }
         for sender in senders { sender.waiter.wake() }
-        for source in sources { source.ring() }
+        sources?.ring()
         task?.wake()
         for notice in notices { notice.tell(.possible) }
     }

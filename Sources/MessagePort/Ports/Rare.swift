@@ -9,12 +9,19 @@ protocol Blankable: Sendable {
 }
 
 // @unchecked: the value is changed only while one reference to the box is left.
-/// Where a value lies that is not blank any more.
-final class RareBox<Value: Blankable>: @unchecked Sendable {
-    fileprivate(set) var value: Value
+/// Where a value lies that is not blank any more. Behind a pointer: of a class's property the whole value is copied to look
+/// at a part of it.
+@safe final class RareBox<Value: Blankable>: @unchecked Sendable {
+    fileprivate let place: UnsafeMutablePointer<Value>  // immutable
 
     init(_ value: Value = Value()) {
-        self.value = value
+        unsafe place = .allocate(capacity: 1)
+        unsafe place.initialize(to: value)
+    }
+
+    deinit {
+        unsafe place.deinitialize(count: 1)
+        unsafe place.deallocate()
     }
 }
 
@@ -27,12 +34,12 @@ final class RareBox<Value: Blankable>: @unchecked Sendable {
 
     var wrappedValue: Value {
         @inline(__always) _read {
-            let place = box ?? Value.blank
-            yield place.value
+            let box = box ?? Value.blank
+            yield unsafe box.place.pointee
         }
         @inline(__always) _modify {
-            let place = own()
-            yield &place.value
+            let box = own()
+            yield unsafe &box.place.pointee
         }
     }
 
@@ -40,14 +47,14 @@ final class RareBox<Value: Blankable>: @unchecked Sendable {
     var isBlank: Bool { box == nil }
 
     var projectedValue: Value? {
-        get { box?.value }
+        get { box.map { unsafe $0.place.pointee } }
         set { box = newValue.map { RareBox($0) } }
     }
 
     /// The box, which nobody else has.
     private mutating func own() -> RareBox<Value> {
         if isKnownUniquelyReferenced(&box), let box { return box }
-        let own = RareBox(box?.value ?? Value())
+        let own = RareBox(projectedValue ?? Value())
         box = own
         return own
     }

@@ -132,7 +132,7 @@ extension PortCore {
         let (sources, older) = state.withLock { state in
             // After a move, nobody begins before the handlers that are under way elsewhere have ended.
             let older = state.handlers.filter { $0.turn != state.turns.current }.map(\.loop)
-            return (state.sources, older)
+            return (state.sources.all, older)
         }
         let loops = sources.flatMap(\.loops)
         if loops.isEmpty { return nil }

@@ -6,7 +6,7 @@ import Synchronization
 
 extension RunLoopSource {
     /// The loops in which the source is.
-    package var loops: ShortList<ThreadRunLoop> { state.withLock { $0.homes.loops } }
+    package var loops: [ThreadRunLoop] { state.withLock { Array($0.homes.loops) } }
 
     /// Takes the source out of everything, for ever: its cancel routine is called on the calling thread for each mode that
     /// it leaves. A callout that is under way goes on.

@@ -9,9 +9,9 @@ struct SpinPredictor: Sendable {
     }
 
     /// A sleeping peer needs about 20 µs to wake, so an answer from one comes within this time.
-    static let limit = Duration.microseconds(50)
+    static let limit = Duration.microseconds(100)
     /// A round trip between two sleeping threads takes up to 50 µs, and noise on top.
-    private static let shortGap = Duration.microseconds(100)
+    private static let shortGap = Duration.microseconds(250)
     private static let fewest = 4
     private static let most = 1024
 
