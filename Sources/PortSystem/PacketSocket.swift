@@ -317,3 +317,35 @@ package func sysPeekPacket(_ socket: CInt) throws(SystemError) -> PeekOutcome {
 private func peek(_ socket: CInt, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
     unsafe shim_peek(socket, buffer.baseAddress, buffer.count)
 }
+
+/// Sends one packet that begins with a head of 40 bytes, as above.
+package func sysSendPacket(
+    _ socket: CInt, head: PacketWords, body: ArraySlice<UInt8>, descriptors: [SharedDescriptor]
+) throws(SystemError) -> SendOutcome {
+    let numbers = descriptors.map(\.rawValue)
+    // SAFETY: both pointers live as long as the closures run. The descriptors live until the call is over.
+    defer { withExtendedLifetime(descriptors) {} }
+    return try unsafe withUnsafeBytes(of: head) { (head) throws(SystemError) in
+        try unsafe body.withUnsafeBufferPointer { (body) throws(SystemError) in
+            try unsafe sysSendPacket(
+                socket, head: head, body: UnsafeRawBufferPointer(body), descriptors: numbers)
+        }
+    }
+}
+
+/// Receives one packet of at most `limit` bytes, as above.
+///
+/// - Returns: what came, the first 40 bytes of a packet, nil when it has fewer, and its other bytes.
+package func sysReceiveHeadedPacket(
+    _ socket: CInt, limit: Int, from giver: @autoclosure () -> (any DescriptorGiver)? = nil
+) throws(SystemError) -> (ReceiveOutcome, head: PacketWords?, payload: [UInt8]) {
+    try unsafe withUnsafeTemporaryAllocation(byteCount: limit, alignment: 16) { (buffer) throws(SystemError) in
+        let outcome = try unsafe sysReceivePacket(socket, into: buffer, from: giver())
+        let headSize = MemoryLayout<PacketWords>.size
+        switch outcome {
+        case .packet(let count, _) where count >= headSize, .descriptorsLost(let count) where count >= headSize:
+            return unsafe (outcome, buffer.load(as: PacketWords.self), Array(buffer[headSize..<count]))
+        case .packet, .descriptorsLost, .truncated, .wouldBlock, .reset, .peerClosed: return (outcome, nil, [])
+        }
+    }
+}

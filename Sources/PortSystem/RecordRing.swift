@@ -109,9 +109,6 @@ private enum RecordKind: UInt64 {
 
 private func padded(_ count: Int) -> Int { (count + 7) & ~7 }
 
-/// The first 40 bytes of a packet, as five numbers.
-package typealias PacketWords = (UInt64, UInt64, UInt64, UInt64, UInt64)
-
 /// The writing end of a ring. One thread at a time uses it.
 package struct RecordWriter: Sendable {
     /// What became of a record.

@@ -28,7 +28,7 @@ extension PortCore.State {
     /// Gives the oldest messages to a handler that is under way, the only one.
     mutating func makeClaim(reusing used: MessageClaim?) -> MessageClaim? {
         guard handlers.count == 1, !turns.isHeldUp else { return nil }
-        if hasExtras, extras.sockets != nil || extras.bell != nil || !extras.waitingTasks.isEmpty { return nil }
+        if hasExtras, extras.areNeededForEach { return nil }
         return mailbox.makeClaim(reusing: used)
     }
 
@@ -40,7 +40,7 @@ extension PortCore.State {
     /// - Returns: nil when there is none, or it is not the source's turn.
     mutating func take(for handler: (turn: UInt64, loop: ThreadRunLoop)?, looksAfter takes: Int) -> TakenMessage? {
         if let handler, !turns.mayBegin(handler.turn) { return nil }
-        let mustLook = mustLook(after: takes)
+        let mustLook = hasExtras && extras.mustLook(after: takes)
         guard let (message, sender, charge) = mailbox.take(keepingPlace: mustLook) else { return nil }
         if let handler {
             turns.begin()
@@ -51,11 +51,24 @@ extension PortCore.State {
             mustLook: mustLook)
     }
 
+}
+
+// What is asked for each message, asked of the extras themselves: from outside they would be copied to look at one of them.
+extension PortCore.Extras {
+    /// Whether messages have to be taken one by one, because others have to be told of each.
+    fileprivate var areNeededForEach: Bool { sockets != nil || bell != nil || !waitingTasks.isEmpty }
+
     /// Whether the sockets must be looked at: after so many messages, or by turns while their messages find no room.
-    private mutating func mustLook(after takes: Int) -> Bool {
-        guard openedSockets != nil else { return false }
-        extras.takesSinceLook += 1
-        if extras.socketsWait { extras.isSocketsTurn.toggle() }
-        return extras.takesSinceLook >= takes || extras.socketsWait && extras.isSocketsTurn
+    fileprivate mutating func mustLook(after takes: Int) -> Bool {
+        if sockets == nil { return false }
+        takesSinceLook += 1
+        if socketsWait { isSocketsTurn.toggle() }
+        return takesSinceLook >= takes || socketsWait && isSocketsTurn
     }
+
+    /// Keeps the doorbell in step with the queue.
+    func matchBell(_ mailbox: borrowing MailboxState) { bell?.match(mailbox) }
+
+    /// The task to wake, because a message waits.
+    mutating func nextTask() -> WaitingTask? { waitingTasks.isEmpty ? nil : waitingTasks.removeFirst() }
 }

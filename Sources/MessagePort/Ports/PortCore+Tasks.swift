@@ -12,7 +12,7 @@ import Synchronization
 extension PortCore.State {
     /// The task to wake, because a message waits.
     mutating func nextTask() -> WaitingTask? {
-        !hasExtras || extras.waitingTasks.isEmpty || mailbox.queue.isEmpty ? nil : extras.waitingTasks.removeFirst()
+        !hasExtras || mailbox.queue.isEmpty ? nil : extras.nextTask()
     }
 }
 

@@ -16,7 +16,7 @@ package final class PortCore: PortDestination {
     struct State {
         /// Each change keeps the doorbell in step: it is readable while messages wait, and for good once the port is dead.
         var mailbox: MailboxState {
-            didSet { if hasExtras { extras.bell?.match(mailbox) } }
+            didSet { if hasExtras { extras.matchBell(mailbox) } }
         }
         /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
         var sources = SourceList()

@@ -44,7 +44,7 @@ public final class PortDoorbell: Sendable {
     public var descriptor: Int32 { members.raw }
 
     /// Follows a change of the port's queue. The caller holds the port's lock, so that rings keep the order of the changes.
-    func match(_ mailbox: MailboxState) {
+    func match(_ mailbox: borrowing MailboxState) {
         let shouldRing = mailbox.isDead || !mailbox.queue.isEmpty
         if shouldRing == isRung.load(ordering: .relaxed) { return }
         isRung.store(shouldRing, ordering: .relaxed)

@@ -62,30 +62,12 @@ struct PacketHeader: Hashable, Sendable {
 
 extension PacketHeader {
     /// The 40 bytes.
-    var encoded: [UInt8] {
-        var bytes = Self.magic + [Self.version, kind.rawValue]
-        bytes.reserveCapacity(Self.size)
-        bytes.append(littleEndian: descriptorCount)
-        bytes.append(littleEndian: UInt32(bitPattern: messageID))
-        bytes.append(littleEndian: componentCount)
-        bytes.append(littleEndian: asks)
-        bytes.append(littleEndian: answers)
-        bytes.append(littleEndian: totalLength)
-        return bytes
-    }
+    var encoded: [UInt8] { bytes(of: words) }
 
     /// Reads a head; nil when the packet is shorter than a head or not of this format and version.
     init?(_ packet: [UInt8]) {
-        guard packet.count >= Self.size, packet.starts(with: Self.magic), packet[4] == Self.version,
-            let kind = PacketKind(rawValue: packet[5])
-        else { return nil }
-        self.kind = kind
-        descriptorCount = packet.littleEndian(at: 6)
-        messageID = Int32(bitPattern: packet.littleEndian(at: 8))
-        componentCount = packet.littleEndian(at: 12)
-        asks = packet.littleEndian(at: 16)
-        answers = packet.littleEndian(at: 24)
-        totalLength = packet.littleEndian(at: 32)
+        guard let words = packetWords(of: packet) else { return nil }
+        self.init(words)
     }
 }
 

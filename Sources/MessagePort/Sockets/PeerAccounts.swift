@@ -107,8 +107,8 @@ struct PeerAccounts {
         cost.bytes >= limits.queuedBytes || cost.descriptors >= limits.queuedDescriptors
     }
 
-    private func mayResume(_ account: Account) -> Bool {
-        !account.paused.isEmpty && !isOver(account.cost) && account.cost.messages <= messageLimit / 2
+    private func mayResume(_ cost: PeerCost) -> Bool {
+        !isOver(cost) && cost.messages <= messageLimit / 2
     }
 
     /// Notes a connection as paused, if its process is over its limits.
@@ -126,8 +126,12 @@ struct PeerAccounts {
 
     /// - Returns: whether connections that were paused may be read again: `takeResumable` tells which.
     mutating func giveBack(_ cost: PeerCost, by owner: PeerOwner) -> Bool {
-        change(owner) { $0.cost -= cost }
-        return accounts[owner].map(mayResume) ?? false
+        var (left, hasPaused) = (PeerCost(), false)
+        change(owner) { account in
+            account.cost -= cost
+            (left, hasPaused) = (account.cost, !account.paused.isEmpty)
+        }
+        return hasPaused && mayResume(left)
     }
 
     /// Lets those connections go on that were paused and may be read again.
@@ -137,7 +141,7 @@ struct PeerAccounts {
     mutating func takeResumable(of owner: PeerOwner? = nil) -> Set<UInt64> {
         var resumed: Set<UInt64> = []
         for owner in owner.map({ [$0] }) ?? Array(accounts.keys) {
-            guard let account = accounts[owner], mayResume(account) else { continue }
+            guard let account = accounts[owner], mayResume(account.cost) else { continue }
             resumed.formUnion(account.paused)
             accounts[owner]?.paused = []
         }
@@ -145,10 +149,15 @@ struct PeerAccounts {
     }
 
     private mutating func change(_ owner: PeerOwner, _ body: (inout Account) -> Void) {
-        var account = accounts[owner] ?? Account()
-        let hadMessages = account.cost.messages > 0
-        body(&account)
-        if hadMessages != (account.cost.messages > 0) { sharerCount += hadMessages ? -1 : 1 }
-        accounts[owner] = account.isEmpty ? nil : account
+        // In place, so that it is looked up once.
+        func changed(_ account: inout Account) -> (sharers: Int, isEmpty: Bool) {
+            let hadMessages = account.cost.messages > 0
+            body(&account)
+            let hasMessages = account.cost.messages > 0
+            return (hadMessages == hasMessages ? 0 : hadMessages ? -1 : 1, account.isEmpty)
+        }
+        let change = changed(&accounts[owner, default: Account()])
+        sharerCount += change.sharers
+        if change.isEmpty { accounts[owner] = nil }
     }
 }

@@ -9,19 +9,19 @@ import Synchronization
 
 /// What a message, or an unread reply, takes up in its peer's account until the object goes.
 final class PeerCharge: Sendable {
-    private let sockets: Weak<PortSockets>  // immutable
+    private weak let sockets: PortSockets?  // immutable
     private let owner: PeerOwner  // immutable
     private let cost: PeerCost  // immutable
 
     /// For an account that has taken it already.
     fileprivate init(_ sockets: PortSockets, _ owner: PeerOwner, _ cost: PeerCost) {
-        self.sockets = Weak(object: sockets)
+        self.sockets = sockets
         self.owner = owner
         self.cost = cost
     }
 
     deinit {
-        sockets.object?.giveBack(cost, by: owner)
+        sockets?.giveBack(cost, by: owner)
     }
 }
 

@@ -33,7 +33,7 @@ extension SocketConnection {
             sendingLane.withLock { $0.didOffer(memory) }
             let header = PacketHeader(kind: .ring, descriptorCount: 1, totalLength: UInt64(RecordRing.pairSize))
             let outcome = try sysSendPacket(
-                descriptor.rawValue, head: header.encoded, body: [], descriptors: [file])
+                descriptor.rawValue, head: header.words, body: [], descriptors: [file])
             if outcome != .sent { sendingLane.withLock { $0.withdrawOffer() } }
         } catch {
             sendingLane.withLock { $0.refuse() }
@@ -79,7 +79,7 @@ extension SocketConnection {
     private func open(_ memory: SharedMemory, _ lane: inout ReceivingLane) {
         let incoming = RecordRing(memory, isSecond: port == nil)
         lane.reader = RecordReader(incoming, limit: PacketHeader.packetLimit)
-        _ = incomingRing.storeIfNil(incoming)
+        incomingRing.set(incoming)
         // Who ends the connection, or its port, says so first and closes the ring then: one of the two sees the other.
         if state.withLock({ $0.failure != nil || $0.hasLostPort }) { incoming.close() }
         let outgoing = RecordRing(memory, isSecond: port != nil)
@@ -159,7 +159,7 @@ extension SocketConnection {
 
     /// - Returns: that it was sent also when the socket is full: it is readable then.
     private func sendBell() throws(SystemError) -> SendOutcome {
-        let bell = PacketHeader(kind: .bell).encoded
+        let bell = PacketHeader(kind: .bell).words
         let outcome = try sysSendPacket(descriptor.rawValue, head: bell, body: [], descriptors: [])
         guard outcome == .wouldBlock else { return outcome }
         return try sysPoll(descriptor.rawValue, .writable, until: .distantPast).contains(.writable) ? outcome : .sent
@@ -225,12 +225,12 @@ extension SocketConnection {
             if !lane.isWatched { lane.wasWatched = false }
         }
         do throws(SystemError) {
-            let (outcome, bytes) = try sysReceivePacket(descriptor.rawValue, limit: PacketHeader.size)
+            let (outcome, head, _) = try sysReceiveHeadedPacket(descriptor.rawValue, limit: PacketHeader.size)
             lane.headIsSpent = false
             switch outcome {
             case .packet(_, let descriptors):
                 // Descriptors that came with it go as all that come from a peer.
-                guard descriptors.isEmpty, PacketHeader(bytes)?.isBell == true else { return refuse(.malformedPacket) }
+                guard descriptors.isEmpty, head.flatMap(PacketHeader.init)?.isBell == true else { return refuse(.malformedPacket) }
             case .descriptorsLost, .truncated: return refuse(.malformedPacket)
             case .wouldBlock, .reset, .peerClosed: break  // the next look tells
             }

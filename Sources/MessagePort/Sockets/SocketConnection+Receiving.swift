@@ -93,12 +93,12 @@ extension SocketConnection {
     /// - Returns: whether to go on.
     func receiveFromSocket(_ arrival: inout Arrival, _ core: PortCore?) -> Bool {
         do throws(SystemError) {
-            let (outcome, bytes) = try sysReceivePacket(
+            let (outcome, head, payload) = try sysReceiveHeadedPacket(
                 descriptor.rawValue, limit: PacketHeader.packetLimit,
                 from: ClosingDescriptors(self, sockets: port == nil ? nil : core?.sockets))
             switch outcome {
-            case .packet(_, let descriptors): return take(bytes, descriptors, &arrival, core)
-            case .descriptorsLost: return take(bytes, nil, &arrival, core)
+            case .packet(_, let descriptors): return take(head, payload, descriptors, &arrival, core)
+            case .descriptorsLost: return take(head, payload, nil, &arrival, core)
             case .truncated: return refuse(.malformedPacket)
             case .wouldBlock: return false
             case .reset: return true
@@ -122,14 +122,14 @@ extension SocketConnection {
 
     /// Takes a packet from the socket; its descriptors are nil when they were lost.
     private func take(
-        _ bytes: [UInt8], _ descriptors: [SharedDescriptor]?, _ arrival: inout Arrival, _ core: PortCore?
+        _ head: PacketWords?, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ arrival: inout Arrival,
+        _ core: PortCore?
     ) -> Bool {
-        guard let header = PacketHeader(bytes) else { return refuse(.malformedPacket) }
+        guard let head, let header = PacketHeader(head) else { return refuse(.malformedPacket) }
         // What was never asked cannot be answered. The field is zero in packets that answer nothing.
         if header.answers > 0, header.kind.mayAnswer, header.answers > state.withLock({ $0.lastToken }) {
             return refuse(.malformedPacket)
         }
-        let payload = Array(bytes.dropFirst(PacketHeader.size))
         switch header.kind {
         case .ring: return takeOffer(header, payload, descriptors, &arrival.lane)
         case .ringAnswer: return takeAnswer(header, payload, descriptors, &arrival.lane)
@@ -249,7 +249,7 @@ extension SocketConnection {
     /// Tells a peer, if there is room, that it is not talked to.
     static func sendRefusal(_ code: PortError.Code, to socket: SharedDescriptor) {
         let header = PacketHeader(kind: .refused, messageID: Int32(code.rawValue))
-        _ = try? sysSendPacket(socket.rawValue, head: header.encoded, body: [], descriptors: [])
+        _ = try? sysSendPacket(socket.rawValue, head: header.words, body: [], descriptors: [])
     }
 
     /// What a peer's refusal means here.

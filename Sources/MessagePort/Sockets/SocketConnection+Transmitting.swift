@@ -156,7 +156,7 @@ extension SocketConnection {
         let outcome: SendOutcome
         do throws(SystemError) {
             outcome = try sysSendPacket(
-                descriptor.rawValue, head: packet.header.encoded, body: packet.payload,
+                descriptor.rawValue, head: packet.header.words, body: packet.payload,
                 descriptors: packet.descriptors)
         } catch {
             throw PortError(error)

@@ -48,7 +48,7 @@ extension SocketConnection: ArrivalPlace {
         return hasBegun ?? false
     }
 
-    package var hasArrived: Bool { incomingRing.load()?.isFilled ?? false }
+    package var hasArrived: Bool { incomingRing.object?.isFilled ?? false }
 
     package func takeIn() -> Bool {
         receive(into: port?.object)

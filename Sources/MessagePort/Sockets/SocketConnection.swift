@@ -128,7 +128,7 @@ package final class SocketConnection: Sendable {
     /// port's sockets.
     let isHeldBack = Atomic<Bool>(false)
     /// The ring from which this end reads, to be closed with the connection or its port. Set once, when there are rings.
-    let incomingRing = AtomicLazyReference<RecordRing>()
+    let incomingRing = OnceReference<RecordRing>()
     /// Something may be in the ring of which neither the socket nor the peer will tell. Changed under the lock of `assembly`.
     let isUntold = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
@@ -164,7 +164,7 @@ package final class SocketConnection: Sendable {
     var isInherited: Bool { sysForkCount() != forkCount }
 
     /// Whether the connection has rings.
-    var hasRings: Bool { incomingRing.load() != nil }
+    var hasRings: Bool { incomingRing.object != nil }
 
     func checkProcess() throws(PortError) {
         if isInherited { throw PortError(.forkedProcess) }
@@ -211,7 +211,7 @@ package final class SocketConnection: Sendable {
             return old
         }
         guard let old else { return }
-        incomingRing.load()?.close()
+        incomingRing.object?.close()
         sysShutDown(descriptor.rawValue)
         _ = overdue.withLock { $0.charge.take() }
         old.source?.invalidate()
@@ -263,7 +263,7 @@ extension SocketConnection {
         // Said before there is room: who waits for that finds a dead name.
         if owesReplies { sayPortHasEnded() }
         // First: whoever finds the socket closed, and the ring too, knows that what is in the ring will be dropped here.
-        incomingRing.load()?.close()
+        incomingRing.object?.close()
         sysShutDown(descriptor.rawValue, .receiving)
         // Set after the last packet can have come: whoever is receiving now, and sees it afterwards, drops them all.
         state.withLock { $0.isDeaf = true }
