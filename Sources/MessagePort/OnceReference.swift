@@ -5,8 +5,8 @@ import Synchronization
 
 /// An object that is set once, by any thread, and then there for all. In place of `AtomicLazyReference`, whose `load` asks the
 /// runtime for types each time (Swift 6.3), while a loop that spins does so without end.
-struct OnceReference<Object: AnyObject & Sendable>: ~Copyable, Sendable {
-    private let reference = Atomic<Unmanaged<Object>?>(nil)
+@safe struct OnceReference<Object: AnyObject & Sendable>: ~Copyable, Sendable {
+    private let reference = unsafe Atomic<Unmanaged<Object>?>(nil)
 
     // SAFETY: what is stored is retained until this goes, and nothing else is stored then.
     var object: Object? { unsafe reference.load(ordering: .acquiring)?.takeUnretainedValue() }
@@ -16,7 +16,7 @@ struct OnceReference<Object: AnyObject & Sendable>: ~Copyable, Sendable {
         let retained = unsafe Unmanaged.passRetained(object)
         let result = unsafe reference.compareExchange(
             expected: nil, desired: retained, ordering: .acquiringAndReleasing)
-        if !result.exchanged { unsafe retained.release() }
+        if unsafe !result.exchanged { unsafe retained.release() }
     }
 
     deinit {

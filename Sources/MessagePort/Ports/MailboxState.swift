@@ -31,7 +31,7 @@ struct MailboxState {
     }
 
     /// What a port has whose queue was full.
-    private struct Crowd: Blankable {
+    private struct Crowd: Blankable, ~Copyable {
         static let blank = RareBox<Crowd>()
         var senders: [WaitingSender] = []
         var roomNotices: [LoopNotice<SendPossibility>] = []
@@ -48,7 +48,11 @@ struct MailboxState {
     private(set) var limit: Int
     /// The most messages that waited at once since this was last reset.
     private(set) var highWater = 0
-    @Rare private var crowd: Crowd
+    private var rareCrowd = Rare<Crowd>()
+    private var crowd: Crowd {
+        @inline(__always) _read { yield rareCrowd.value }
+        @inline(__always) _modify { yield &rareCrowd.value }
+    }
     let policy: QueuePolicy
     private(set) var isDead = false
     /// How many messages in the queue came through send-once rights. It lies in what the two before leave of a word.
@@ -74,7 +78,7 @@ struct MailboxState {
     /// Whether a sender of this process that comes now finds room.
     var hasRoom: Bool {
         if policy != .refuse { return true }
-        if _crowd.isBlank { return queue.isShorter(than: limit) }
+        if rareCrowd.isBlank { return queue.isShorter(than: limit) }
         return crowd.senders.isEmpty && queue.isShorter(than: limit - crowd.keptPlaces)
     }
 
@@ -142,7 +146,7 @@ struct MailboxState {
 
     /// Gives the oldest messages to a handler's thread, unless somebody has to know of each message that is taken.
     mutating func makeClaim(reusing used: MessageClaim?) -> MessageClaim? {
-        guard policy == .refuse, replyCount == 0, _crowd.isBlank || crowd.isAlone else { return nil }
+        guard policy == .refuse, replyCount == 0, rareCrowd.isBlank || crowd.isAlone else { return nil }
         return queue.makeClaim(reusing: used)
     }
 
@@ -166,7 +170,7 @@ struct MailboxState {
 
     /// Queues the message of the sender that has waited longest, if there is room. A dead port lets nobody in.
     private mutating func letOneIn() -> WaitingSender? {
-        if isDead || _crowd.isBlank || crowd.senders.isEmpty || queue.count + crowd.keptPlaces >= limit { return nil }
+        if isDead || rareCrowd.isBlank || crowd.senders.isEmpty || queue.count + crowd.keptPlaces >= limit { return nil }
         let sender = crowd.senders.removeFirst()
         append(sender.message)
         return sender
@@ -202,7 +206,7 @@ struct MailboxState {
 
     /// The messages that the policy has dropped and nobody has bounced yet.
     mutating func takeDropped() -> [MachMessage] {
-        if _crowd.isBlank || crowd.dropped.isEmpty { return [] }
+        if rareCrowd.isBlank || crowd.dropped.isEmpty { return [] }
         defer { crowd.dropped = [] }
         return crowd.dropped
     }
@@ -247,7 +251,7 @@ extension MailboxState {
 
     /// The notices that are due, because there is room or the port is gone.
     mutating func takeRoomNotices() -> [LoopNotice<SendPossibility>] {
-        guard !_crowd.isBlank, !crowd.roomNotices.isEmpty, isDead || hasRoom else { return [] }
+        guard !rareCrowd.isBlank, !crowd.roomNotices.isEmpty, isDead || hasRoom else { return [] }
         defer { crowd.roomNotices = [] }
         return crowd.roomNotices
     }

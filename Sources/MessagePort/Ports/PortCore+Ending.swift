@@ -67,7 +67,7 @@ extension PortCore {
                 roomNotices: state.mailbox.takeRoomNotices(), senderNotices: state.senders.takeAll())
             state.sources = SourceList()
             // The address stays: rights that were on their way are equal then to those that are here.
-            state.$extras = nil
+            state.dropExtras()
             if let bell = remains.state.extras.bell { state.extras.bell = bell }
             if let address = remains.state.extras.address {
                 (state.extras.address, state.extras.oldAddresses) = (address, remains.state.extras.oldAddresses)

@@ -13,7 +13,7 @@ extension PortCore {
     package var owner: (any AnyObject & Sendable)? {
         if isInherited { return nil }
         // Leaves the lock with the result: its end may take the lock.
-        return state.withLock { $0.$extras?.owner?.object }
+        return state.withLock { $0.extras.owner?.object }
     }
 
     /// Says which object has the port: whatever keeps the port alive keeps that object instead. It holds the port.

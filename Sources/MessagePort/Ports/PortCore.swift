@@ -23,15 +23,26 @@ package final class PortCore: PortDestination {
         var turns = HandlerTurns()
         /// The handlers under way: the numbers of their sources, and on which loops they run.
         var handlers: [(turn: UInt64, loop: ThreadRunLoop)] = []
-        @Rare var extras: Extras
+        private var rareExtras = Rare<Extras>()
         var senders = SenderTally()
 
         /// Whether it may have any of the extras; told without a look at them.
-        var hasExtras: Bool { !_extras.isBlank }
+        var hasExtras: Bool { !rareExtras.isBlank }
+
+        var extras: Extras {
+            @inline(__always) _read { yield rareExtras.value }
+            @inline(__always) _modify { yield &rareExtras.value }
+        }
+
+        mutating func dropExtras() { rareExtras.makeBlank() }
+
+        init(mailbox: MailboxState) {
+            self.mailbox = mailbox
+        }
     }
 
     /// What only some ports have.
-    struct Extras: Blankable {
+    struct Extras: Blankable, ~Copyable {
         static let blank = RareBox<Extras>()
         var bell: PortDoorbell?
         /// Tasks that wait for a message, the longest first; and what receives from the sockets for them.
@@ -83,7 +94,7 @@ package final class PortCore: PortDestination {
     deinit {
         if isInherited { return }
         let addresses = state.withLock { state in
-            state.$extras.map { $0.oldAddresses + ($0.address.map { [$0] } ?? []) } ?? []
+            state.extras.oldAddresses + (state.extras.address.map { [$0] } ?? [])
         }
         for address in addresses { RightsTable.shared.prune(address) }
     }
