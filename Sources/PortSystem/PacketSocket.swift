@@ -73,23 +73,34 @@ package func sysListen(_ socket: CInt, backlog: CInt) throws(SystemError) {
 package func sysConnect(_ socket: CInt, path: String, until deadline: MonotonicInstant) throws(SystemError) -> Bool {
     if try sysConnect(socket, path: path) { return true }
     defer { shim_set_send_timeout(socket, 0) }
-    while true {
-        let time = MonotonicInstant.now.duration(to: deadline).nanoseconds
-        if time <= 0 { return false }
-        // The kernel counts in ticks; it is asked again at least once a minute.
-        _ = try retrying(.setsockopt) { shim_set_send_timeout(socket, Int(min(time / 1000 + 1, 60_000_000))) }
-        if try sysConnect(socket, path: path) { return true }
+    while deadline > .now {
+        // A call that is interrupted is made again: each has the time that is left, not that of the first.
+        if try sysConnect(socket, path: path, after: { setSendTimeout(socket, until: deadline) }) { return true }
     }
+    return false
 }
 
 /// As above, without waiting.
 package func sysConnect(_ socket: CInt, path: String) throws(SystemError) -> Bool {
+    try sysConnect(socket, path: path, after: { true })
+}
+
+private func sysConnect(_ socket: CInt, path: String, after prepare: () -> Bool) throws(SystemError) -> Bool {
     let result = try unsafe withSocketAddress(path) { (address, length) throws(SystemError) in
         try unlessBlocked { () throws(SystemError) in
-            try retrying(.connect) { unsafe connect(socket, address, length) }
+            try retrying(.connect) { unsafe prepare() ? connect(socket, address, length) : -1 }
         }
     }
     return result != nil
+}
+
+/// Limits how long a socket's calls wait for room; once the deadline is past they do not wait.
+///
+/// - Returns: false when the kernel refuses, with the reason in `errno`.
+private func setSendTimeout(_ socket: CInt, until deadline: MonotonicInstant) -> Bool {
+    let time = MonotonicInstant.now.duration(to: deadline).nanoseconds
+    // The kernel counts in ticks; it is asked again at least once a minute.
+    return shim_set_send_timeout(socket, time <= 0 ? 0 : Int(min(time / 1000 + 1, 60_000_000))) == 0
 }
 
 /// Takes one waiting connection.

@@ -3,6 +3,7 @@
 
 import Glibc
 import PortSystem
+import Synchronization
 import TestSupport
 import Testing
 
@@ -100,6 +101,33 @@ import Testing
             #expect(try !sysConnect(waiting.raw, path: path))
             _ = try accepted(listener)
             #expect(try sysConnect(waiting.raw, path: path))
+        }
+    }
+
+    @Test("signals that come more often than the limit do not keep a wait for a full backlog from its end")
+    func interrupted() throws {
+        try withScratchDirectory(leaving: .anything) { scratch in
+            let path = scratch.path("socket")
+            let listener = try listener(path, backlog: 0)
+            var connections: [SharedDescriptor] = []
+            while connections.count < 100, let next = try connection(path) { connections.append(next) }
+            var (handler, old) = (sigaction(), sigaction())
+            handler.__sigaction_handler.sa_handler = { _ in }  // without SA_RESTART
+            sigaction(SIGURG, &handler, &old)
+            defer { sigaction(SIGURG, &old, nil) }
+            let (thread, isOver) = (Mutex<pthread_t?>(nil), Atomic<Bool>(false))
+            let connecting = runOnThread {
+                thread.withLock { $0 = pthread_self() }
+                defer { isOver.store(true, ordering: .releasing) }
+                return try sysConnect(sysPacketSocket().raw, path: path, until: .after(.milliseconds(100)))
+            }
+            let deadline = Watchdog.deadline
+            while !isOver.load(ordering: .acquiring), .now < deadline {
+                thread.withLock { if let thread = $0, !isOver.load(ordering: .acquiring) { pthread_kill(thread, SIGURG) } }
+                poll(nil, 0, 1)
+            }
+            #expect(try !connecting.join())
+            withExtendedLifetime((listener, connections)) {}
         }
     }
 
