@@ -3,7 +3,6 @@
 
 import Glibc
 import PortSystem
-import Synchronization
 import TestSupport
 import Testing
 
@@ -115,15 +114,15 @@ import Testing
             handler.__sigaction_handler.sa_handler = { _ in }  // without SA_RESTART
             sigaction(SIGURG, &handler, &old)
             defer { sigaction(SIGURG, &old, nil) }
-            let (thread, isOver) = (Mutex<pthread_t?>(nil), Atomic<Bool>(false))
+            let (threads, ends) = (Recorder<pthread_t>(), Counter("waits"))
             let connecting = runOnThread {
-                thread.withLock { $0 = pthread_self() }
-                defer { isOver.store(true, ordering: .releasing) }
+                threads.append(pthread_self())
+                defer { ends.increment() }
                 return try sysConnect(sysPacketSocket().raw, path: path, until: .after(.milliseconds(100)))
             }
             let deadline = Watchdog.deadline
-            while !isOver.load(ordering: .acquiring), .now < deadline {
-                thread.withLock { if let thread = $0, !isOver.load(ordering: .acquiring) { pthread_kill(thread, SIGURG) } }
+            while ends.value == 0, .now < deadline {
+                if let thread = threads.elements.first { pthread_kill(thread, SIGURG) }
                 poll(nil, 0, 1)
             }
             #expect(try !connecting.join())
