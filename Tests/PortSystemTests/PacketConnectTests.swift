@@ -118,7 +118,8 @@ import Testing
             let connecting = runOnThread {
                 threads.append(pthread_self())
                 defer { ends.increment() }
-                return try sysConnect(sysPacketSocket().raw, path: path, until: .after(.milliseconds(100)))
+                let socket = SharedDescriptor(try sysPacketSocket())
+                return try sysConnect(socket.rawValue, path: path, until: .after(.milliseconds(100)))
             }
             let deadline = Watchdog.deadline
             while ends.value == 0, .now < deadline {
