@@ -21,7 +21,7 @@ package final class SenderPresence: Sendable {
 
 /// Whether a port has senders, and who wants to know when it has none any more: decides, does nothing else.
 struct SenderTally: Sendable {
-    private var presence = Weak<SenderPresence>(object: nil)
+    private weak var presence: SenderPresence?
     private var lastNumber: UInt64 = 0
     private var notices: [LoopNotice<Void>] = []
     private var clientCount: Int32 = 0
@@ -30,11 +30,11 @@ struct SenderTally: Sendable {
 
     /// The object that the rights of this process share.
     mutating func makePresence(_ core: PortCore) -> SenderPresence {
-        if let known = presence.object { return known }
+        if let presence { return presence }
         lastNumber += 1
         hasRights = true
         let made = SenderPresence(core, lastNumber)
-        presence = Weak(object: made)
+        presence = made
         return made
     }
 

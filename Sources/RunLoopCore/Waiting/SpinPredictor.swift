@@ -8,9 +8,10 @@ struct SpinPredictor: Sendable {
         case none, paid, failed
     }
 
-    /// A sleeping peer needs about 20 µs to wake, so an answer from one comes within this time.
+    /// A sleeping peer needs 20 to 80 µs to wake, the longer on a virtual machine, so an answer from one comes within this
+    /// time.
     static let limit = Duration.microseconds(100)
-    /// A round trip between two sleeping threads takes up to 50 µs, and noise on top.
+    /// A round trip between two sleeping threads takes 50 to 165 µs, and noise on top.
     private static let shortGap = Duration.microseconds(250)
     private static let fewest = 4
     private static let most = 1024
