@@ -64,6 +64,22 @@ import Testing
         }
     }
 
+    @Test("who only sends learns that its rings were taken")
+    func oneWay() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            try connection(right).useRings(.always)
+            var count: Int32 = 0
+            while try !hasRings(right), count < 100 {
+                try right.send(MachMessage(id: count))
+                #expect(try port.next().id == count)
+                count += 1
+            }
+            #expect(try hasRings(right))
+        }
+    }
+
     @Test("a port that ends takes what is in the ring, and what is sent later finds it gone", arguments: 0..<10)
     func portEnds(round: Int) async throws {
         try await onBench(over: .ring) { bench in

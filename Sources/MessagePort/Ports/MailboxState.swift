@@ -170,7 +170,9 @@ struct MailboxState {
 
     /// Queues the message of the sender that has waited longest, if there is room. A dead port lets nobody in.
     private mutating func letOneIn() -> WaitingSender? {
-        if isDead || rareCrowd.isBlank || crowd.senders.isEmpty || queue.count + crowd.keptPlaces >= limit { return nil }
+        if isDead || rareCrowd.isBlank || crowd.senders.isEmpty || queue.count + crowd.keptPlaces >= limit {
+            return nil
+        }
         let sender = crowd.senders.removeFirst()
         append(sender.message)
         return sender

@@ -230,7 +230,9 @@ extension SocketConnection {
             switch outcome {
             case .packet(_, let descriptors):
                 // Descriptors that came with it go as all that come from a peer.
-                guard descriptors.isEmpty, head.flatMap(PacketHeader.init)?.isBell == true else { return refuse(.malformedPacket) }
+                guard descriptors.isEmpty, head.flatMap(PacketHeader.init)?.isBell == true else {
+                    return refuse(.malformedPacket)
+                }
             case .descriptorsLost, .truncated: return refuse(.malformedPacket)
             case .wouldBlock, .reset, .peerClosed: break  // the next look tells
             }

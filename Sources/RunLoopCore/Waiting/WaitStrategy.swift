@@ -6,7 +6,7 @@
 /// To sleep and be woken takes tens of microseconds. A loop that spins instead notices an event in a fraction of one, and
 /// keeps a processor busy meanwhile.
 public enum WaitStrategy: Hashable, Sendable {
-    /// Spins for up to 50 µs before it sleeps, but only while the events in the mode have come less than 100 µs apart, and
+    /// Spins for up to 100 µs before it sleeps, but only while the events in the mode have come less than 250 µs apart, and
     /// only when two or more processors may run this program: by the thread's affinity mask and by the control group's
     /// limit. A spin that did not pay makes the next one rarer. An idle program never spins.
     case adaptive
