@@ -9,7 +9,8 @@ extension RemoteMessagePort {
     /// - Parameters:
     ///   - message: the message. It stays the caller's.
     ///   - sendLimit: how long to wait for room in the port's queue; zero or less never waits.
-    /// - Throws: ``PortError/Code/invalidPort`` after ``invalidate()``; otherwise as ``SendRight/send(_:within:)``.
+    /// - Throws: ``/MessagePort/PortError/Code/invalidPort`` after ``invalidate()``; otherwise as
+    ///   `SendRight.send(_:within:)`.
     public func send(_ message: MachMessage, sendLimit: Duration = .seconds(10)) throws(PortError) {
         try checkValid()
         try right.send(message, within: sendLimit)
@@ -22,10 +23,11 @@ extension RemoteMessagePort {
     ///   - message: the request. It stays the caller's.
     ///   - sendLimit: how long to wait for room in the port's queue.
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
-    ///   - mode: the mode to run; in the private one nothing else runs. ``RunLoopMode/common`` traps.
+    ///   - mode: the mode to run; in the private one nothing else runs. ``/RunLoopCore/RunLoopMode/common`` traps.
     /// - Returns: the reply; empty when the port's handler returned nothing.
-    /// - Throws: ``PortError/Code/invalidPort`` after ``invalidate()``, ``PortError/Code/peerDied`` when that is called during
-    ///   the wait; otherwise as ``SendRight/request(_:sendLimit:replyLimit:mode:)``.
+    /// - Throws: ``/MessagePort/PortError/Code/invalidPort`` after ``invalidate()``,
+    ///   ``/MessagePort/PortError/Code/peerDied`` when that is called during the wait; otherwise as
+    ///   ``/MessagePort/SendRight/request(_:sendLimit:replyLimit:mode:)``.
     @discardableResult
     public func request(
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
@@ -43,8 +45,9 @@ extension RemoteMessagePort {
     ///   - sendLimit: how long to wait for room in the port's queue.
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
     /// - Returns: the reply; empty when the port's handler returned nothing.
-    /// - Throws: ``PortError/Code/invalidPort`` after ``invalidate()``, ``PortError/Code/peerDied`` when that is called during
-    ///   the wait; otherwise as ``SendRight/request(_:sendLimit:replyLimit:)``.
+    /// - Throws: ``/MessagePort/PortError/Code/invalidPort`` after ``invalidate()``,
+    ///   ``/MessagePort/PortError/Code/peerDied`` when that is called during the wait; otherwise as
+    ///   ``/MessagePort/SendRight/request(_:sendLimit:replyLimit:)``.
     @discardableResult
     nonisolated(nonsending) public func request(
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10)

@@ -8,14 +8,15 @@ import Synchronization
 extension MachPort {
     /// Makes a run loop call the handler for this port's messages, one message a turn. `-[NSRunLoop addPort:forMode:]`.
     ///
-    /// The loop keeps the port alive until the port is invalidated, unscheduled from every loop, or the loop's thread ends.
+    /// The loop keeps the port alive until the port is invalidated, unscheduled from every loop, or the loop's thread
+    /// ends.
     ///
     /// - Parameters:
     ///   - loop: the loop.
-    ///   - mode: a mode of it, or ``RunLoopMode/common``.
+    ///   - mode: a mode of it, or ``/RunLoopCore/RunLoopMode/common``.
     /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/servedElsewhere`` after ``setDispatcher(_:)``;
-    ///   ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port is reachable from other
-    ///   processes and its sockets cannot be watched. The port is then not scheduled.
+    ///   ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port is reachable from
+    ///   other processes and its sockets cannot be watched. The port is then not scheduled.
     public func schedule(on loop: ThreadRunLoop, in mode: RunLoopMode = .default) throws(PortError) {
         var source: RunLoopSource
         repeat {
