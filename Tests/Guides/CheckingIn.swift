@@ -13,15 +13,17 @@ func checkingIn() throws {
 /// What the program does when it is launched as a worker.
 func checkingInWorker() throws {
     guard let launcher = try SendRight.bootstrap() else { return }
-    let port = MachPort { _, message in
+    let port = MachPort { port, message in
         switch message.id {
         case 1: try? message.reply(MachMessage(text: message.text.uppercased()))
-        default: ThreadRunLoop.current.stop()
+        default:
+            port.invalidate()
+            ThreadRunLoop.main.stop()
         }
     }
     try port.schedule()
     try launcher.checkIn(port)
-    ThreadRunLoop.current.run()
+    ThreadRunLoop.main.run()
 }
 
 private func thread() throws {

@@ -43,7 +43,7 @@ private actor Counter {
     nonisolated func serve(_ port: MachPort) throws {
         port.setHandler { [self] _, message in
             assumeIsolated { counter in
-                try? message.reply(content: counter.add((try? message.content()) ?? ""))
+                try? message.reply(content: counter.add((try? message.content(as: String.self)) ?? ""))
             }
         }
         try port.schedule(on: thread.loop)
