@@ -26,6 +26,14 @@ extension PortNameServer {
     ///   environment cannot be understood, or the port has an address. ``/MessagePort/PortError/Code/nameTaken`` and
     ///   all others as ``register(_:name:)``: then the call can be made again.
     public func checkIn(_ port: MachPort, name: String) throws(PortError) {
+        do throws(PortError) {
+            try take(name, for: port)
+        } catch {
+            throw error.at(name: name)
+        }
+    }
+
+    private func take(_ name: String, for port: MachPort) throws(PortError) {
         try port.core.checkProcess()
         guard port.isValid else { throw PortError(.invalidPort) }
         let portName = try PortName(name)

@@ -31,10 +31,12 @@ extension PortNameServer {
     /// - Returns: a right to a port of this process, reached in memory, or of another.
     /// - Throws: as ``lookUp(_:)``.
     public func lookUp(_ name: String, within limit: Duration) throws(PortError) -> SendRight {
-        guard let right = try find(PortName(name), until: .after(limit)) else {
-            throw PortError(.nameUnknown, subject: .name(name))
+        do throws(PortError) {
+            if let right = try find(PortName(name), until: .after(limit)) { return right }
+        } catch {
+            throw error.at(name: name)
         }
-        return right
+        throw PortError(.nameUnknown, subject: .name(name))
     }
 
     /// How long a look-up waits when as many clients as a port lets wait are waiting to be accepted: 1 s.

@@ -23,7 +23,7 @@ extension PortNameServer {
     ///   ``/MessagePort/PortError/Code/systemCallFailed``. The name is not held then.
     public func register(_ port: MachPort, name: String) throws(PortError) {
         try port.core.checkProcess()
-        guard port.isValid else { throw PortError(.invalidPort) }
+        guard port.isValid else { throw PortError(.invalidPort, subject: .name(name)) }
         let portName = try PortName(name)
         let directory = try openDirectory()
         // A taken name costs the port no address. A free one is taken when the address is there, so that whoever comes
@@ -36,7 +36,7 @@ extension PortNameServer {
             }
         } catch {
             // Where a port that ends meanwhile takes its socket away, that is what went wrong, whatever the kernel says.
-            throw port.isValid ? error : PortError(.invalidPort)
+            throw port.isValid ? error : PortError(.invalidPort, subject: .name(name))
         }
     }
 
@@ -69,7 +69,7 @@ extension PortNameServer {
         withExtendedLifetime(old) {}
         guard port.isValid else {
             forget(name, registration)  // the port's end may have come before the entry
-            throw PortError(.invalidPort)
+            throw PortError(.invalidPort, subject: .name(name.string))
         }
     }
 

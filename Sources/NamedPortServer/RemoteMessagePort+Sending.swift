@@ -12,8 +12,12 @@ extension RemoteMessagePort {
     /// - Throws: ``/MessagePort/PortError/Code/invalidPort`` after ``invalidate()``; otherwise as
     ///   `SendRight.send(_:within:)`.
     public func send(_ message: MachMessage, sendLimit: Duration = .seconds(10)) throws(PortError) {
-        try checkValid()
-        try right.send(message, within: sendLimit)
+        do throws(PortError) {
+            try checkValid()
+            try right.send(message, within: sendLimit)
+        } catch {
+            throw error.at(name: name)
+        }
     }
 
     /// Sends a message and waits for its reply, running the current thread's run loop in a mode meanwhile.
@@ -33,9 +37,13 @@ extension RemoteMessagePort {
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
         mode: RunLoopMode = .portReply
     ) throws(PortError) -> MachMessage {
-        try checkValid()
-        return try right.request(
-            message, sendLimit: sendLimit, replyLimit: replyLimit, mode: mode, in: requests)
+        do throws(PortError) {
+            try checkValid()
+            return try right.request(
+                message, sendLimit: sendLimit, replyLimit: replyLimit, mode: mode, in: requests)
+        } catch {
+            throw error.at(name: name)
+        }
     }
 
     /// Sends a message and suspends the task until its reply comes. No thread waits, and no run loop runs.
@@ -52,8 +60,12 @@ extension RemoteMessagePort {
     nonisolated(nonsending) public func request(
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10)
     ) async throws(PortError) -> MachMessage {
-        try checkValid()
-        return try await right.request(message, sendLimit: sendLimit, replyLimit: replyLimit, in: requests)
+        do throws(PortError) {
+            try checkValid()
+            return try await right.request(message, sendLimit: sendLimit, replyLimit: replyLimit, in: requests)
+        } catch {
+            throw error.at(name: name)
+        }
     }
 
     private func checkValid() throws(PortError) {

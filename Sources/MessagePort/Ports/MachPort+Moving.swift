@@ -20,7 +20,7 @@ extension MachPort {
         try core.checkProcess()
         let turn = core.makeTurnNumber()
         let (source, service) = makeSource(turn)
-        guard try core.attach(source) else { throw PortError(.invalidPort) }
+        guard try core.attach(source) else { throw PortError(.invalidPort).at(core.label) }
         do throws(PortError) {
             try loop.addOrThrow(source, to: mode)
         } catch {
@@ -29,7 +29,7 @@ extension MachPort {
             throw error
         }
         giveTurn(to: service, turn)
-        if !isValid { throw PortError(.invalidPort) }
+        if !isValid { throw PortError(.invalidPort).at(core.label) }
     }
 
     /// Takes the port off every loop, so that another thread may receive from it. Messages stay in the queue.

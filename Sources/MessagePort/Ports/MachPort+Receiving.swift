@@ -19,7 +19,7 @@ extension MachPort {
         try core.checkProcess()
         core.receivesElsewhere.store(true, ordering: .relaxed)
         if let message = core.take() { return message }
-        if core.isDead { throw PortError(.invalidPort) }
+        if core.isDead { throw PortError(.invalidPort).at(core.label) }
         return nil
     }
 
@@ -41,7 +41,7 @@ extension MachPort {
         let source = RunLoopSource(
             name: "port receive", readiness: { [core] in core.hasMessage },
             perform: { [core] in core.receiveFromSockets() })
-        guard try core.attach(source) else { throw PortError(.invalidPort) }
+        guard try core.attach(source) else { throw PortError(.invalidPort).at(core.label) }
         defer {
             core.detach(source)
             source.invalidate()

@@ -30,7 +30,7 @@ extension MachPort {
             // A source that left its last loop at this very moment was invalidated: take a new one.
         } while !source.isValid && isValid
         dropUnusedSource()  // the loop's thread, or the port, has ended
-        if !isValid { throw PortError(.invalidPort) }
+        if !isValid { throw PortError(.invalidPort).at(core.label) }
     }
 
     /// The port's source, made when there is none, or when somebody has invalidated it.
@@ -39,13 +39,13 @@ extension MachPort {
         try core.checkProcess()
         let (old, turn) = state.withLock { ($0.service, $0.turn) }
         if let source = old.source, source.isValid {
-            if old.isDispatcher { throw PortError(.servedElsewhere) }
+            if old.isDispatcher { throw PortError(.servedElsewhere).at(core.label) }
             return source
         }
         let (made, service) = makeSource(turn, order: order, staysForOthers: staysForOthers)
         guard try core.attach(made) else {
             dropUnusedSource()  // one that was noted when the port had ended already
-            throw PortError(.invalidPort)
+            throw PortError(.invalidPort).at(core.label)
         }
         let (isTaken, former) = state.withLock { state in
             let former = state.source

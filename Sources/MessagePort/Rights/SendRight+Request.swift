@@ -42,7 +42,11 @@ extension SendRight {
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
         mode: RunLoopMode = .portReply
     ) throws(PortError) -> MachMessage {
-        try request(message, sendLimit: sendLimit, replyLimit: replyLimit, mode: mode, in: nil)
+        do throws(PortError) {
+            return try request(message, sendLimit: sendLimit, replyLimit: replyLimit, mode: mode, in: nil)
+        } catch {
+            throw destination.naming(error)
+        }
     }
 
     /// The same, for one of the requests of a group, whose end ends it.

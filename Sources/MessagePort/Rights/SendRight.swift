@@ -55,7 +55,11 @@ public struct SendRight: Hashable, Sendable {
     ///   ``PortError/Code/systemCallFailed``. Nothing was delivered then.
     @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func send(_ message: MachMessage, within limit: Duration) throws(PortError) {
-        try destination.send(message, until: .after(limit))
+        do throws(PortError) {
+            try destination.send(message, until: .after(limit))
+        } catch {
+            throw destination.naming(error)
+        }
     }
 
     /// Sends a message if there is room now.
@@ -79,7 +83,7 @@ public struct SendRight: Hashable, Sendable {
             return true
         } catch {
             if error.code == .sendTimedOut { return false }
-            throw error
+            throw destination.naming(error)
         }
     }
 
