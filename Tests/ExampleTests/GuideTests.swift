@@ -27,6 +27,7 @@ struct GuideTests {
         let blocks = try Self.guide(name).blocks("swift").filter { !$0.hasPrefix("// swift-tools-version") }
         #expect(!blocks.isEmpty)
         for block in blocks {
+            #expect(block.count { $0 == "{" } == block.count { $0 == "}" }, "a block is not whole:\n\(block)")
             let code = block.split(separator: "\n", omittingEmptySubsequences: false)
             #expect(
                 contains(code, in: lines) || code.allSatisfy(isImport), "not in Tests/Guides/\(name).swift:\n\(block)")
