@@ -51,6 +51,8 @@ let package = Package(
             name: "port-test-peer",
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "ContractServices"],
             path: "Tests/PortTestPeer"),
+        .executableTarget(
+            name: "guides", dependencies: ["RunLoopCore", "MessagePort", "NamedPortServer"], path: "Tests/Guides"),
         .executableTarget(name: "wire-peer", path: "Tests/WirePeer"),
         .executableTarget(
             name: "main-loop-peer", dependencies: ["PortSystem", "RunLoopCore"], path: "Tests/MainLoopPeer"),
@@ -87,7 +89,7 @@ let package = Package(
             name: "ExampleTests",
             dependencies: [
                 "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "portctl",
-                "port-test-peer",
+                "port-test-peer", "guides",
             ] + examples.keys.sorted().map { .byName(name: $0) }),
     ],
     swiftLanguageModes: [.v6]

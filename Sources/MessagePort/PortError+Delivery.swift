@@ -57,6 +57,27 @@ extension PortError {
         return PortError(.remoteError, subject: .remote(code: code, text: shown), delivery: .read)
     }
 
+    /// The same error, about a port, unless it is known which.
+    package func at(_ place: @autoclosure () -> String) -> PortError {
+        if self.place != nil { return self }
+        var error = self
+        error.place = place()
+        return error
+    }
+
+    /// The same error, about the port with a name, unless the error tells the name already.
+    package func at(name: String) -> PortError {
+        switch subject {
+        case .name?: return self
+        case .size? where code == .nameTooLong: return self
+        default: break
+        }
+        if code == .nameEmpty { return self }
+        var error = self
+        error.place = "the port \(name.debugDescription)"
+        return error
+    }
+
     /// The same error, with what became of the message, unless that was known.
     package func delivered(_ delivery: Delivery) -> PortError {
         var error = self

@@ -4,7 +4,7 @@
 import PortSystem
 
 extension PortError: CustomStringConvertible {
-    /// A sentence that says what happened and what to do.
+    /// What happened and what to do, then which port, name, path or worker it is about, as far as that is known.
     public var description: String {
         var text = Self.sentences[code] ?? "The port operation failed (\(code))."
         switch subject {
@@ -12,13 +12,14 @@ extension PortError: CustomStringConvertible {
         case .path(let path, let reason):
             if let reason { text += " \(reason.text)" }
             text += " Path: \(path)."
-        case .size(let size, let limit): text += " It has \(size); the limit is \(limit)."
+        case .size(let size, let limit, let unit): text += " It has \(size) \(unit); the limit is \(limit)."
         case .reason(let reason): text += " \(reason.text)"
         case .worker(let worker, let exit): text += " Worker: \(worker)\(exit.map { ", \($0)" } ?? "")."
         case .text(let more): text += " \(more)"
         case .remote(let code, let more): text += " Its code: \(code)." + (more.isEmpty ? "" : " It says: \(more)")
         case nil: break
         }
+        if let place { text += " It is \(place)." }
         switch knownDelivery {
         case .unread?: text += " Nobody had read the message."
         case .read?: text += " The message had been read."
@@ -33,44 +34,49 @@ extension PortError: CustomStringConvertible {
         .invalidPort: "The port was invalidated; make a new one.",
         .deadName: "The port at the other end is gone; look it up again.",
         .peerDied: "The receiver went away before it replied; look it up and ask again if asking twice does no harm.",
-        .sendTimedOut: "The receiver's queue stayed full until the send limit; nothing was sent. Try again later.",
-        .replyTimedOut: "No reply came within the receive limit; a late one will be dropped.",
-        .replyDropped: "The receiver got the message and let go of the reply right without replying.",
+        .sendTimedOut:
+            "The receiver's queue stayed full until the send limit, and nothing was sent; try again later, or wait longer.",
+        .replyTimedOut:
+            "No reply came within the receive limit; wait longer, or ask again if asking twice does no harm.",
+        .replyDropped:
+            "The receiver got the message and let go of the reply right without replying; mend its handler.",
         .messageTooLarge: "The message is too large; send it in parts or pass a file descriptor.",
         .tooManyDescriptors: "The message carries too many descriptors; send them in several messages.",
         .descriptorsLost: "Descriptors were lost on the way; close some or raise the limit (ulimit -n) and ask again.",
         .descriptorLimit: "No file descriptor is left; close some or raise the limit (ulimit -n).",
         .nameTaken: "Another port holds the name; choose another name or stop its owner.",
         .nameUnknown: "No live port has the name; start its owner first.",
-        .nameEmpty: "A port name must not be empty.",
+        .nameEmpty: "A port name must not be empty; choose one of 1 to 128 bytes of UTF-8.",
         .nameTooLong: "A port name has at most 128 bytes of UTF-8; choose a shorter one.",
-        .nameHasNUL: "A port name must not contain a NUL byte.",
-        .directoryUntrusted: "The directory must belong to this user and be closed to others (mode 0700).",
-        .peerRefused: "The other side does not talk to this process; it must run as the same user.",
+        .nameHasNUL: "A port name must not contain a NUL byte; choose another.",
+        .directoryUntrusted:
+            "The directory must belong to this user and be closed to others (mode 0700); mend it, or remove it.",
+        .peerRefused: "The other side does not talk to this process; run both as the same user.",
         .malformedPacket:
-            "The other side sent a packet that is not of this library's format; its connection was closed.",
-        .systemCallFailed: "A system call failed.",
+            "What came over the connection is not of this library's format; look at which program is at the other end.",
+        .systemCallFailed: "A system call failed; see what the kernel says.",
         .messageDropped:
             "The port's queue dropped the message for a newer one, as its owner wants; ask again if it still matters.",
         .forkedProcess: "The port belongs to the process that forked this one; make or look up a port after the fork.",
         .notTransferable:
             "A receive right cannot go to another process; send a right to a port of that process instead.",
         .noReplyRight: "The message expects no reply, or it was replied to already; reply once, to requests only.",
-        .workerNotStarted: "The worker could not be started; nothing of it is left.",
+        .workerNotStarted:
+            "The worker could not be started; mend the path, the permission or the limit that the kernel names.",
         .workerExited: "The worker ended without checking in; look at what it writes to its standard error.",
         .checkInTimedOut: "The worker did not check in before the limit; wait longer, or shut it down.",
-        .workerStillRunning: "The worker did not end before the limit; its code does not return to its run loop.",
+        .workerStillRunning: "The worker did not end before the limit; make its code return to its run loop.",
         .bootstrapInvalid:
             "The environment names a bootstrap port that cannot be; start the program as a worker, or take the variable out.",
         .tooManyConnections:
             "The port lets one process have so many connections and no more; let go of rights, or share one connection.",
-        .cancelled: "The task that waited was cancelled; a late reply will be dropped.",
-        .remoteError: "The receiver answered with an error.",
+        .cancelled: "The task that waited was cancelled; there is nothing left to do.",
+        .remoteError: "The receiver answered with an error of its own; do what its code asks for.",
         .wouldDeadlock:
             "The request could never be answered, so nothing was sent; wait in a mode in which the port is served.",
         .peerNotReading:
-            "The other process reads nothing of what it is sent, so the connection to it was ended; look it up again.",
-        .malformedContent: "The message's bytes are not the value that was asked for.",
+            "The other process did not read what it was sent, so its connection was ended; look it up again.",
+        .malformedContent: "The message's bytes are not the value that was asked for; send and read the same type.",
         .watchLimit:
             "The kernel gives this user no further directory watch; end some or raise fs.inotify.max_user_instances "
             + "or fs.inotify.max_user_watches.",

@@ -33,6 +33,8 @@ public struct PortError: Error, Hashable, Sendable {
     public let owner: Int32?
     /// What the error is about: a name, a path, a size and its limit.
     package let subject: Subject?
+    /// Which port the error is about, when that is known: "port 3".
+    package var place: String?
     /// What became of the message, when the code alone does not tell.
     package var knownDelivery: Delivery?
 
@@ -40,11 +42,16 @@ public struct PortError: Error, Hashable, Sendable {
     package enum Subject: Hashable, Sendable {
         case name(String)
         case path(String, StaticReason? = nil)
-        case size(Int, limit: Int)
+        case size(Int, limit: Int, of: Unit = .bytes)
         case reason(StaticReason)
         case worker(WorkerIdentity, WorkerExit? = nil)
         case text(String)
         case remote(code: Int32, text: String)
+    }
+
+    /// What there is too much of.
+    package enum Unit: String, Hashable, Sendable {
+        case bytes, components, rights, descriptors, levels
     }
 
     /// A fixed phrase: why a directory or a packet was not accepted.

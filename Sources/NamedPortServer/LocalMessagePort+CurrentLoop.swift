@@ -8,8 +8,8 @@ public import MessagePort
 extension LocalMessagePort {
     /// Makes the current thread's run loop call the handler for this port's messages. See ``schedule(on:in:)``.
     ///
-    /// - Parameter mode: a mode of the loop, or ``RunLoopMode/common``.
-    /// - Throws: as ``MachPort/schedule(on:in:)``.
+    /// - Parameter mode: a mode of the loop, or ``/RunLoopCore/RunLoopMode/common``.
+    /// - Throws: as ``/MessagePort/MachPort/schedule(on:in:)``.
     @available(*, noasync, message: "A task has no thread of its own: use `schedule(on:)`.")
     public func schedule(in mode: RunLoopMode = .default) throws(PortError) {
         try schedule(on: .current, in: mode)

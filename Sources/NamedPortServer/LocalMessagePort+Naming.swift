@@ -13,8 +13,8 @@ extension LocalMessagePort {
 
     /// Gives the port another name, its first one, or none. `CFMessagePortSetName`.
     ///
-    /// It stays the same port: its queue, its place on loops, and the rights to it stay as they are. The old name is free
-    /// when this returns. At no moment does the port have neither. The name that it has already changes nothing.
+    /// It stays the same port: its queue, its place on loops, and the rights to it stay as they are. The old name is
+    /// free when this returns. At no moment does the port have neither. The name that it has already changes nothing.
     ///
     /// - Parameter name: 1 to 128 bytes of UTF-8, any but NUL; nil for none.
     /// - Throws: as ``PortNameServer/register(_:name:)``. Then it has its old name.
@@ -41,8 +41,8 @@ extension LocalMessagePort {
 
     /// The port of this process with a name; a new one when no live port has it. `CFMessagePortCreateLocal`.
     ///
-    /// Whoever asks first makes the port: a later handler is dropped, as CFMessagePort drops callback and context when it
-    /// sets `*shouldFreeInfo` to true.
+    /// Whoever asks first makes the port: a later handler is dropped, as CFMessagePort drops callback and context when
+    /// it sets `*shouldFreeInfo` to true.
     ///
     /// - Parameters:
     ///   - name: 1 to 128 bytes of UTF-8, any but NUL.
@@ -50,8 +50,8 @@ extension LocalMessagePort {
     ///   - queueLimit: how many messages may wait in the queue of a new port.
     ///   - handler: called for each message of a new port.
     /// - Returns: the port, and whether it is new.
-    /// - Throws: as ``PortNameServer/register(_:name:)``: ``PortError/Code/nameTaken`` when another process has the name, or a
-    ///   port of this process that is no ``LocalMessagePort``.
+    /// - Throws: as ``PortNameServer/register(_:name:)``: ``/MessagePort/PortError/Code/nameTaken`` when another
+    ///   process has the name, or a port of this process that is no ``LocalMessagePort``.
     public static func shared(
         name: String, nameServer: PortNameServer = .shared, queueLimit: Int = MachPort.defaultQueueLimit,
         handler: @escaping Handler

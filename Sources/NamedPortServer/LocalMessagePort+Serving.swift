@@ -8,8 +8,8 @@ extension LocalMessagePort {
     ///
     /// - Parameters:
     ///   - loop: the loop.
-    ///   - mode: a mode of it, or ``RunLoopMode/common``.
-    /// - Throws: as ``MachPort/schedule(on:in:)``.
+    ///   - mode: a mode of it, or ``/RunLoopCore/RunLoopMode/common``.
+    /// - Throws: as ``/MessagePort/MachPort/schedule(on:in:)``.
     public func schedule(on loop: ThreadRunLoop, in mode: RunLoopMode = .default) throws(PortError) {
         try port.schedule(on: loop, in: mode)
     }
@@ -27,7 +27,7 @@ extension LocalMessagePort {
     ///
     /// - Parameter order: its place among sources that are ready at the same time, when this call makes it.
     /// - Returns: the source; the same each time.
-    /// - Throws: as ``MachPort/runLoopSource(order:)``.
+    /// - Throws: as ``/MessagePort/MachPort/runLoopSource(order:)``.
     public func runLoopSource(order: Int = 0) throws(PortError) -> RunLoopSource {
         try port.runLoopSource(order: order)
     }
@@ -36,7 +36,7 @@ extension LocalMessagePort {
     /// `CFMessagePortSetDispatchQueue`.
     ///
     /// - Parameter dispatcher: called for each block; nil for none.
-    /// - Throws: as ``MachPort/setDispatcher(_:)``.
+    /// - Throws: as ``/MessagePort/MachPort/setDispatcher(_:)``.
     public func setDispatcher(_ dispatcher: MachPort.Dispatcher?) throws(PortError) {
         try port.setDispatcher(dispatcher)
     }

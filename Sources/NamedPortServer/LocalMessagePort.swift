@@ -6,8 +6,8 @@ import Synchronization
 
 /// A port that answers requests, with a name or without. `CFMessagePortCreateLocal`, `NSMessagePort`.
 ///
-/// Schedule it on a run loop, or have a queue call its handler; that keeps it alive, as `CFRunLoopAddSource` does, so this
-/// object may be let go. Requests that come before wait in its queue. When the last reference goes, the port ends.
+/// Schedule it on a run loop, or have a queue call its handler; that keeps it alive, as `CFRunLoopAddSource` does, so
+/// this object may be let go. Requests that come before wait in its queue. When the last reference goes, the port ends.
 ///
 /// `Docs/CFMessagePort.md` names the counterpart of each function of CFMessagePort.
 ///
@@ -18,7 +18,8 @@ public final class LocalMessagePort: Sendable {
     /// error. `CFMessagePortCallBack`.
     public typealias Handler = @Sendable (LocalMessagePort, MachMessage) -> [UInt8]?
 
-    /// The port behind it, for what this object does not offer. It ends with this object, which a loop that has the port keeps.
+    /// The port behind it, for what this object does not offer. It ends with this object, which a loop that has the
+    /// port keeps.
     public let port: MachPort
     let nameServer: PortNameServer  // immutable
     let heldName = Mutex<String?>(nil)
@@ -69,8 +70,8 @@ public final class LocalMessagePort: Sendable {
     ///   - queueLimit: how many messages may wait in the queue.
     ///   - handler: called for each message. What it captures is released when the port ends, after a handler that is
     ///     under way.
-    /// - Throws: as ``PortNameServer/checkIn(_:name:)``: ``PortError/Code/nameNotDeclared`` when this process was started
-    ///   without a socket for the name.
+    /// - Throws: as ``PortNameServer/checkIn(_:name:)``: ``/MessagePort/PortError/Code/nameNotDeclared`` when this
+    ///   process was started without a socket for the name.
     public convenience init(
         checkingInAs name: String, nameServer: PortNameServer = .shared,
         queueLimit: Int = MachPort.defaultQueueLimit, handler: @escaping Handler
@@ -88,8 +89,8 @@ public final class LocalMessagePort: Sendable {
 
     /// Ends the port. A reply that its handler is about to give is still sent.
     ///
-    /// One call does all that, and its name is free when it returns. Any other returns at once: the port is invalid then,
-    /// but the thread of the first may still be freeing the name. See ``MachPort/invalidate()``.
+    /// One call does all that, and its name is free when it returns. Any other returns at once: the port is invalid
+    /// then, but the thread of the first may still be freeing the name. See ``/MessagePort/MachPort/invalidate()``.
     public func invalidate() {
         port.invalidate()
     }

@@ -74,8 +74,8 @@ public final class NameWatch: Sendable {
     /// Whether it may still tell something.
     public var isValid: Bool { source.isValid }
 
-    /// Ends the watch. Called on the loop's thread, no handler begins after it. Called on another, it does not wait for the
-    /// loop: a handler that is under way goes on, and so does one that the loop is about to call.
+    /// Ends the watch. Called on the loop's thread, no handler begins after it. Called on another, it does not wait for
+    /// the loop: a handler that is under way goes on, and so does one that the loop is about to call.
     public func invalidate() {
         relay.end()
     }
@@ -84,23 +84,25 @@ public final class NameWatch: Sendable {
 extension PortNameServer {
     /// Has a run loop told which names come and go.
     ///
-    /// First come the names that are held now, as ``NameEvent/appeared(_:)``, in alphabetical order, then what happens, in
-    /// the order in which it does. A name that passes from one port to another goes and then appears. A name is told to
-    /// have come only when it can be looked up, to have gone only after it was told to have come, and neither twice in a
-    /// row. It goes when it is unregistered, when its port ends, and when its owner ends, by `kill -9` too; and when the
-    /// directory of names is removed. When so much has happened that the kernel lost some of it, all names are compared
-    /// with those told before: first those that have gone are told, then those that have come, each by name. What
-    /// comes and goes between two looks may be told in part or not at all.
+    /// First come the names that are held now, as ``NameEvent/appeared(_:)``, in alphabetical order, then what happens,
+    /// in the order in which it does. A name that passes from one port to another goes and then appears. A name is told
+    /// to have come only when it can be looked up, to have gone only after it was told to have come, and neither twice
+    /// in a row. It goes when it is unregistered, when its port ends, and when its owner ends, by `kill -9` too; and
+    /// when the directory of names is removed. When so much has happened that the kernel lost some of it, all names are
+    /// compared with those told before: first those that have gone are told, then those that have come, each by name.
+    /// What comes and goes between two looks may be told in part or not at all.
     ///
-    /// The loop keeps the watch, as it keeps a source (version 1), until it is invalidated. It is told one event in a turn.
+    /// The loop keeps the watch, as it keeps a source (version 1), until it is invalidated. It is told one event in a
+    /// turn.
     ///
     /// - Parameters:
     ///   - loop: the loop; the current thread's unless said otherwise.
-    ///   - mode: a mode of it, or ``RunLoopMode/common``.
+    ///   - mode: a mode of it, or ``/RunLoopCore/RunLoopMode/common``.
     ///   - handler: called on the loop's thread for each event. A failure comes once, and ends the watch.
     /// - Returns: the watch.
-    /// - Throws: ``PortError/Code/watchLimit`` when the kernel gives no watch; ``PortError/Code/directoryUntrusted``,
-    ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``.
+    /// - Throws: ``/MessagePort/PortError/Code/watchLimit`` when the kernel gives no watch;
+    ///   ``/MessagePort/PortError/Code/directoryUntrusted``, ``/MessagePort/PortError/Code/descriptorLimit``,
+    ///   ``/MessagePort/PortError/Code/systemCallFailed``.
     @discardableResult
     public func watch(
         on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default, _ handler: @escaping NameWatch.Handler

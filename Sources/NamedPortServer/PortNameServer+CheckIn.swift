@@ -8,22 +8,32 @@ extension PortNameServer {
     /// Gives a port the name and the socket that a supervisor, such as systemd, declared for this process.
     /// `bootstrap_check_in`.
     ///
-    /// The supervisor listens before this process runs, and starts it when the first client connects; what that sent waits
-    /// for the port. The supervisor goes on listening when the port ends, so clients are never refused. See
+    /// The supervisor listens before this process runs, and starts it when the first client connects; what that sent
+    /// waits for the port. The supervisor goes on listening when the port ends, so clients are never refused. See
     /// `Docs/Activation.md`.
     ///
-    /// A process finds its socket by its path, which is `declared/` and the name's file name in the directory of this object;
-    /// or else, among those that lie elsewhere, by the name that the supervisor gave the descriptor
-    /// (`FileDescriptorName=`). Each can be taken once. All inherited descriptors become close-on-exec at the first call.
+    /// A process finds its socket by its path, which is `declared/` and the name's file name in the directory of this
+    /// object; or else, among those that lie elsewhere, by the name that the supervisor gave the descriptor
+    /// (`FileDescriptorName=`). Each can be taken once. All inherited descriptors become close-on-exec at the first
+    /// call.
     ///
     /// - Parameters:
     ///   - port: a port that has no address yet: no name, and sent to no other process.
     ///   - name: the declared name.
-    /// - Throws: ``PortError/Code/nameNotDeclared`` when this process was started without a socket for the name: it may
-    ///   register the name instead. ``PortError/Code/alreadyCheckedIn``. ``PortError/Code/activationInvalid`` when the
-    ///   descriptor is no listening socket of packets, the environment cannot be understood, or the port has an address.
-    ///   ``PortError/Code/nameTaken`` and all others as ``register(_:name:)``: then the call can be made again.
+    /// - Throws: ``/MessagePort/PortError/Code/nameNotDeclared`` when this process was started without a socket for the
+    ///   name: it may register the name instead. ``/MessagePort/PortError/Code/alreadyCheckedIn``.
+    ///   ``/MessagePort/PortError/Code/activationInvalid`` when the descriptor is no listening socket of packets, the
+    ///   environment cannot be understood, or the port has an address. ``/MessagePort/PortError/Code/nameTaken`` and
+    ///   all others as ``register(_:name:)``: then the call can be made again.
     public func checkIn(_ port: MachPort, name: String) throws(PortError) {
+        do throws(PortError) {
+            try take(name, for: port)
+        } catch {
+            throw error.at(name: name)
+        }
+    }
+
+    private func take(_ name: String, for port: MachPort) throws(PortError) {
         try port.core.checkProcess()
         guard port.isValid else { throw PortError(.invalidPort) }
         let portName = try PortName(name)

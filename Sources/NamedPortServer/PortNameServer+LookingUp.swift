@@ -13,25 +13,30 @@ extension PortNameServer {
     ///
     /// - Parameter name: the name.
     /// - Returns: a right to a port of this process, reached in memory, or of another.
-    /// - Throws: ``PortError/Code/nameUnknown`` when no live port has the name now; ``PortError/Code/sendTimedOut`` when too
-    ///   many clients wait to be accepted by it, for ``lookUpLimit``; ``PortError/Code/nameEmpty``,
-    ///   ``PortError/Code/nameTooLong``, ``PortError/Code/nameHasNUL``; ``PortError/Code/peerRefused``;
-    ///   ``PortError/Code/malformedPacket`` when what listens for the name is no socket of packets;
-    ///   ``PortError/Code/directoryUntrusted``, ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``.
+    /// - Throws: ``/MessagePort/PortError/Code/nameUnknown`` when no live port has the name now;
+    ///   ``/MessagePort/PortError/Code/sendTimedOut`` when too many clients wait to be accepted by it, for
+    ///   ``lookUpLimit``; ``/MessagePort/PortError/Code/nameEmpty``, ``/MessagePort/PortError/Code/nameTooLong``,
+    ///   ``/MessagePort/PortError/Code/nameHasNUL``; ``/MessagePort/PortError/Code/peerRefused``;
+    ///   ``/MessagePort/PortError/Code/malformedPacket`` when what listens for the name is no socket of packets;
+    ///   ``/MessagePort/PortError/Code/directoryUntrusted``, ``/MessagePort/PortError/Code/descriptorLimit``,
+    ///   ``/MessagePort/PortError/Code/systemCallFailed``.
     public func lookUp(_ name: String) throws(PortError) -> SendRight { try lookUp(name, within: Self.lookUpLimit) }
 
     /// The right to the port with a name, as above, with a limit of the caller's own.
     ///
     /// - Parameters:
     ///   - name: the name.
-    ///   - limit: how long to wait for a place among those who wait to be accepted by the port. Zero or less never waits.
+    ///   - limit: how long to wait for a place among those who wait to be accepted by the port. Zero or less never
+    ///     waits.
     /// - Returns: a right to a port of this process, reached in memory, or of another.
     /// - Throws: as ``lookUp(_:)``.
     public func lookUp(_ name: String, within limit: Duration) throws(PortError) -> SendRight {
-        guard let right = try find(PortName(name), until: .after(limit)) else {
-            throw PortError(.nameUnknown, subject: .name(name))
+        do throws(PortError) {
+            if let right = try find(PortName(name), until: .after(limit)) { return right }
+        } catch {
+            throw error.at(name: name)
         }
-        return right
+        throw PortError(.nameUnknown, subject: .name(name))
     }
 
     /// How long a look-up waits when as many clients as a port lets wait are waiting to be accepted: 1 s.
@@ -60,8 +65,8 @@ extension PortNameServer {
     /// The names that are held now, in alphabetical order.
     ///
     /// - Returns: each with its owner, and since when that holds it.
-    /// - Throws: ``PortError/Code/directoryUntrusted``, ``PortError/Code/descriptorLimit``,
-    ///   ``PortError/Code/systemCallFailed``.
+    /// - Throws: ``/MessagePort/PortError/Code/directoryUntrusted``, ``/MessagePort/PortError/Code/descriptorLimit``,
+    ///   ``/MessagePort/PortError/Code/systemCallFailed``.
     public func list() throws(PortError) -> [Registration] {
         let names = try openDirectory().names
         let entries = try NameEntry.all(in: names)

@@ -7,22 +7,23 @@ import PortSystem
 import Synchronization
 
 extension PortNameServer {
-    /// Gives a port a name. A port may have several. The name is free again when the port becomes invalid, or this process
-    /// ends; it does not depend on this object's life.
+    /// Gives a port a name. A port may have several. The name is free again when the port becomes invalid, or this
+    /// process ends; it does not depend on this object's life.
     ///
-    /// A port whose address has gone, because its socket or the whole directory was removed, gets a new one. Rights that
-    /// other processes have to it stay good, and are not equal to those that they look up from then on.
+    /// A port whose address has gone, because its socket or the whole directory was removed, gets a new one. Rights
+    /// that other processes have to it stay good, and are not equal to those that they look up from then on.
     ///
     /// - Parameters:
     ///   - port: the port; from now on other processes can reach it.
     ///   - name: 1 to 128 bytes of UTF-8, any but NUL.
-    /// - Throws: ``PortError/Code/nameTaken``; ``PortError/Code/nameEmpty``, ``PortError/Code/nameTooLong``,
-    ///   ``PortError/Code/nameHasNUL``; ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``;
-    ///   ``PortError/Code/directoryUntrusted``, ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. The
-    ///   name is not held then.
+    /// - Throws: ``/MessagePort/PortError/Code/nameTaken``; ``/MessagePort/PortError/Code/nameEmpty``,
+    ///   ``/MessagePort/PortError/Code/nameTooLong``, ``/MessagePort/PortError/Code/nameHasNUL``;
+    ///   ``/MessagePort/PortError/Code/invalidPort``; ``/MessagePort/PortError/Code/forkedProcess``;
+    ///   ``/MessagePort/PortError/Code/directoryUntrusted``, ``/MessagePort/PortError/Code/descriptorLimit``,
+    ///   ``/MessagePort/PortError/Code/systemCallFailed``. The name is not held then.
     public func register(_ port: MachPort, name: String) throws(PortError) {
         try port.core.checkProcess()
-        guard port.isValid else { throw PortError(.invalidPort) }
+        guard port.isValid else { throw PortError(.invalidPort, subject: .name(name)) }
         let portName = try PortName(name)
         let directory = try openDirectory()
         // A taken name costs the port no address. A free one is taken when the address is there, so that whoever comes
@@ -35,7 +36,7 @@ extension PortNameServer {
             }
         } catch {
             // Where a port that ends meanwhile takes its socket away, that is what went wrong, whatever the kernel says.
-            throw port.isValid ? error : PortError(.invalidPort)
+            throw port.isValid ? error : PortError(.invalidPort, subject: .name(name))
         }
     }
 
@@ -68,7 +69,7 @@ extension PortNameServer {
         withExtendedLifetime(old) {}
         guard port.isValid else {
             forget(name, registration)  // the port's end may have come before the entry
-            throw PortError(.invalidPort)
+            throw PortError(.invalidPort, subject: .name(name.string))
         }
     }
 

@@ -5,19 +5,19 @@ public import MessagePort
 import PortSystem
 
 extension PortNameServer {
-    /// Waits until a live port has a name, and gives the right to it. Blocks the thread in the kernel, without a run loop
-    /// and without looking again and again.
+    /// Waits until a live port has a name, and gives the right to it. Blocks the thread in the kernel, without a run
+    /// loop and without looking again and again.
     ///
-    /// The directory of names may be removed and come back meanwhile. A name that is there already is found without a wait;
-    /// a limit of zero or less only looks. A socket that a supervisor declares for the name is found too, also when it comes
-    /// during the wait.
+    /// The directory of names may be removed and come back meanwhile. A name that is there already is found without a
+    /// wait; a limit of zero or less only looks. A socket that a supervisor declares for the name is found too, also
+    /// when it comes during the wait.
     ///
     /// - Parameters:
     ///   - name: the name.
     ///   - limit: how long to wait.
     /// - Returns: the right, as ``lookUp(_:)`` gives it.
-    /// - Throws: ``PortError/Code/nameWaitTimedOut``; ``PortError/Code/watchLimit`` when the kernel gives no watch; and as
-    ///   ``lookUp(_:)``, but never ``PortError/Code/nameUnknown``.
+    /// - Throws: ``/MessagePort/PortError/Code/nameWaitTimedOut``; ``/MessagePort/PortError/Code/watchLimit`` when the
+    ///   kernel gives no watch; and as ``lookUp(_:)``, but never ``/MessagePort/PortError/Code/nameUnknown``.
     public func waitFor(_ name: String, within limit: Duration) throws(PortError) -> SendRight {
         let (portName, deadline) = (try PortName(name), MonotonicInstant.after(limit))
         if let right = try find(portName) { return right }
@@ -36,14 +36,14 @@ extension PortNameServer {
         throw PortError(.nameWaitTimedOut, subject: .name(name))
     }
 
-    /// Waits until a live port has a name, and gives the right to it. Suspends the task; no thread waits for it alone: one
-    /// thread, which all asynchronous calls of the process share, watches.
+    /// Waits until a live port has a name, and gives the right to it. Suspends the task; no thread waits for it alone:
+    /// one thread, which all asynchronous calls of the process share, watches.
     ///
     /// - Parameters:
     ///   - name: the name.
     ///   - limit: how long to wait.
     /// - Returns: the right, as ``lookUp(_:)`` gives it.
-    /// - Throws: as the call that blocks; ``PortError/Code/cancelled`` when the task is cancelled.
+    /// - Throws: as the call that blocks; ``/MessagePort/PortError/Code/cancelled`` when the task is cancelled.
     nonisolated(nonsending) public func waitFor(_ name: String, within limit: Duration) async throws(PortError)
         -> SendRight
     {

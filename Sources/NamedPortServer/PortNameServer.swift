@@ -29,13 +29,13 @@ public final class PortNameServer: Sendable {
 
     /// Names of their own, in a private directory.
     ///
-    /// One that is removed later is not made again: names are unknown then, and registering fails. Once another is there
-    /// at its path, that is used.
+    /// One that is removed later is not made again: names are unknown then, and registering fails. Once another is
+    /// there at its path, that is used.
     ///
     /// - Parameter directory: an absolute path. The directory is made if it is not there; its parent must be.
-    /// - Throws: ``PortError/Code/directoryUntrusted`` when it is a link, no directory, another user's, or open to others, or
-    ///   when the path is not absolute or holds a NUL;
-    ///   ``PortError/Code/descriptorLimit``; ``PortError/Code/systemCallFailed``.
+    /// - Throws: ``/MessagePort/PortError/Code/directoryUntrusted`` when it is a link, no directory, another user's, or
+    ///   open to others, or when the path is not absolute or holds a NUL;
+    ///   ``/MessagePort/PortError/Code/descriptorLimit``; ``/MessagePort/PortError/Code/systemCallFailed``.
     public convenience init(directory: String) throws(PortError) {
         self.init(directory: try PortDirectory.open(path: directory))
     }

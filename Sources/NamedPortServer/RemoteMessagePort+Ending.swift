@@ -24,16 +24,18 @@ final class EndWatch: Sendable {
 }
 
 extension RemoteMessagePort {
-    /// Sets what is called once when the port is gone, or this object is invalidated. `CFMessagePortSetInvalidationCallBack`.
+    /// Sets what is called once when the port is gone, or this object is invalidated.
+    /// `CFMessagePortSetInvalidationCallBack`.
     ///
-    /// It is called on the loop's thread and nowhere else: at once when ``invalidate()`` is called there, otherwise as a block.
-    /// It is never called when the loop's thread ends first. It replaces what was set before, which is then never called.
+    /// It is called on the loop's thread and nowhere else: at once when ``invalidate()`` is called there, otherwise as
+    /// a block. It is never called when the loop's thread ends first. It replaces what was set before, which is then
+    /// never called.
     ///
     /// - Parameters:
     ///   - loop: the loop on which to be told.
     ///   - mode: the mode in which to notice that the port is gone.
     ///   - handler: called at once, or soon, when the object is invalid or the port is gone already; nil for nothing.
-    /// - Throws: as ``SendRight/notifyWhenDead(on:in:_:)``. Then nobody is told of the port's end.
+    /// - Throws: as ``/MessagePort/SendRight/notifyWhenDead(on:in:_:)``. Then nobody is told of the port's end.
     public func setInvalidationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
     ) throws(PortError) {
@@ -66,7 +68,7 @@ extension RemoteMessagePort {
     /// - Parameters:
     ///   - mode: the mode in which to notice that the port is gone.
     ///   - handler: called at once, or soon, when the object is invalid or the port is gone already; nil for nothing.
-    /// - Throws: as ``SendRight/notifyWhenDead(on:in:_:)``.
+    /// - Throws: as ``/MessagePort/SendRight/notifyWhenDead(on:in:_:)``.
     @available(*, noasync, message: "A task has no thread of its own: use `setInvalidationHandler(on:)`.")
     public func setInvalidationHandler(
         in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
@@ -79,9 +81,10 @@ extension RemoteMessagePort {
 
     /// Ends the use of this object. The port itself, and other objects for it, go on. `CFMessagePortInvalidate`.
     ///
-    /// Requests that wait for their replies, on whatever thread or task, end at once with ``PortError/Code/peerDied``, and the
-    /// receiver is told (``MachMessage/isCancelled``). One that waits for room goes on to do so, and ends so when its message
-    /// was sent. In a forked child nothing happens: the object is its parent's.
+    /// Requests that wait for their replies, on whatever thread or task, end at once with
+    /// ``/MessagePort/PortError/Code/peerDied``, and the receiver is told (``/MessagePort/MachMessage/isCancelled``).
+    /// One that waits for room goes on to do so, and ends so when its message was sent. In a forked child nothing
+    /// happens: the object is its parent's.
     public func invalidate() {
         if isInherited { return }
         let old = state.withLock { state in

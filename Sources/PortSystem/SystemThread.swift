@@ -14,7 +14,9 @@ package struct SystemThread: ~Copyable, Sendable {
 
     deinit {
         let result = pthread_detach(thread)
-        precondition(result == 0, "A thread cannot be detached (pthread_detach gave \(result)).")
+        if result != 0 {
+            fatalError("A thread cannot be detached (pthread_detach gave \(result)). Was it detached by someone else?")
+        }
     }
 
     /// Blocks until the thread is gone, its thread-local values included. Traps on the thread itself.
@@ -70,7 +72,10 @@ package func sysStartThread(
 package func sysNameThread(_ name: String) {
     unsafe kernelThreadName(name).withCString { name in
         let result = unsafe shim_name_thread(name)
-        precondition(result == 0, "A thread cannot be named (pthread_setname_np gave \(result)).")
+        if result != 0 {
+            fatalError(
+                "A thread cannot be named (pthread_setname_np gave \(result)). Report it: a bug in this package.")
+        }
     }
 }
 

@@ -22,7 +22,7 @@ package final class ThreadLocal<Value: AnyObject>: Sendable {
             unsafe Unmanaged<Slot>.fromOpaque(pointer).takeUnretainedValue().threadDidEnd()
         }
         if result != 0 {
-            fatalError("This process has no thread-local key left (pthread_key_create gave \(result)).")
+            fatalError("This process has no thread-local key left (pthread_key_create gave \(result)). Use fewer.")
         }
         self.key = key
         self.threadDidEnd = threadDidEnd
@@ -57,7 +57,7 @@ package final class ThreadLocal<Value: AnyObject>: Sendable {
     private func store(_ pointer: UnsafeMutableRawPointer?) {
         let result = unsafe pthread_setspecific(key, pointer)
         if result != 0 {
-            fatalError("A thread-local value cannot be stored (pthread_setspecific gave \(result)).")
+            fatalError("A thread-local value cannot be stored (pthread_setspecific gave \(result)). Free memory.")
         }
     }
 }

@@ -38,6 +38,30 @@ struct DocumentTests {
         }
     }
 
+    @Test("every page that a catalog names is there, and the map names every catalog")
+    func catalogs() throws {
+        let pages = try Document.all().filter { $0.path.contains(".docc/") }
+        for page in pages {
+            for match in page.text.matches(of: /`((?:Docs|Examples)\/[^`]+\.md)`/) {
+                let file = Document.packageDirectory + "/" + match.1
+                #expect(FileManager.default.fileExists(atPath: file), "\(page.path) names \(match.1)")
+            }
+        }
+        let linked = Set(try Document("Docs/README.md").linkTargets)
+        let landings = pages.map(\.path).filter { path in
+            path.split(separator: "/").last == path.split(separator: "/")[1] + ".md"
+        }
+        #expect(landings.count == 3)
+        for page in landings { #expect(linked.contains("../\(page)")) }
+    }
+
+    @Test("every example that a catalog names is there")
+    func catalogExamples() throws {
+        for page in try Document.all() where page.path.contains(".docc/") {
+            for match in page.text.matches(of: /examples? `([a-z0-9-]+)`/) { _ = try builtProduct(String(match.1)) }
+        }
+    }
+
     @Test("every command that a page shows is there")
     func commands() throws {
         var count = 0

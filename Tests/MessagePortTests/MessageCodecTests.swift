@@ -152,13 +152,13 @@ import Testing
         let many = MachMessage(components: Array(repeating: .bytes([]), count: MessageLimits.components + 1))
         error = portError { () throws(PortError) in _ = try EncodedMessage(many) }
         #expect(error?.code == .messageTooLarge)
-        #expect(error?.subject == .size(MessageLimits.components + 1, limit: MessageLimits.components))
+        #expect(error?.subject == .size(MessageLimits.components + 1, limit: MessageLimits.components, of: .components))
         let sample = try Self.sample()
         let descriptors = MachMessage(
             components: Array(repeating: sample.components[2], count: MessageLimits.descriptors + 1))
         error = portError { () throws(PortError) in _ = try EncodedMessage(descriptors) }
         #expect(error?.code == .tooManyDescriptors)
-        #expect(error?.subject == .size(254, limit: 253))
+        #expect(error?.subject == .size(254, limit: 253, of: .descriptors))
         // Small enough without its rights' addresses, too large with them.
         let edge = MachMessage(components: [.bytes([UInt8](repeating: 0, count: 84)), sample.components[1]])
         error = portError { () throws(PortError) in _ = try EncodedMessage(edge, limit: 100) }

@@ -35,7 +35,8 @@ import Testing
 
     @Test("the sentence tells the particulars")
     func particulars() {
-        #expect("\(PortError(.messageTooLarge, subject: .size(7, limit: 5)))".contains("It has 7; the limit is 5."))
+        #expect(
+            "\(PortError(.messageTooLarge, subject: .size(7, limit: 5)))".contains("It has 7 bytes; the limit is 5."))
         #expect(
             "\(PortError(.nameTaken, subject: .name("a\"b"), owner: 42))".contains(
                 "Name: \"a\\\"b\". Owner: process 42."))

@@ -47,7 +47,7 @@ import Testing
                 components: Array(repeating: .right(right), count: MessageLimits.rights), replyPort: right)
             let error = portError { () throws(PortError) in _ = try EncodedMessage(many) }
             #expect(error?.code == .messageTooLarge && error?.delivery == .notSent)
-            #expect(error?.subject == .size(MessageLimits.rights + 1, limit: MessageLimits.rights))
+            #expect(error?.subject == .size(MessageLimits.rights + 1, limit: MessageLimits.rights, of: .rights))
             var header = PacketHeader(kind: .message, componentCount: UInt32(MessageLimits.rights + 1))
             let record: [UInt8] = [2, 0, 0, 0, 2, 0, 0, 0, 0x2F, 0x61]
             let payload = Array(repeatElement(record, count: MessageLimits.rights + 1).joined())

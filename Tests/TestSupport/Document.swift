@@ -26,7 +26,7 @@ package struct Document: Sendable {
     /// Every page of the package.
     package static func all() throws -> [Document] {
         let top = try FileManager.default.contentsOfDirectory(atPath: packageDirectory)
-        let below = try ["Docs", "Examples"].flatMap { directory in
+        let below = try ["Docs", "Examples", "Sources"].flatMap { directory in
             try FileManager.default.subpathsOfDirectory(atPath: packageDirectory + "/" + directory)
                 .map { directory + "/" + $0 }
         }

@@ -6,14 +6,14 @@ import RunLoopCore
 /// A worker that this process has launched, a thread or a child process: its check-in, the right to its port, its end.
 ///
 /// A worker begins with one right, to ``port``, and checks in there: it sends a message with the id
-/// ``MachMessage/checkIn`` and its own port as the reply port (``SendRight/checkIn(_:components:within:)``). Wait for that
-/// with ``checkIn(within:)``. What else the worker sends there comes to ``port``: schedule it, or receive from it.
+/// ``MachMessage/checkIn`` and its own port as the reply port (``SendRight/checkIn(_:components:within:)``). Wait for
+/// that with `checkIn(within:)`. What else the worker sends there comes to ``port``: schedule it, or receive from it.
 /// `Docs/CheckIn.md` describes the protocol.
 ///
-/// A worker belongs to the object: when the last reference to it goes, the port is invalidated, a thread is told to stop,
-/// and a process is killed and waited for, which takes as long as the kernel needs to end it. So no worker outlives its
-/// launcher unseen. A process that has become another user's cannot be killed, and is left alone. End workers with
-/// ``shutDown(asking:within:)``.
+/// A worker belongs to the object: when the last reference to it goes, the port is invalidated, a thread is told to
+/// stop, and a process is killed and waited for, which takes as long as the kernel needs to end it. So no worker
+/// outlives its launcher unseen. A process that has become another user's cannot be killed, and is left alone. End
+/// workers with `shutDown(asking:within:)`.
 ///
 /// A forked child's copy of a worker stands for nothing: the child has launched nobody. Its calls throw
 /// ``PortError/Code/forkedProcess``, what can be asked is nil, and its release leaves the worker alone.
@@ -45,7 +45,8 @@ public final class PortWorker: Sendable {
         _ = unsafe Unmanaged.passRetained(thread)
     }
 
-    /// The right to the port with which the worker checked in; nil before that. It stays when the worker ends, as a dead name.
+    /// The right to the port with which the worker checked in; nil before that. It stays when the worker ends, as a
+    /// dead name.
     public var sendRight: SendRight? { record.right }
 
     /// The message with which the worker checked in, for what it said besides; nil before that.

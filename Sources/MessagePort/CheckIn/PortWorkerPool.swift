@@ -34,7 +34,7 @@ public final class PortWorkerPool: Sendable {
     ///
     /// - Parameter limit: the longest time for all of them together.
     /// - Returns: the rights to their ports, in the order of ``workers``.
-    /// - Throws: as ``PortWorker/checkIn(within:)``, for the worker that the error names. All workers are shut down then,
+    /// - Throws: as `PortWorker.checkIn(within:)`, for the worker that the error names. All workers are shut down then,
     ///   each step of which takes at most ``abandonLimit``.
     @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func checkIn(within limit: Duration) throws(PortError) -> [SendRight] {
@@ -52,7 +52,7 @@ public final class PortWorkerPool: Sendable {
         try await waitOffThePool { [self] wait in try checkIn(until: .after(limit), wait) }
     }
 
-    /// Ends all workers at once, as ``PortWorker/shutDown(asking:within:)`` ends one.
+    /// Ends all workers at once, as `PortWorker.shutDown(asking:within:)` ends one.
     ///
     /// - Parameters:
     ///   - message: what makes a worker leave; nil to tell them at once.
@@ -69,13 +69,15 @@ public final class PortWorkerPool: Sendable {
 
     /// Ends all workers at once, and suspends the task until they are gone.
     ///
-    /// A thread is started that does so meanwhile. Cancelling the task changes nothing: an end that has begun is waited for.
+    /// A thread is started that does so meanwhile. Cancelling the task changes nothing: an end that has begun is waited
+    /// for.
     ///
     /// - Parameters:
     ///   - message: what makes a worker leave; nil to tell them at once.
     ///   - limit: how long each of the two or three steps may take, for all of them together.
     /// - Returns: how they ended, in the order of ``workers``.
-    /// - Throws: ``PortError``, as the blocking form; `systemCallFailed` when the system gives no thread: nothing was done then.
+    /// - Throws: ``PortError``, as the blocking form; `systemCallFailed` when the system gives no thread: nothing was
+    ///   done then.
     @discardableResult
     nonisolated(nonsending) public func shutDown(
         asking message: MachMessage? = nil, within limit: Duration = .seconds(5)

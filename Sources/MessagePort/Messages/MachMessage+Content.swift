@@ -36,7 +36,7 @@ extension SendRight {
     ///   - content: the value.
     ///   - id: what the message is about.
     ///   - limit: how long to wait for room. Zero or less never waits, but still sends when there is room.
-    /// - Throws: as ``send(_:within:)``.
+    /// - Throws: as `send(_:within:)`.
     public func send<Content: MessageContent>(_ content: Content, id: Int32 = 0, within limit: Duration)
         throws(PortError)
     {
@@ -53,8 +53,8 @@ extension SendRight {
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
     ///   - mode: the mode to run the current loop in.
     /// - Returns: the reply.
-    /// - Throws: as ``request(_:sendLimit:replyLimit:mode:)``; ``PortError/Code/malformedContent`` when the reply is not
-    ///   such a value.
+    /// - Throws: as ``request(_:sendLimit:replyLimit:mode:)``; ``PortError/Code/malformedContent`` when the reply is
+    ///   not such a value.
     public func request<Content: MessageContent, Reply: MessageContent>(
         _ content: Content, as reply: Reply.Type = Reply.self, id: Int32 = 0, sendLimit: Duration = .seconds(10),
         replyLimit: Duration = .seconds(10), mode: RunLoopMode = .portReply
@@ -73,8 +73,8 @@ extension SendRight {
     ///   - sendLimit: how long to wait for room in the port's queue.
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
     /// - Returns: the reply.
-    /// - Throws: as ``request(_:sendLimit:replyLimit:)``; ``PortError/Code/malformedContent`` when the reply is not such a
-    ///   value.
+    /// - Throws: as ``request(_:sendLimit:replyLimit:)``; ``PortError/Code/malformedContent`` when the reply is not
+    ///   such a value.
     nonisolated(nonsending) public func request<Content: MessageContent, Reply: MessageContent>(
         _ content: Content, as reply: Reply.Type = Reply.self, id: Int32 = 0, sendLimit: Duration = .seconds(10),
         replyLimit: Duration = .seconds(10)

@@ -61,7 +61,7 @@ extension MessageParts: RandomAccessCollection {
         switch storage {
         case .one(let component) where position == 0: component
         case .many(let components): components[position]
-        default: preconditionFailure("A message has no component \(position).")
+        default: fatalError("A message has no component \(position). Look at how many there are first.")
         }
     }
 }

@@ -31,7 +31,7 @@ public struct MessageWriter: Sendable {
     /// Writes how many elements or bytes follow. More than 4,294,967,295 trap: no message holds so many.
     mutating func write(count: Int) {
         guard let count = UInt32(exactly: count) else {
-            preconditionFailure("A message cannot hold \(count) elements; send them in parts.")
+            fatalError("A message cannot hold \(count) elements; send them in parts.")
         }
         write(littleEndian: count)
     }

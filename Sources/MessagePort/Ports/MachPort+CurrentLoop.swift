@@ -8,7 +8,7 @@ public import RunLoopCore
 extension MachPort {
     /// Makes the current thread's run loop call the handler for this port's messages. See ``schedule(on:in:)``.
     ///
-    /// - Parameter mode: a mode of the loop, or ``RunLoopMode/common``.
+    /// - Parameter mode: a mode of the loop, or ``/RunLoopCore/RunLoopMode/common``.
     /// - Throws: as ``schedule(on:in:)``.
     @available(*, noasync, message: "A task has no thread of its own: use `schedule(on:)`.")
     public func schedule(in mode: RunLoopMode = .default) throws(PortError) {

@@ -39,13 +39,13 @@ extension MachPort {
             if service.isDispatcher { unscheduleEverywhere() }
             return
         }
-        if !service.isDispatcher, service.source?.isValid == true { throw PortError(.servedElsewhere) }
+        if !service.isDispatcher, service.source?.isValid == true { throw PortError(.servedElsewhere).at(core.label) }
         let loop = try SharedReceiver.loop()
         let turn = core.makeTurnNumber()
         let dispatch = PortDispatch(self, turn, dispatcher)
         let made = RunLoopSource(name: "port dispatch", routine: dispatch)
         dispatch.setSource(made)
-        guard try core.attach(made) else { throw PortError(.invalidPort) }
+        guard try core.attach(made) else { throw PortError(.invalidPort).at(core.label) }
         do throws(PortError) {
             try loop.addOrThrow(made, to: .default)
         } catch {
@@ -54,7 +54,7 @@ extension MachPort {
             throw error
         }
         giveTurn(to: .dispatcher(made), turn)
-        if !isValid { throw PortError(.invalidPort) }
+        if !isValid { throw PortError(.invalidPort).at(core.label) }
     }
 }
 

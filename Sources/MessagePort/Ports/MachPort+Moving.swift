@@ -7,20 +7,20 @@ import Synchronization
 extension MachPort {
     /// Moves the port, with its queue, from the loops that it is scheduled on to another.
     ///
-    /// To whoever sends, nothing happens. No message is lost, handled twice, or handled out of order, and at no time do both
-    /// loops call the handler: a handler that is under way, the caller's too, ends first, and then the new loop begins. This
-    /// call does not wait for that. Of several moves at once, the last to begin wins. A thread that receives without a loop
-    /// goes on doing so.
+    /// To whoever sends, nothing happens. No message is lost, handled twice, or handled out of order, and at no time do
+    /// both loops call the handler: a handler that is under way, the caller's too, ends first, and then the new loop
+    /// begins. This call does not wait for that. Of several moves at once, the last to begin wins. A thread that
+    /// receives without a loop goes on doing so.
     ///
     /// - Parameters:
     ///   - loop: the loop. When its thread has ended, the port is scheduled nowhere afterwards.
-    ///   - mode: a mode of it, or ``RunLoopMode/common``.
+    ///   - mode: a mode of it, or ``/RunLoopCore/RunLoopMode/common``.
     /// - Throws: as ``schedule(on:in:)``. The port then stays where it was.
     public func move(to loop: ThreadRunLoop, in mode: RunLoopMode = .default) throws(PortError) {
         try core.checkProcess()
         let turn = core.makeTurnNumber()
         let (source, service) = makeSource(turn)
-        guard try core.attach(source) else { throw PortError(.invalidPort) }
+        guard try core.attach(source) else { throw PortError(.invalidPort).at(core.label) }
         do throws(PortError) {
             try loop.addOrThrow(source, to: mode)
         } catch {
@@ -29,7 +29,7 @@ extension MachPort {
             throw error
         }
         giveTurn(to: service, turn)
-        if !isValid { throw PortError(.invalidPort) }
+        if !isValid { throw PortError(.invalidPort).at(core.label) }
     }
 
     /// Takes the port off every loop, so that another thread may receive from it. Messages stay in the queue.

@@ -32,7 +32,7 @@ extension MachPort {
         try core.checkProcess()
         core.receivesElsewhere.store(true, ordering: .relaxed)
         if let message = core.take() { return message }
-        if core.isDead { throw PortError(.invalidPort) }
+        if core.isDead { throw PortError(.invalidPort).at(core.label) }
         return nil
     }
 
@@ -52,7 +52,7 @@ extension MachPort {
         let deadline = MonotonicInstant.after(limit)
         let loop = ThreadRunLoop.current
         let source = RunLoopSource(name: "port receive", routine: ReceiveRoutine(core: core))
-        guard try core.attach(source) else { throw PortError(.invalidPort) }
+        guard try core.attach(source) else { throw PortError(.invalidPort).at(core.label) }
         defer {
             core.detach(source)
             source.invalidate()

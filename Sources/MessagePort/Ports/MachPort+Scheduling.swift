@@ -8,14 +8,15 @@ import Synchronization
 extension MachPort {
     /// Makes a run loop call the handler for this port's messages, one message a turn. `-[NSRunLoop addPort:forMode:]`.
     ///
-    /// The loop keeps the port alive until the port is invalidated, unscheduled from every loop, or the loop's thread ends.
+    /// The loop keeps the port alive until the port is invalidated, unscheduled from every loop, or the loop's thread
+    /// ends.
     ///
     /// - Parameters:
     ///   - loop: the loop.
-    ///   - mode: a mode of it, or ``RunLoopMode/common``.
+    ///   - mode: a mode of it, or ``/RunLoopCore/RunLoopMode/common``.
     /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/servedElsewhere`` after ``setDispatcher(_:)``;
-    ///   ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port is reachable from other
-    ///   processes and its sockets cannot be watched. The port is then not scheduled.
+    ///   ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port is reachable from
+    ///   other processes and its sockets cannot be watched. The port is then not scheduled.
     public func schedule(on loop: ThreadRunLoop, in mode: RunLoopMode = .default) throws(PortError) {
         var source: RunLoopSource
         repeat {
@@ -29,7 +30,7 @@ extension MachPort {
             // A source that left its last loop at this very moment was invalidated: take a new one.
         } while !source.isValid && isValid
         dropUnusedSource()  // the loop's thread, or the port, has ended
-        if !isValid { throw PortError(.invalidPort) }
+        if !isValid { throw PortError(.invalidPort).at(core.label) }
     }
 
     /// The port's source, made when there is none, or when somebody has invalidated it.
@@ -38,13 +39,13 @@ extension MachPort {
         try core.checkProcess()
         let (old, turn) = state.withLock { ($0.service, $0.turn) }
         if let source = old.source, source.isValid {
-            if old.isDispatcher { throw PortError(.servedElsewhere) }
+            if old.isDispatcher { throw PortError(.servedElsewhere).at(core.label) }
             return source
         }
         let (made, service) = makeSource(turn, order: order, staysForOthers: staysForOthers)
         guard try core.attach(made) else {
             dropUnusedSource()  // one that was noted when the port had ended already
-            throw PortError(.invalidPort)
+            throw PortError(.invalidPort).at(core.label)
         }
         let (isTaken, former) = state.withLock { state in
             let former = state.source

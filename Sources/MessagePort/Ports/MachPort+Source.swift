@@ -26,7 +26,7 @@ extension MachPort {
             }
             // If not, it left its last loop at this very moment.
             if isOurs, source.isValid { return source }
-            if !isValid { throw PortError(.invalidPort) }
+            if !isValid { throw PortError(.invalidPort).at(core.label) }
         }
     }
 }

@@ -34,7 +34,7 @@ extension PortCore {
     /// first.
     func watchSenders(_ notice: LoopNotice<Void>) throws(PortError) {
         try checkProcess()
-        if isDead { throw PortError(.invalidPort) }
+        if isDead { throw PortError(.invalidPort).at(label) }
         tell { $0.senders.wait(notice, hasAddress: $0.extras.address != nil) ? [notice] : [] }
         // It may have ended since, with nobody there to cancel the notice.
         guard isDead else { return }

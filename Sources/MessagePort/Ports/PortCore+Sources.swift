@@ -61,7 +61,7 @@ extension PortCore {
             for source in watching { try? source.watch(nil) }
             throw error
         }
-        if isDead { throw PortError(.invalidPort) }
+        if isDead { throw PortError(.invalidPort).at(label) }
         return made
     }
 
@@ -95,7 +95,7 @@ extension PortCore {
     package func address() throws(PortError) -> PortAddress {
         try checkProcess()
         if let address = state.withLock({ $0.liveAddress }) { return address }
-        if isDead { throw PortError(.invalidPort) }
+        if isDead { throw PortError(.invalidPort).at(label) }
         return try address(in: .user())
     }
 
@@ -146,7 +146,7 @@ extension PortCore {
         if isDead {
             RightsTable.shared.forget(address)
             sockets.close()
-            throw PortError(.invalidPort)
+            throw PortError(.invalidPort).at(label)
         }
     }
 

@@ -109,7 +109,7 @@ package final class PortCore: PortDestination {
     package var isInherited: Bool { sysForkCount() != forkCount }
 
     package func checkProcess() throws(PortError) {
-        if isInherited { throw PortError(.forkedProcess) }
+        if isInherited { throw PortError(.forkedProcess).at(label) }
     }
 
     /// Whether the thread that sends a message may also be the one that serves it.

@@ -90,7 +90,7 @@ extension PortCore {
         if let bell = state.withLock({ $0.extras.bell }) { return bell }
         let made = try PortDoorbell()
         let result = state.withLock { state -> Result<PortDoorbell, PortError> in
-            if state.mailbox.isDead { return .failure(PortError(.invalidPort)) }
+            if state.mailbox.isDead { return .failure(PortError(.invalidPort).at(label)) }
             if let bell = state.extras.bell { return .success(bell) }
             if let sockets = state.extras.sockets, let failure = made.watch(sockets) { return .failure(failure) }
             state.mailbox.reclaim()  // whoever takes a message from now on rings or silences it

@@ -60,6 +60,12 @@ package protocol PortDestination: AnyObject, Sendable {
 }
 
 extension PortDestination {
+    /// The error, about this port. A forked child must not look at its parent's: its locks may be held for ever.
+    func naming(_ error: PortError) -> PortError {
+        if error.code == .forkedProcess { return error }
+        return error.at(label.hasPrefix("port of") || label.hasPrefix("port at") ? "the \(label)" : label)
+    }
+
     package var repliesInMemory: Bool { true }
     package func reach(until deadline: MonotonicInstant) {}
     nonisolated(nonsending) package func reach(waiting wait: SendWait) async {}

@@ -43,7 +43,11 @@ public struct SendOnceRight: ~Copyable, Sendable {
     public consuming func send(_ message: MachMessage, within limit: Duration = SendOnceRight.defaultLimit)
         throws(PortError)
     {
-        try target?.deliver(message, until: .after(limit))
+        do throws(PortError) {
+            try target?.deliver(message, until: .after(limit))
+        } catch {
+            throw error.at("the port of the requester, which no longer waits if it is gone")
+        }
     }
 
     /// Replies with an error: the requester's call throws ``PortError/Code/remoteError`` with this code and text. Never

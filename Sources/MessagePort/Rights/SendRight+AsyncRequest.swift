@@ -25,7 +25,11 @@ extension SendRight {
     nonisolated(nonsending) public func request(
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10)
     ) async throws(PortError) -> MachMessage {
-        try await request(message, sendLimit: sendLimit, replyLimit: replyLimit, in: nil)
+        do throws(PortError) {
+            return try await request(message, sendLimit: sendLimit, replyLimit: replyLimit, in: nil)
+        } catch {
+            throw destination.naming(error)
+        }
     }
 
     /// The same, for one of the requests of a group, whose end ends it.

@@ -18,6 +18,10 @@ extension SendRight {
         if Task.isCancelled { throw PortError(.cancelled, delivery: .notSent) }
         let sending = SendWait(until: .after(limit))
         defer { sending.finish() }
-        try await destination.send(message, waiting: sending)
+        do throws(PortError) {
+            try await destination.send(message, waiting: sending)
+        } catch {
+            throw destination.naming(error)
+        }
     }
 }

@@ -5,8 +5,8 @@ import PortSystem
 public import RunLoopCore
 
 extension RunLoopMode {
-    /// The private mode in which a synchronous request waits by default: nothing else runs in it. `NSConnectionReplyMode`,
-    /// row S26 of the documents.
+    /// The private mode in which a synchronous request waits by default: nothing else runs in it.
+    /// `NSConnectionReplyMode`, row S26 of the documents.
     public static let portReply = RunLoopMode(rawValue: "PortReplyMode")
 }
 
@@ -14,33 +14,39 @@ extension SendRight {
     /// Sends a message and waits for its one reply. `CFMessagePortSendRequest` with a reply mode.
     ///
     /// The calling thread's run loop runs in `mode` while it waits, so sources, timers and observers of that mode are
-    /// served, re-entrantly. In the default mode of this call nothing else runs. A stop of the loop does not end the wait; it
-    /// takes effect afterwards. A reply that comes too late is dropped, never given to another request.
+    /// served, re-entrantly. In the default mode of this call nothing else runs. A stop of the loop does not end the
+    /// wait; it takes effect afterwards. A reply that comes too late is dropped, never given to another request.
     ///
-    /// In the default mode a request that could never be answered is refused: when the thread that serves the port itself
-    /// waits so, perhaps by way of others, for a port that this thread serves. That is found out in memory, for ports that
-    /// are served by run loops alone, and not when a reply right may be elsewhere: it was taken out of its message, or the
-    /// message was kept when its handler returned. A handler that gives a request to another thread to reply, and then asks
-    /// somebody itself, takes the right out first (``MachMessage/takeReplyRight()``): a copy of a message cannot be told from
-    /// the message. A circle through other processes is not found: such a request ends at its limit.
+    /// In the default mode a request that could never be answered is refused: when the thread that serves the port
+    /// itself waits so, perhaps by way of others, for a port that this thread serves. That is found out in memory, for
+    /// ports that are served by run loops alone, and not when a reply right may be elsewhere: it was taken out of its
+    /// message, or the message was kept when its handler returned. A handler that gives a request to another thread to
+    /// reply, and then asks somebody itself, takes the right out first (``MachMessage/takeReplyRight()``): a copy of a
+    /// message cannot be told from the message. A circle through other processes is not found: such a request ends at
+    /// its limit.
     ///
     /// - Parameters:
     ///   - message: the request. It stays the caller's. Its reply right is made by this call.
     ///   - sendLimit: how long to wait for room in the port's queue.
     ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
-    ///   - mode: the mode to run the current loop in; ``RunLoopMode/common`` is no mode to run in and traps.
+    ///   - mode: the mode to run the current loop in; ``/RunLoopCore/RunLoopMode/common`` is no mode to run in and
+    ///     traps.
     /// - Returns: the reply.
-    /// - Throws: what ``send(_:within:)`` throws, and ``PortError/Code/wouldDeadlock``, when nothing was sent; then ``PortError/Code/replyTimedOut`` when no reply
-    ///   came in time, ``PortError/Code/replyDropped`` when the receiver let the reply right go unused,
-    ///   ``PortError/Code/peerDied`` when the port went away before it replied, ``PortError/Code/remoteError`` when it
-    ///   replied with an error. ``PortError/delivery`` says whether the message was read. When the time is up, the receiver
-    ///   is told (``MachMessage/isCancelled``).
+    /// - Throws: what `send(_:within:)` throws, and ``PortError/Code/wouldDeadlock``, when nothing was sent; then
+    ///   ``PortError/Code/replyTimedOut`` when no reply came in time, ``PortError/Code/replyDropped`` when the receiver
+    ///   let the reply right go unused, ``PortError/Code/peerDied`` when the port went away before it replied,
+    ///   ``PortError/Code/remoteError`` when it replied with an error. ``PortError/delivery`` says whether the message
+    ///   was read. When the time is up, the receiver is told (``MachMessage/isCancelled``).
     @available(*, noasync, message: "It blocks the thread. Leave `mode` out, and write `await`, to suspend the task.")
     public func request(
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
         mode: RunLoopMode = .portReply
     ) throws(PortError) -> MachMessage {
-        try request(message, sendLimit: sendLimit, replyLimit: replyLimit, mode: mode, in: nil)
+        do throws(PortError) {
+            return try request(message, sendLimit: sendLimit, replyLimit: replyLimit, mode: mode, in: nil)
+        } catch {
+            throw destination.naming(error)
+        }
     }
 
     /// The same, for one of the requests of a group, whose end ends it.

@@ -88,16 +88,18 @@ extension EncodedMessage {
         try checkSize(payloadSize(message), limit)
         if message.parts.count > MessageLimits.components {
             throw PortError(
-                .messageTooLarge, subject: .size(message.parts.count, limit: MessageLimits.components))
+                .messageTooLarge, subject: .size(message.parts.count, limit: MessageLimits.components, of: .components))
         }
         let descriptorCount = message.parts.count { if case .descriptor = $0 { true } else { false } }
         let rightCount = message.parts.count { if case .right = $0 { true } else { false } }
         let ports = rightCount + (message.replyPort == nil ? 0 : 1)
         if ports > MessageLimits.rights {
-            throw PortError(.messageTooLarge, subject: .size(ports, limit: MessageLimits.rights))
+            throw PortError(.messageTooLarge, subject: .size(ports, limit: MessageLimits.rights, of: .rights))
         }
         if descriptorCount > MessageLimits.descriptors {
-            throw PortError(.tooManyDescriptors, subject: .size(descriptorCount, limit: MessageLimits.descriptors))
+            throw PortError(
+                .tooManyDescriptors,
+                subject: .size(descriptorCount, limit: MessageLimits.descriptors, of: .descriptors))
         }
     }
 }

@@ -55,7 +55,7 @@ package final class RemotePort: PortDestination {
     var isInherited: Bool { sysForkCount() != forkCount }
 
     package func checkProcess() throws(PortError) {
-        if isInherited { throw PortError(.forkedProcess) }
+        if isInherited { throw PortError(.forkedProcess).at("the port at \(portAddress.path)") }
     }
 
     package func address() -> PortAddress { portAddress }

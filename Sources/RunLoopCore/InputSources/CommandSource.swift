@@ -42,7 +42,7 @@ public final class CommandSource<Command: Sendable>: Sendable {
         handler: @escaping Handler
     ) {
         if bufferLimit < 1 {
-            fatalError("A command source needs a buffer for at least one command, not \(bufferLimit).")
+            fatalError("A command source needs a buffer for at least one command, not \(bufferLimit). Choose more.")
         }
         let buffer = CommandBuffer<Command>(limit: bufferLimit, handler: handler)
         self.buffer = buffer

@@ -117,7 +117,9 @@ extension ThreadRunLoop {
         mode: RunLoopMode, until deadline: MonotonicInstant, while condition: () -> Bool
     ) -> RunLoopRunResult {
         preconditionOnLoop("Running a loop")
-        if mode == .common { fatalError("A request waits in one mode: the common modes stand for several.") }
+        if mode == .common {
+            fatalError("A request waits in one mode: the common modes stand for several. Name one of them.")
+        }
         if !condition() { return .handledSource }
         let index = state.withLock { $0.beginConditionalRun(in: mode) }
         var run = LoopRun(

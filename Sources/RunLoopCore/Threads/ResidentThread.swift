@@ -67,7 +67,7 @@ public final class ResidentThread: Sendable {
         }
         start.isKnown.wait(until: .distantFuture)
         guard let loop = start.loop.withLock({ $0.take() }) else {
-            preconditionFailure("A resident thread has started without its loop: a bug in this package.")
+            fatalError("A resident thread has started without its loop. Report it: a bug in this package.")
         }
         self.name = name
         self.loop = loop

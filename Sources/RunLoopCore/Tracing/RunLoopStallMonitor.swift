@@ -44,7 +44,7 @@ public final class RunLoopStallMonitor: Sendable {
         reportingOn reportLoop: ThreadRunLoop? = nil, _ handler: @escaping Handler
     ) throws(SystemError) {
         if threshold <= .zero {
-            fatalError("A stall monitor needs a threshold greater than zero.")
+            fatalError("A stall monitor needs a threshold greater than zero. Choose one, such as the default.")
         }
         let watch = StallWatch(of: loop, threshold: threshold)
         self.watch = watch

@@ -7,7 +7,7 @@ public import PortSystem
 public struct RunLoopTraceEvent: Sendable, Hashable {
     /// What a loop did.
     public enum Kind: Sendable, Hashable {
-        /// A run began, to end at that date; ``PortSystem/MonotonicInstant/distantPast`` means that it only polls.
+        /// A run began, to end at that date; ``MonotonicInstant/distantPast`` means that it only polls.
         case runBegin(until: MonotonicInstant)
         /// A run ended; nil when the trace ended before it.
         case runEnd(RunLoopRunResult?)
@@ -18,7 +18,7 @@ public struct RunLoopTraceEvent: Sendable, Hashable {
         /// The handler returned, or the trace ended before that.
         case calloutEnd(RunLoopCallout)
         /// The loop looked for an event, and was ready to wait for one until that date;
-        /// ``PortSystem/MonotonicInstant/distantPast`` means that it only looked.
+        /// ``MonotonicInstant/distantPast`` means that it only looked.
         case waitBegin(until: MonotonicInstant)
         /// The look or wait was over; `slept` says whether there was nothing to do meanwhile. Nil when the trace ended
         /// before it.

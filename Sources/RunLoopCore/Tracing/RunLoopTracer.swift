@@ -36,7 +36,9 @@ public final class RunLoopTracer: Sendable {
     /// - Parameter capacity: how many events of each loop to keep: 1 to ``maximumCapacity``, or the call traps.
     public init(capacity: Int = defaultCapacity) {
         if !(1...Self.maximumCapacity).contains(capacity) {
-            fatalError("A tracer keeps 1 to \(Self.maximumCapacity) events of a loop, not \(capacity).")
+            fatalError(
+                "A tracer keeps 1 to \(Self.maximumCapacity) events of a loop, not \(capacity). Choose a capacity in that range."
+            )
         }
         self.capacity = capacity
     }
