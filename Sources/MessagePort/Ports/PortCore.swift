@@ -57,6 +57,11 @@ package final class PortCore: PortDestination {
         /// What else ends with the port, for example its names.
         var endings: [Int: @Sendable () -> Void] = [:]
         var lastEnding = 0
+        /// Whether others may watch the messages, and who does.
+        var allowsWatching = false
+        var watchers: [PortWatcher] = []
+        /// How many messages were taken while somebody watched.
+        var watchedCount: UInt64 = 0
     }
 
     /// Takes a message before it is queued, or says that it is for the queue. Called on the sending or receiving thread,
@@ -66,6 +71,8 @@ package final class PortCore: PortDestination {
     let state: Mutex<State>
     /// Somebody has received other than by the port's sources: what serves the port cannot be told any more.
     let receivesElsewhere = Atomic<Bool>(false)
+    /// Whether somebody may be watching the messages.
+    let isWatched = Atomic<Bool>(false)
     /// Whether the queue's policy is to choose among all that has arrived, so that the sockets are read before the queue.
     let readsAhead: Bool  // immutable; here it takes no room
     private let forkCount = sysForkCount()  // immutable
@@ -224,6 +231,7 @@ package final class PortCore: PortDestination {
     /// Does what is to be done because a message was taken.
     private func settle(_ taken: TakenMessage) -> MachMessage {
         var taken = taken
+        if isWatched.load(ordering: .relaxed) { show(taken.message) }
         taken.charge = nil  // its process may send more
         taken.message.replyTarget?.noteRead()
         taken.task?.wake()

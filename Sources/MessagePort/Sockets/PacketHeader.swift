@@ -27,6 +27,12 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case abandoned = 7
     /// The port is gone, but owes replies, which will still come.
     case portEnded = 8
+    /// From the right's end: how is the port? From the port's end, under the token of that: so; the payload are numbers.
+    case statistics = 9
+    /// From the right's end: show me the messages that are taken. From the port's end: so it is, or not, or no more.
+    case watch = 10
+    /// The head of a message that was taken, and the beginning of its bytes.
+    case shown = 11
 
     /// Whether the token in `answers` means something.
     var mayAnswer: Bool { self == .message || self == .replyDropped || self == .replyFailed }

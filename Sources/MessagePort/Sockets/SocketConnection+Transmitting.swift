@@ -109,6 +109,7 @@ extension SocketConnection {
             let packet = message.next
             guard try offer(packet) else { return false }
             message.advance(by: packet)
+            sentByteCount.add(packet.payload.count, ordering: .relaxed)
         }
         return true
     }
@@ -132,7 +133,7 @@ extension SocketConnection {
     /// Offers one packet to the kernel.
     ///
     /// - Returns: false when there is no room.
-    private func offer(_ packet: OutgoingPacket) throws(PortError) -> Bool {
+    func offer(_ packet: OutgoingPacket) throws(PortError) -> Bool {
         if isClosed { throw peerDidClose() }
         let outcome: SendOutcome
         do throws(SystemError) {
