@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// Rows under titles, in columns that fit: decides what the lines are, writes nothing.
+struct Table {
+    struct Column {
+        let title: String
+        /// Numbers stand at the right.
+        var isRight = false
+        /// How narrow it may become where there is little room; nil for not at all.
+        var narrowest: Int?
+        /// Those with a higher number go first where there is still too little room.
+        var expendability = 0
+    }
+
+    var columns: [Column]
+    var rows: [[String]] = []
+
+    private static let gap = 2
+
+    /// The lines, that of the titles first.
+    ///
+    /// - Parameter width: how many cells a line may have; nil for as many as it takes.
+    /// - Returns: the lines, without their ends.
+    func lines(width: Int? = nil) -> [String] {
+        let all = [columns.map(\.title)] + rows
+        var widths = columns.indices.map { index in all.map { $0[index].cells }.max() ?? 0 }
+        var shown = Array(columns.indices)
+        if let width { fit(&widths, &shown, to: width) }
+        return all.map { row in
+            var line = ""
+            for index in shown {
+                if index != shown.first { line += String(repeating: " ", count: Self.gap) }
+                let isLast = index == shown.last && !columns[index].isRight
+                let text = row[index].cut(to: widths[index])
+                line += isLast ? text : text.padded(to: widths[index], onTheLeft: columns[index].isRight)
+            }
+            return line
+        }
+    }
+
+    private func fit(_ widths: inout [Int], _ shown: inout [Int], to width: Int) {
+        func excess() -> Int { shown.reduce(0) { $0 + widths[$1] } + Self.gap * (shown.count - 1) - width }
+        while true {
+            // The widest of those that may be narrower gives first.
+            while excess() > 0,
+                let widest = shown.filter({ widths[$0] > columns[$0].narrowest ?? .max })
+                    .max(by: { widths[$0] < widths[$1] })
+            {
+                widths[widest] -= 1
+            }
+            guard excess() > 0, let least = shown.max(by: { columns[$0].expendability < columns[$1].expendability }),
+                columns[least].expendability > 0
+            else { return }
+            shown.removeAll { $0 == least }
+        }
+    }
+}
