@@ -49,7 +49,7 @@ import Testing
 
     @Test("the numbers of the kinds are those of the wire format")
     func kinds() {
-        #expect(PacketKind.allCases.map(\.rawValue) == [1, 2, 3, 4, 5, 6, 7, 8])
+        #expect(PacketKind.allCases.map(\.rawValue) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
         #expect(PacketHeader.packetLimit == PacketHeader.size + PacketHeader.payloadLimit)
     }
 }

@@ -45,11 +45,12 @@ struct MailboxState {
     }
 
     private(set) var queue = MessageQueue()
+    // These two lie in what the queue leaves of a word.
+    private var storedLimit: UInt16
+    private var storedHighWater: UInt32 = 0
     /// How many messages have come into the queue, and how many bytes they had.
     private(set) var messageCount = 0
     private(set) var byteCount = 0
-    private var storedLimit: Int32
-    private var storedHighWater: Int32 = 0
     @Rare private var crowd: Crowd
     let policy: QueuePolicy
     private(set) var isDead = false
@@ -57,7 +58,7 @@ struct MailboxState {
     private var replyCount: Int32 = 0
 
     init(limit: Int, policy: QueuePolicy = .refuse) {
-        storedLimit = Int32(limit)
+        storedLimit = UInt16(limit)
         self.policy = policy
     }
 
@@ -116,7 +117,7 @@ struct MailboxState {
         if message.cameByReplyRight { replyCount += 1 }
         if queue.isShorter(than: highWater + 1) { return }
         // A handler may have taken some of them meanwhile.
-        storedHighWater = Int32(clamping: max(highWater, queue.count))
+        storedHighWater = UInt32(clamping: max(highWater, queue.count))
     }
 
     private mutating func makeRoomByPolicy() {
@@ -193,7 +194,7 @@ struct MailboxState {
     ///
     /// - Returns: the senders whose wait is over, and whether the queue was empty before.
     mutating func setLimit(_ limit: Int) -> (senders: [WaitingSender], wasEmpty: Bool) {
-        storedLimit = Int32(limit)
+        storedLimit = UInt16(limit)
         return letIn()
     }
 
@@ -201,7 +202,7 @@ struct MailboxState {
     ///
     /// - Returns: the old count.
     mutating func resetHighWater() -> Int {
-        defer { storedHighWater = Int32(clamping: queue.count) }
+        defer { storedHighWater = UInt32(clamping: queue.count) }
         return highWater
     }
 

@@ -71,8 +71,6 @@ package final class PortCore: PortDestination {
     let state: Mutex<State>
     /// Somebody has received other than by the port's sources: what serves the port cannot be told any more.
     let receivesElsewhere = Atomic<Bool>(false)
-    /// Whether somebody may be watching the messages.
-    let isWatched = Atomic<Bool>(false)
     /// Whether the queue's policy is to choose among all that has arrived, so that the sockets are read before the queue.
     let readsAhead: Bool  // immutable; here it takes no room
     private let forkCount = sysForkCount()  // immutable
@@ -231,7 +229,7 @@ package final class PortCore: PortDestination {
     /// Does what is to be done because a message was taken.
     private func settle(_ taken: TakenMessage) -> MachMessage {
         var taken = taken
-        if isWatched.load(ordering: .relaxed) { show(taken.message) }
+        if taken.isWatched { show(taken.message) }
         taken.charge = nil  // its process may send more
         taken.message.replyTarget?.noteRead()
         taken.task?.wake()

@@ -58,7 +58,6 @@ extension PortCore {
                 state.extras.watchers.count < Self.watcherLimit
             else { return false }
             state.extras.watchers.append(watcher)
-            isWatched.store(true, ordering: .relaxed)
             return true
         }
     }
@@ -66,7 +65,6 @@ extension PortCore {
     /// Shows a message that was taken to those who watch.
     func show(_ message: MachMessage) {
         let (watchers, number) = state.withLock { state in
-            if state.extras.watchers.isEmpty { isWatched.store(false, ordering: .relaxed) }
             state.extras.watchedCount += 1
             return (state.extras.watchers, state.extras.watchedCount)
         }
