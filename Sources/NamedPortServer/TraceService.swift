@@ -72,8 +72,10 @@ public final class TraceService: Sendable {
         stop()
     }
 
-    /// Ends the service, and the recording that is under way. Idempotent.
+    /// Ends the service, and the recording that is under way. Idempotent. A process that was started to be traced writes its
+    /// trace now.
     public func stop() {
+        AtExit.write(if: self)
         port.invalidate()
         thread.stop()
         _ = end()
@@ -139,8 +141,12 @@ private enum AtExit {
         atexit { AtExit.write() }
     }
 
-    private static func write() {
-        guard let (service, path) = traced.withLock({ $0 }), let tracer = service.end(),
+    /// Writes what was recorded, if that was not done.
+    ///
+    /// - Parameter service: only that of this service; nil for all.
+    static func write(if service: TraceService? = nil) {
+        guard let (traced, path) = Self.traced.withLock({ $0 }), service == nil || service === traced,
+            let tracer = traced.end(),
             let file = try? sysOpen(path, .creating)
         else { return }
         try? sysTruncate(file.raw, to: 0)

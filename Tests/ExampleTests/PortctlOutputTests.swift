@@ -29,8 +29,8 @@ struct PortctlOutputTests {
     func narrow(width: Int) {
         let lines = table.lines(width: width)
         #expect(lines.allSatisfy { $0.cells <= max(width, 6) })
-        #expect(lines[0].contains("OWNER") == (width >= 13))
-        #expect(lines[0].contains("COM") == (width >= 19))
+        #expect(lines[0].contains("OWNER") == (width >= 23))
+        #expect(lines[0].contains("COM") == (width >= 29))
         #expect(lines[0].hasPrefix("NAME"))
     }
 

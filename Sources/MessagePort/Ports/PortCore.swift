@@ -60,6 +60,7 @@ package final class PortCore: PortDestination {
         /// Whether others may watch the messages, and who does.
         var allowsWatching = false
         var watchers: [PortWatcher] = []
+        var lastWatcher: UInt64 = 0
         /// How many messages were taken while somebody watched.
         var watchedCount: UInt64 = 0
     }

@@ -10,6 +10,7 @@ import Synchronization
 
 /// A connection over which somebody watches a port's messages.
 struct PortWatcher: Sendable {
+    let number: UInt64
     let connection: Weak<SocketConnection>
     /// How many bytes of each message are shown.
     let byteLimit: Int
@@ -48,18 +49,30 @@ extension PortCore {
     /// Adds a watcher.
     ///
     /// - Returns: whether it may watch.
-    func addWatcher(_ watcher: PortWatcher) -> Bool {
-        state.withLock { state in
-            state.extras.watchers.removeAll { known in
-                guard let connection = known.connection.object else { return true }
-                return connection === watcher.connection.object || connection.isClosed
-            }
+    func addWatcher(_ connection: SocketConnection, byteLimit: Int) -> Bool {
+        forgetWatchers(besides: connection)
+        return state.withLock { state in
             guard state.extras.allowsWatching, !state.mailbox.isDead,
                 state.extras.watchers.count < Self.watcherLimit
             else { return false }
+            state.extras.lastWatcher += 1
+            let watcher = PortWatcher(
+                number: state.extras.lastWatcher, connection: Weak(object: connection), byteLimit: byteLimit)
             state.extras.watchers.append(watcher)
             return true
         }
+    }
+
+    /// Forgets watchers that have gone, and a connection that watches already. Connections are looked at, and let go, without
+    /// the lock.
+    private func forgetWatchers(besides connection: SocketConnection? = nil) {
+        let watchers = state.withLock { $0.extras.watchers }
+        let gone = watchers.filter { watcher in
+            guard let other = watcher.connection.object else { return true }
+            return other === connection || other.isClosed
+        }
+        let numbers = Set(gone.map(\.number))
+        if !numbers.isEmpty { state.withLock { $0.extras.watchers.removeAll { numbers.contains($0.number) } } }
     }
 
     /// Shows a message that was taken to those who watch.
@@ -77,7 +90,7 @@ extension PortCore {
             let shown = WatchedMessage(message, number: number, byteLimit: watcher.byteLimit)
             connection.offerAside(shown.packet)
         }
-        if hasGone { state.withLock { $0.extras.watchers.removeAll { $0.connection.object?.isClosed ?? true } } }
+        if hasGone { forgetWatchers() }
     }
 }
 
@@ -85,9 +98,8 @@ extension SocketConnection {
     /// The peer wants to watch the port.
     func beginWatch(of core: PortCore, byteLimit: Int) {
         noteLookingOn(core)
-        let watcher = PortWatcher(connection: Weak(object: self), byteLimit: byteLimit)
         // A policy may admit other users; their eyes are not meant by it.
-        answerWatch(peer.userID == sysUserID() && core.addWatcher(watcher))
+        answerWatch(peer.userID == sysUserID() && core.addWatcher(self, byteLimit: byteLimit))
     }
 
     /// Says whether the peer is shown messages. Never waits.

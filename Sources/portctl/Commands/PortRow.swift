@@ -32,7 +32,7 @@ struct PortRow {
     }
 
     static let columns: [Table.Column] = [
-        .init(title: "NAME", narrowest: 12), .init(title: "OWNER", isRight: true, expendability: 1),
+        .init(title: "NAME", narrowest: 12, comfortable: 32), .init(title: "OWNER", isRight: true, expendability: 1),
         .init(title: "COMMAND", narrowest: 8, expendability: 5),
         .init(title: "PEERS", isRight: true, expendability: 3), .init(title: "QUEUE", isRight: true),
         .init(title: "MESSAGES", isRight: true), .init(title: "BYTES", isRight: true, expendability: 4),

@@ -7,9 +7,8 @@ extension Invocation {
     /// Follows a port's messages until its owner ends, or a signal comes.
     func watch() throws {
         let interrupt = try Interrupt()
-        let limit = duration("--timeout") > .zero ? duration("--timeout") : .seconds(10)
         var watch = try PortWatch(
-            nameServer().address(of: name), byteLimit: size("--bytes"), until: .after(limit))
+            nameServer().address(of: name), byteLimit: size("--bytes"), until: .after(.seconds(10)))
         if !has("--json"), Console.isTerminal { Console.note("Watching \(name.shown); Ctrl-C ends.") }
         let epoll = try EpollSet()
         try epoll.add(watch.rawValue, [.readable, .peerClosed], key: 0)

@@ -9,6 +9,8 @@ struct Table {
         var isRight = false
         /// How narrow it may become where there is little room; nil for not at all.
         var narrowest: Int?
+        /// How narrow it becomes before others go.
+        var comfortable: Int?
         /// Those with a higher number go first where there is still too little room.
         var expendability = 0
     }
@@ -39,20 +41,23 @@ struct Table {
         }
     }
 
+    /// What can be had for less goes first: expendable columns become narrow, then long names comfortable, then columns go,
+    /// the most expendable first, and at last the others become narrow.
     private func fit(_ widths: inout [Int], _ shown: inout [Int], to width: Int) {
         func excess() -> Int { shown.reduce(0) { $0 + widths[$1] } + Self.gap * (shown.count - 1) - width }
-        while true {
-            // The widest of those that may be narrower gives first.
-            while excess() > 0,
-                let widest = shown.filter({ widths[$0] > columns[$0].narrowest ?? .max })
-                    .max(by: { widths[$0] < widths[$1] })
-            {
-                widths[widest] -= 1
+        func narrow(to least: (Column) -> Int?, where isMeant: (Column) -> Bool) {
+            for index in shown where isMeant(columns[index]) {
+                guard let least = least(columns[index]), excess() > 0 else { continue }
+                widths[index] = max(min(widths[index], least), widths[index] - excess())
             }
-            guard excess() > 0, let least = shown.max(by: { columns[$0].expendability < columns[$1].expendability }),
-                columns[least].expendability > 0
-            else { return }
-            shown.removeAll { $0 == least }
         }
+        narrow(to: \.narrowest) { $0.expendability > 0 }
+        narrow(to: \.comfortable) { $0.expendability == 0 }
+        while excess() > 0, let most = shown.max(by: { columns[$0].expendability < columns[$1].expendability }),
+            columns[most].expendability > 0
+        {
+            shown.removeAll { $0 == most }
+        }
+        narrow(to: \.narrowest) { $0.expendability == 0 }
     }
 }
