@@ -79,6 +79,29 @@ import Testing
         }
     }
 
+    @Test("an owner that does not know the questions, and refuses them, tells nothing and is not watched")
+    func older() async throws {
+        try await onBench(over: .socket) { bench in
+            let listener = try RawListener(bench.directory.path + "/older")
+            let address = listener.address
+            let asking = runOnThread(name: "asking") { try StatisticsInquiry.ask([address], until: Watchdog.deadline) }
+            let asked = try listener.accept()
+            #expect(try asked.next()?.kind == .statistics)
+            try asked.send(PacketHeader(kind: .refused, messageID: 18))
+            #expect(try asking.join() == [nil])
+            let watching = runOnThread(name: "watching") {
+                #expect(
+                    portError { () throws(PortError) in
+                        _ = try PortWatch(address, byteLimit: 64, until: Watchdog.deadline)
+                    }?.code == .peerRefused)
+            }
+            let watched = try listener.accept()
+            #expect(try watched.next()?.kind == .watch)
+            try watched.send(PacketHeader(kind: .refused, messageID: 18))
+            try watching.join()
+        }
+    }
+
     @Test("whoever only asks is none of the port's senders: its coming and going ends nothing")
     func noSender() async throws {
         try await onBench(over: .socket) { bench in
