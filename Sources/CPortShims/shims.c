@@ -11,7 +11,9 @@
 #include <spawn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
@@ -309,3 +311,26 @@ int shim_pidfd_wait(int process, int keep, int *ended, int *code, int *status) {
 }
 
 const int SHIM_CLD_EXITED = CLD_EXITED;
+
+int shim_terminal_size(int descriptor, int *columns, int *rows) {
+    struct winsize size = {0};
+    int result = ioctl(descriptor, TIOCGWINSZ, &size);
+    *columns = size.ws_col;
+    *rows = size.ws_row;
+    return result;
+}
+
+int shim_open_terminal(int columns, int rows, int *master, int *slave) {
+    struct winsize size = {.ws_col = columns, .ws_row = rows};
+    char path[64];
+    *slave = -1;
+    *master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (*master == -1) return -1;
+    if (grantpt(*master) == 0 && unlockpt(*master) == 0 && ptsname_r(*master, path, sizeof path) == 0
+        && ioctl(*master, TIOCSWINSZ, &size) == 0) *slave = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (*slave != -1) return 0;
+    int error = errno;
+    close(*master);
+    errno = error;
+    return -1;
+}

@@ -119,6 +119,8 @@ struct DocumentTests {
             "`PeerLimits.queuedBytes`": PeerLimits.standard.queuedBytes,
             "`PeerLimits.queuedDescriptors`": PeerLimits.standard.queuedDescriptors,
             "`PeerLimits.messageBytes`": PeerLimits.standard.messageBytes,
+            "`PortCore.watcherLimit`": PortCore.watcherLimit,
+            "`WatchedMessage.byteLimit`": WatchedMessage.byteLimit,
             "`PortName.limit`": PortName.limit,
             "`NameRecord.pathLimit`": NameRecord.pathLimit,
             "`RecordRing.capacity`": RecordRing.capacity,

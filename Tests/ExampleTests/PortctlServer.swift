@@ -11,13 +11,13 @@ final class PortctlServer: Sendable {
     private let output: FileHandle
 
     /// Starts it, and waits until it serves.
-    init(_ name: String, in scratch: ScratchDirectory) async throws {
+    init(_ name: String, in scratch: ScratchDirectory, _ more: [String] = []) async throws {
         let path = scratch.path("output-\(UUID().uuidString)")
         try #require(mkfifo(path, 0o600) == 0)
         process = try ChildProcess(
             "/bin/sh",
             ["-c", "exec \"$0\" \"$@\" >\"$OUTPUT\"", builtProduct("portctl"), "serve", name]
-                + ["--directory", scratch.path("names")], environment: ["OUTPUT": path])
+                + ["--directory", scratch.path("names")] + more, environment: ["OUTPUT": path])
         output = try await offThePool { try FileHandle(forReadingFrom: URL(fileURLWithPath: path)) }
         try #require(try await line() == "process \(process.processID) serves \(name)")
     }
@@ -34,6 +34,11 @@ final class PortctlServer: Sendable {
         }
     }
 
+    /// Has the server of a name end.
+    static func stop(_ name: String, in scratch: ScratchDirectory) async throws -> ProcessResult {
+        try await portctl(["send", name, "0"], in: scratch)
+    }
+
     /// Waits for its end.
     func end() async throws -> ProcessResult {
         let result = try await process.waitForExit()
@@ -46,4 +51,14 @@ final class PortctlServer: Sendable {
 func portctl(_ arguments: [String], in scratch: ScratchDirectory) async throws -> ProcessResult {
     let process = try ChildProcess(builtProduct("portctl"), arguments + ["--directory", scratch.path("names")])
     return try await process.waitForExit()
+}
+
+/// What a program says that has done what it was asked for.
+func done(_ output: String = "") -> ProcessResult {
+    ProcessResult(end: .exited(0), output: output)
+}
+
+/// Whether there is one line, with its end.
+func isOneLine(_ text: String) -> Bool {
+    text.hasSuffix("\n") && text.filter { $0 == "\n" }.count == 1
 }

@@ -11,8 +11,8 @@ struct PortctlTests {
     func serving() async throws {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("org.example.echo", in: scratch)
-            let list = try await portctl(["list"], in: scratch)
-            #expect(list == done("org.example.echo  \(server.process.processID)\n"))
+            let list = try await portctl(["list", "--names"], in: scratch)
+            #expect(list == done("org.example.echo\n"))
 
             let request = try await portctl(["request", "org.example.echo", "7", "Grüße"], in: scratch)
             #expect(request == done("Grüße"))
@@ -69,42 +69,85 @@ struct PortctlTests {
             let silent = try LocalMessagePort(
                 name: "silent", nameServer: names
             ) { _, _ in nil }
-            let result = try await portctl(["request", "silent", "1", "--reply-limit", "0"], in: scratch)
-            #expect(result.end == .exited(1))
+            let result = try await portctl(["request", "silent", "1", "--timeout", "0"], in: scratch)
+            #expect(result.end == .exited(4))
             #expect(result.errors.hasPrefix("portctl: No reply came within the receive limit"))
             #expect(isOneLine(result.errors))
             silent.invalidate()
         }
     }
 
-    @Test("the list is aligned, sorted, and shows no control characters")
+    @Test("the list tells owners and what their ports have counted; - where an owner does not tell")
     func list() async throws {
         try await withScratchDirectory { scratch in
-            let server = try PortNameServer(directory: scratch.path("names"))
-            let port = MachPort()
-            for name in ["longer.name", "b", "a\u{1B}[2J\nb"] { try server.register(port, name: name) }
-            let owner = PeerIdentity.current.processID
-            let rows = ["a\\u{1B}[2J\\nb", "b            ", "longer.name  "].map { "\($0)  \(owner)\n" }
-            #expect(try await portctl(["list"], in: scratch) == done(rows.joined()))
+            let server = try await PortctlServer("echo", in: scratch)
+            #expect(try await portctl(["request", "echo", "1", "hello"], in: scratch) == done("hello"))
+            let names = try PortNameServer(directory: scratch.path("names"))
+            let port = MachPort()  // in no loop: it answers nobody
+            try names.register(port, name: "a\u{1B}[2J\nb")
+            let list = try await portctl(["list", "--timeout", "2s"], in: scratch)
+            let lines = list.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+            try #require(lines.count == 3 && list.end == .exited(0))
+            #expect(lines[0] == ["NAME", "OWNER", "COMMAND", "PEERS", "QUEUE", "MESSAGES", "BYTES", "DROPS"])
+            #expect(lines[1].prefix(2) == ["a\\u{1B}[2J\\nb", "\(PeerIdentity.current.processID)"])
+            #expect(lines[1].suffix(5) == ["-", "-", "-", "-", "-"])
+            #expect(lines[2].prefix(5) == ["echo", "\(server.process.processID)", "portctl", "serve", "echo"])
+            #expect(lines[2].suffix(5) == ["0", "0/64", "1", "5", "0"])
+            #expect(try await portctl(["send", "echo", "0"], in: scratch) == done())
+            #expect(try await server.end() == done())
             port.invalidate()
         }
     }
 
+    @Test("info and JSON tell the same")
+    func info() async throws {
+        try await withScratchDirectory { scratch in
+            let server = try await PortctlServer("echo", in: scratch)
+            let info = try await portctl(["info", "echo", "--timeout", "10s"], in: scratch)
+            #expect(info.end == .exited(0))
+            for fact in [
+                "Name      echo", "Owner     process \(server.process.processID)", "Queue     0 of 64", "Drops     0",
+            ] {
+                #expect(info.output.contains(fact))
+            }
+            let list = try await portctl(["list", "--json", "--timeout", "10s"], in: scratch)
+            let object = try await portctl(["info", "echo", "--json", "--timeout", "10s"], in: scratch)
+            let statistics =
+                #""statistics":{"peers":0,"queued":0,"queueLimit":64,"queueHighWaterMark":0,"messages":0,"bytes":0,"dropped":0}"#
+            #expect(list.output == "[\(object.output.dropLast())]\n")
+            #expect(
+                object.output.hasPrefix(
+                    #"{"name":"echo","owner":\#(server.process.processID),"command":"portctl serve"#))
+            #expect(object.output.contains(statistics))
+            #expect(try await portctl(["info", "other"], in: scratch).end == .exited(3))
+            #expect(try await portctl(["send", "echo", "0"], in: scratch) == done())
+            #expect(try await server.end() == done())
+        }
+    }
+
+    @Test("list --watch tells again and again, and ends after so many times")
+    func watchedList() async throws {
+        try await withScratchDirectory { scratch in
+            let once = try await portctl(["list", "--watch", "--json", "--count", "3", "--interval", "0"], in: scratch)
+            #expect(once == done("[]\n[]\n[]\n"))
+        }
+    }
+
     @Test(
-        "what cannot be done is one line on standard error and status 1",
+        "what cannot be done is one line on standard error and a status that tells which kind it is",
         arguments: [
-            (["send", "nobody", "1"], "No live port has the name"),
-            (["request", "nobody", "1"], "No live port has the name"),
-            (["serve", ""], "A port name must not be empty"),
-            (["serve", String(repeating: "x", count: 129)], "A port name has at most 128 bytes"),
-            (["list", "--directory", "/proc"], "The directory must belong to this user and be closed to others"),
-            (["list", "--directory", "here"], "It is not an absolute path"),
-            (["list", "--directory", "/two\nlines/here"], "Path: /two\\nlines/here."),
+            (["send", "nobody", "1"], "No live port has the name", 3),
+            (["request", "nobody", "1"], "No live port has the name", 3),
+            (["serve", ""], "A port name must not be empty", 1),
+            (["serve", String(repeating: "x", count: 129)], "A port name has at most 128 bytes", 1),
+            (["list", "--directory", "/proc"], "The directory must belong to this user and be closed to others", 1),
+            (["list", "--directory", "here"], "It is not an absolute path", 1),
+            (["list", "--directory", "/two\nlines/here"], "Path: /two\\nlines/here.", 1),
         ])
-    func failures(arguments: [String], sentence: String) async throws {
+    func failures(arguments: [String], sentence: String, status: Int32) async throws {
         try await withScratchDirectory { scratch in
             let result = try await run("portctl", arguments, namesIn: scratch)
-            #expect(result.end == .exited(1))
+            #expect(result.end == .exited(status))
             #expect(result.output == "")
             #expect(result.errors.hasPrefix("portctl: "))
             #expect(result.errors.contains(sentence))
@@ -113,19 +156,20 @@ struct PortctlTests {
     }
 
     @Test(
-        "a wrong command line is one line on standard error and status 2",
+        "a wrong command line is one line on standard error and status 64",
         arguments: [
             [], ["dance"], ["list", "x"], ["send", "x"], ["send", "x", "1", "y", "z"], ["serve"], ["help", "x"],
             ["send", "x", "one"], ["send", "x", "2147483648"], ["list", "--directory"], ["list", "--colour"],
-            ["request", "x", "1", "--send-limit", "soon"], ["request", "x", "1", "--reply-limit", "-1"],
-            ["request", "x", "1", "--reply-limit", "nan"], ["two\nlines"], ["send", "x", "1\n"], ["--two\nlines"],
+            ["request", "x", "1", "--send-timeout", "soon"], ["request", "x", "1", "--timeout", "-1"],
+            ["request", "x", "1", "--timeout", "nan"], ["activate", "x"], ["send", "x", "1", "y", "--file", "z"],
+            ["two\nlines"], ["send", "x", "1\n"], ["--two\nlines"],
         ])
     func usage(arguments: [String]) async throws {
         try await withScratchDirectory { scratch in
             let result = try await run("portctl", arguments, namesIn: scratch)
-            #expect(result.end == .exited(2))
+            #expect(result.end == .exited(64))
             #expect(result.output == "")
-            #expect(result.errors.hasPrefix("portctl: ") && result.errors.hasSuffix(" Try: portctl help\n"))
+            #expect(result.errors.hasPrefix("portctl: ") && result.errors.contains(" Try: portctl help"))
             #expect(isOneLine(result.errors))
         }
     }
@@ -135,17 +179,9 @@ struct PortctlTests {
         try await withScratchDirectory { scratch in
             let result = try await run("portctl", arguments, namesIn: scratch)
             #expect(result.end == .exited(0) && result.errors == "")
-            for word in ["list", "send", "request", "serve", "--directory", "--send-limit", "--reply-limit"] {
-                #expect(result.output.contains(word))
-            }
+            let words =
+                arguments[0] == "send" ? ["usage: portctl send", "--timeout"] : ["list", "serve", "--directory"]
+            for word in words { #expect(result.output.contains(word)) }
         }
     }
-}
-
-private func done(_ output: String = "") -> ProcessResult {
-    ProcessResult(end: .exited(0), output: output)
-}
-
-private func isOneLine(_ text: String) -> Bool {
-    text.hasSuffix("\n") && text.filter { $0 == "\n" }.count == 1
 }

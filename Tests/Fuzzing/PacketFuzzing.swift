@@ -26,6 +26,13 @@ public enum PacketFuzzing {
                 kept = 0
             case .replyFailed(_, _, let text):
                 precondition(text.utf8.count <= 3 * PortError.remoteTextLimit, "a text beyond its limit")
+            case .statistics(let statistics, let token):
+                precondition(token == header.answers, "an answer to another question")
+                let isBeyondRange = payload.prefix(56).enumerated().contains { $0 % 8 == 7 && $1 > 127 }
+                precondition(
+                    isBeyondRange || statistics.payload.elementsEqual(payload.prefix(56)), "numbers that nobody sent")
+            case .shown(let message):
+                precondition(message.bytes.count <= WatchedMessage.byteLimit, "bytes beyond their limit")
             default: break
             }
             if !assembly.isBegun { kept = 0 }

@@ -64,7 +64,7 @@ import Testing
         let assembly = Assembler()
         if isBegun { _ = assembly.take(Self.message(4), payload: [1, 2], descriptors: []) }
         let header = PacketHeader(kind: kind, messageID: 17, componentCount: 1, asks: 8, answers: 6, totalLength: 2)
-        let event = assembly.take(header, payload: kind.hasPayload ? [3, 4] : [], descriptors: []).text
+        let event = assembly.take(header, payload: kind.examplePayload, descriptors: []).text
         let expected =
             switch (kind, isBegun) {
             case (.message, false): "message 17 [3, 4] asks 8 answers 6"
@@ -83,6 +83,10 @@ import Testing
             case (.portEnded, false): "port ended"
             case (.portEnded, true): "violation"
             case (.ring, _), (.ringAnswer, _), (.lane, _), (.bell, _): "violation"
+            case (.statistics, false): "7 messages at 6"
+            case (.watch, false): "watched: true"
+            case (.shown, false): "shown 8: 17 [3, 4]"
+            case (.statistics, true), (.watch, true), (.shown, true): "violation"
             }
         #expect(event == expected)
     }
@@ -205,7 +209,14 @@ private final class Assembler {
 }
 
 extension PacketKind {
-    fileprivate var hasPayload: Bool { self == .message || self == .continuation || self == .replyFailed }
+    fileprivate var examplePayload: [UInt8] {
+        switch self {
+        case .message, .continuation, .replyFailed: [3, 4]
+        case .statistics: [7] + [UInt8](repeating: 0, count: 55)
+        case .shown: [UInt8](repeating: 0, count: 8) + [3, 4]
+        case .replyDropped, .abort, .refused, .abandoned, .portEnded, .watch: []
+        }
+    }
 }
 
 extension PacketAssemblyTests {
@@ -239,6 +250,11 @@ extension PacketAssembly.Event {
         case .replyFailed(let token, let code, let text): "reply \(token) failed with \(code) \(text)"
         case .abandoned(let token): "abandoned \(token)"
         case .portEnded: "port ended"
+        case .statisticsAsked(let token): "asked at \(token)"
+        case .statistics(let statistics, let token): "\(statistics.messageCount) messages at \(token)"
+        case .watchAsked(let limit): "watch \(limit)"
+        case .watchAnswered(let isAllowed): "watched: \(isAllowed)"
+        case .shown(let message): "shown \(message.number): \(message.id) \(message.bytes)"
         case .refused(let code): "refused \(code)"
         case .violation: "violation"
         }

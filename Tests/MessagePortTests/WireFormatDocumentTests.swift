@@ -68,9 +68,26 @@ struct WireFormatDocumentTests {
         sent["ring-answer"] = PacketHeader(kind: .ringAnswer).encoded
         sent["lane"] = PacketHeader(kind: .lane).encoded
         sent["bell"] = PacketHeader(kind: .bell).encoded
+        sent.merge(try looks()) { $1 }
         let examples = try Self.examples()
         for (name, bytes) in sent { #expect(examples[name] == bytes, "\(name)") }
         #expect(Set(examples.keys) == Set(sent.keys))
+    }
+
+    /// What is sent by and to whoever looks at a port.
+    private func looks() throws -> [String: [UInt8]] {
+        var sent: [String: [UInt8]] = [:]
+        sent["statistics-question"] = PacketHeader(kind: .statistics, asks: 1).encoded
+        let port = MachPort()
+        try port.makeSendRight().send(MachMessage(id: 101, text: "hello"), within: .zero)
+        sent["statistics"] = try packets { $0.answerQuestion(1, about: port.core) }.first
+        sent["watch"] = PacketHeader(kind: .watch, totalLength: 64).encoded
+        sent["watch-answer"] = try packets { $0.answerWatch(true) }.first
+        var message = MachMessage(id: 101, text: "hello")
+        message.remoteSender = PeerIdentity(processID: 4711, userID: 1000, groupID: 1000)
+        let shown = WatchedMessage(message, number: 1, byteLimit: 64)
+        sent["shown"] = try packets { $0.offerAside(shown.packet) }.first
+        return sent
     }
 
     @Test("each packet of the page is read as the page says")
@@ -89,16 +106,25 @@ struct WireFormatDocumentTests {
         #expect(try checkIn.replyPort?.destination.address().path == Self.path)
         #expect(try message("request", examples).text == "hello")
         #expect(try message("reply", examples).text == "5")
+        guard case .statistics(let statistics, 1) = try event("statistics", examples),
+            case .shown(let shown) = try event("shown", examples)
+        else { throw NotAMessage(name: "statistics, shown") }
+        #expect(statistics.messageCount == 1 && statistics.byteCount == 5 && statistics.queueLimit == 64)
+        #expect(shown.id == 101 && shown.sender == 4711 && shown.bytes == Array("hello".utf8))
+        #expect(!shown.expectsReply && shown.byteCount == 5)
     }
 
     private func message(_ name: String, _ examples: [String: [UInt8]]) throws -> MachMessage {
+        guard case .message(let encoded, _, _) = try event(name, examples) else { throw NotAMessage(name: name) }
+        return try #require(encoded.decoded { SendRight(DeadDestination($0)) })
+    }
+
+    private func event(_ name: String, _ examples: [String: [UInt8]]) throws -> PacketAssembly.Event {
         let bytes = try #require(examples[name])
         let header = try #require(PacketHeader(bytes))
         let files = try (0..<header.descriptorCount).map { _ in SharedDescriptor(try sysOpen("/dev/null", .reading)) }
         var assembly = PacketAssembly()
-        let event = assembly.take(header, payload: Array(bytes.dropFirst(PacketHeader.size)), descriptors: files)
-        guard case .message(let encoded, _, _) = event else { throw NotAMessage(name: name) }
-        return try #require(encoded.decoded { SendRight(DeadDestination($0)) })
+        return assembly.take(header, payload: Array(bytes.dropFirst(PacketHeader.size)), descriptors: files)
     }
 
     /// What the other end of a connection gets.

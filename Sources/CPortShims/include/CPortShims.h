@@ -105,6 +105,10 @@ extern const int SHIM_CLD_EXITED;
 /* The main dispatch queue: an eventfd that is readable while blocks wait, and the function that runs them. */
 int shim_main_queue_descriptor(void);
 void shim_main_queue_serve(void);
+/* The size of a terminal in characters; -1, and no size, where there is none. */
+int shim_terminal_size(int descriptor, int *columns, int *rows);
+/* A pseudo-terminal of that size, for tests: its two ends, close-on-exec. */
+int shim_open_terminal(int columns, int rows, int *master, int *slave);
 /* Returns the error number; the name has at most 15 bytes. */
 int shim_name_thread(const char *name);
 

@@ -28,6 +28,18 @@ struct MessageParts: Sendable {
         if case .none = storage { storage = .one(component) } else { list.append(component) }
     }
 
+    /// How many bytes there are in them, without those of descriptors and rights.
+    var byteCount: Int {
+        switch storage {
+        case .one(.bytes(let bytes)): bytes.count
+        case .none, .one: 0
+        case .many(let components):
+            components.reduce(0) { count, component in
+                if case .bytes(let bytes) = component { count + bytes.count } else { count }
+            }
+        }
+    }
+
     /// All of them in a list.
     var list: [MachMessage.Component] {
         get {

@@ -7,9 +7,9 @@ struct MessageQueue: Sendable {
     private var ring = Ring<MachMessage>()
     private var claim: MessageClaim?
     /// So many messages are taken before the next claim: somebody else takes messages, too.
-    private var takesBeforeClaim = 0
+    private var takesBeforeClaim: UInt8 = 0
 
-    private static let takesAfterReclaim = 64
+    private static let takesAfterReclaim: UInt8 = 64
 
     var count: Int { ring.count + (claim?.remaining ?? 0) }
     var isEmpty: Bool { ring.isEmpty && (claim?.remaining ?? 0) == 0 }

@@ -45,9 +45,12 @@ struct MailboxState {
     }
 
     private(set) var queue = MessageQueue()
-    private(set) var limit: Int
-    /// The most messages that waited at once since this was last reset.
-    private(set) var highWater = 0
+    // These two lie in what the queue leaves of a word.
+    private var storedLimit: UInt16
+    private var storedHighWater: UInt32 = 0
+    /// How many messages have come into the queue, and how many bytes they had.
+    private(set) var messageCount = 0
+    private(set) var byteCount = 0
     private var rareCrowd = Rare<Crowd>()
     private var crowd: Crowd {
         @inline(__always) _read { yield rareCrowd.value }
@@ -59,9 +62,14 @@ struct MailboxState {
     private var replyCount: Int32 = 0
 
     init(limit: Int, policy: QueuePolicy = .refuse) {
-        self.limit = limit
+        storedLimit = UInt16(limit)
         self.policy = policy
     }
+
+    var limit: Int { Int(storedLimit) }
+
+    /// The most messages that waited at once since this was last reset.
+    var highWater: Int { Int(storedHighWater) }
 
     /// How many senders wait for room.
     var waitingCount: Int { crowd.senders.count }
@@ -108,9 +116,12 @@ struct MailboxState {
 
     private mutating func append(_ message: MachMessage) {
         queue.append(message)
+        messageCount &+= 1
+        byteCount &+= message.parts.byteCount
         if message.cameByReplyRight { replyCount += 1 }
         if queue.isShorter(than: highWater + 1) { return }
-        highWater = max(highWater, queue.count)  // a handler may have taken some of them meanwhile
+        // A handler may have taken some of them meanwhile.
+        storedHighWater = UInt32(clamping: max(highWater, queue.count))
     }
 
     private mutating func makeRoomByPolicy() {
@@ -189,7 +200,7 @@ struct MailboxState {
     ///
     /// - Returns: the senders whose wait is over, and whether the queue was empty before.
     mutating func setLimit(_ limit: Int) -> (senders: [WaitingSender], wasEmpty: Bool) {
-        self.limit = limit
+        storedLimit = UInt16(limit)
         return letIn()
     }
 
@@ -197,7 +208,7 @@ struct MailboxState {
     ///
     /// - Returns: the old count.
     mutating func resetHighWater() -> Int {
-        defer { highWater = queue.count }
+        defer { storedHighWater = UInt32(clamping: queue.count) }
         return highWater
     }
 

@@ -15,17 +15,17 @@ extension PortCore {
         tell { $0.senders.rightsDidGo(number, hasAddress: $0.extras.address != nil) }
     }
 
-    /// A client may be about to be accepted: until `clientDidGo` it counts as one that has connected.
+    /// A client has connected; or may be about to be accepted: it counts as one until `clientDidNotCome`.
     func clientMayCome() {
         state.withLock { $0.senders.clientMayCome() }
     }
 
-    /// A client has connected.
-    func clientDidConnect() {
-        state.withLock { $0.senders.clientDidConnect() }
+    /// None came, or only somebody who looks on.
+    func clientDidNotCome() {
+        tell { $0.senders.clientDidNotCome(hasAddress: $0.extras.address != nil) }
     }
 
-    /// A client's connection has ended, or none came.
+    /// A client's connection has ended.
     func clientDidGo() {
         tell { $0.senders.clientDidGo(hasAddress: $0.extras.address != nil) }
     }

@@ -16,6 +16,8 @@ struct TakenMessage: Sendable {
     var notices: [LoopNotice<SendPossibility>]
     /// Whether the place is kept for a message in the sockets, which must be looked at.
     var mustLook: Bool
+    /// Whether it is to be shown to those who watch.
+    var isWatched: Bool
 }
 
 extension PortCore.State {
@@ -48,7 +50,7 @@ extension PortCore.State {
         }
         return TakenMessage(
             message: message, charge: charge, sender: sender, task: nextTask(), notices: mailbox.takeRoomNotices(),
-            mustLook: mustLook)
+            mustLook: mustLook, isWatched: hasExtras && !extras.watchers.isEmpty)
     }
 
 }

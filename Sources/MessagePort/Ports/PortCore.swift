@@ -68,6 +68,12 @@ package final class PortCore: PortDestination {
         /// What else ends with the port, for example its names.
         var endings: [Int: @Sendable () -> Void] = [:]
         var lastEnding = 0
+        /// Whether others may watch the messages, and who does.
+        var allowsWatching = false
+        var watchers: [PortWatcher] = []
+        var lastWatcher: UInt64 = 0
+        /// How many messages were taken while somebody watched.
+        var watchedCount: UInt64 = 0
     }
 
     /// Takes a message before it is queued, or says that it is for the queue. Called on the sending or receiving thread,
@@ -235,6 +241,7 @@ package final class PortCore: PortDestination {
     /// Does what is to be done because a message was taken.
     private func settle(_ taken: TakenMessage) -> MachMessage {
         var taken = taken
+        if taken.isWatched { show(taken.message) }
         taken.charge = nil  // its process may send more
         taken.message.replyTarget?.noteRead()
         taken.task?.wake()

@@ -24,7 +24,8 @@ struct SenderTally: Sendable {
     private weak var presence: SenderPresence?
     private var lastNumber: UInt64 = 0
     private var notices: [LoopNotice<Void>] = []
-    private var clientCount: Int32 = 0
+    /// How many processes are connected, without those that only look on.
+    private(set) var clientCount: Int32 = 0
     private var hasRights = false
     private var hasHadClients = false
 
@@ -50,15 +51,18 @@ struct SenderTally: Sendable {
         clientCount += 1
     }
 
-    mutating func clientDidConnect() {
-        clientCount += 1
-        hasHadClients = true
+    /// Who may have come has not, or only looks on.
+    ///
+    /// - Returns: the notices that are due.
+    mutating func clientDidNotCome(hasAddress: Bool) -> [LoopNotice<Void>] {
+        clientCount -= 1
+        return takeDue(hasAddress)
     }
 
     /// - Returns: the notices that are due.
     mutating func clientDidGo(hasAddress: Bool) -> [LoopNotice<Void>] {
-        clientCount -= 1
-        return takeDue(hasAddress)
+        hasHadClients = true
+        return clientDidNotCome(hasAddress: hasAddress)
     }
 
     /// - Returns: whether the notice is due already.

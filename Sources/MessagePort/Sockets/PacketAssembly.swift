@@ -33,6 +33,16 @@ struct PacketAssembly: Sendable {
         case abandoned(token: UInt64)
         /// The port at the other side is gone.
         case portEnded
+        /// Somebody asks how the port is; the answer goes under the token.
+        case statisticsAsked(token: UInt64)
+        /// The answer to such a question.
+        case statistics(PortStatistics, token: UInt64)
+        /// Somebody wants to be shown the messages that are taken, and of each so many bytes.
+        case watchAsked(byteLimit: Int)
+        /// Whether that is so.
+        case watchAnswered(Bool)
+        /// A message that was taken.
+        case shown(WatchedMessage)
         /// The other side does not talk to us.
         case refused(code: Int32)
         /// The packet breaks the format.
@@ -117,6 +127,23 @@ struct PacketAssembly: Sendable {
         case .portEnded:
             guard begun == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
             return .portEnded
+        case .statistics:
+            guard begun == nil, descriptors.isEmpty else { return .violation }
+            if header.answers == 0 {
+                guard header.asks != 0, payload.isEmpty else { return .violation }
+                return .statisticsAsked(token: header.asks)
+            }
+            guard let statistics = PortStatistics(payload: payload) else { return .violation }
+            return .statistics(statistics, token: header.answers)
+        case .watch:
+            guard begun == nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
+            if header.componentCount > 0 { return .watchAnswered(header.componentCount == 1) }
+            return .watchAsked(byteLimit: Int(clamping: header.totalLength))
+        case .shown:
+            guard begun == nil, descriptors.isEmpty, let message = WatchedMessage(header, payload: payload) else {
+                return .violation
+            }
+            return .shown(message)
         case .refused:
             guard payload.isEmpty, descriptors.isEmpty else { return .violation }
             return .refused(code: header.messageID)

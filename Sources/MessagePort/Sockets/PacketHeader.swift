@@ -37,6 +37,12 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case lane = 11
     /// Something is in the sender's ring, for whose reader nothing else would say so.
     case bell = 12
+    /// From the right's end: how is the port? From the port's end, under the token of that: so; the payload are numbers.
+    case statistics = 13
+    /// From the right's end: show me the messages that are taken. From the port's end: so it is, or not, or no more.
+    case watch = 14
+    /// The head of a message that was taken, and the beginning of its bytes.
+    case shown = 15
 
     /// Whether the token in `answers` means something.
     var mayAnswer: Bool { self == .message || self == .replyDropped || self == .replyFailed }

@@ -18,9 +18,17 @@ extension PortSockets {
 
     /// - Returns: whether there may be more.
     private func acceptOne(for core: PortCore) -> Bool {
+        var client: SocketConnection?
+        let mayGoOn = acceptOne(for: core, &client)
+        // Most clients send at once: their message comes with this turn.
+        client?.receive(into: core)
+        return mayGoOn
+    }
+
+    private func acceptOne(for core: PortCore, _ client: inout SocketConnection?) -> Bool {
         // Between the backlog and the count a client would be seen in neither.
         core.clientMayCome()
-        defer { core.clientDidGo() }
+        defer { core.clientDidNotCome() }
         do throws(SystemError) {
             guard let accepted = try accept() else { return false }
             let socket = SharedDescriptor(connection: accepted)
@@ -34,8 +42,7 @@ extension PortSockets {
                 SocketConnection.sendRefusal(refusal, to: socket)
                 return true
             }
-            // Most clients send at once: their message comes with this turn.
-            connection.receive(into: core)
+            client = connection
             return true
         } catch {
             // Without a descriptor the connection would wait, and be reported, for ever: accept it with the spare one.

@@ -101,7 +101,7 @@ package final class PortSockets: Sendable {
         }
         guard let key = try result.get() else { return }
         // Counted first: from the next line on its end may be found.
-        core?.clientDidConnect()
+        core?.clientMayCome()
         if core == nil {
             connection.state.withLock { state in
                 state.listeners.removeAll { $0.object == nil || $0.object === self }
@@ -115,7 +115,7 @@ package final class PortSockets: Sendable {
                 try epoll.add(connection.descriptor.rawValue, wanted, key: key)
             }
         } catch {
-            if remove(key) { core?.clientDidGo() }
+            if remove(key) { core?.clientDidNotCome() }
             throw PortError(error)
         }
     }
@@ -185,7 +185,7 @@ package final class PortSockets: Sendable {
             }
             budget.spend(receive(report, from: member, into: core, limit: grant), by: member.owner)
             if member.isHeldBack.load(ordering: .acquiring) { putsAside = true }
-            if member.isClosed, remove(report.key), member.port?.object === core { endedCount += 1 }
+            if member.isClosed, remove(report.key), member.port?.object === core, !member.looksOn { endedCount += 1 }
         }
         if endedCount > 0 {
             // One that has connected meanwhile is a sender: the port still has one then. Not for each that has ended: so

@@ -146,11 +146,14 @@ extension SocketConnection {
         if header.kind == .message {
             // Only a port takes messages that answer nothing.
             if port == nil, header.answers == 0 { return refuse(.malformedPacket) }
-            let (isAwaited, isBreach) = state.withLock { state in
+            let (isAwaited, isBreach, lookedOn) = state.withLock { state in
+                let lookedOn = state.use == .looking
+                state.use = .messages
                 // One token cannot stand for two requests.
-                (state.awaited[header.answers] != nil, state.owed.contains(header.asks))
+                return (state.awaited[header.answers] != nil, state.owed.contains(header.asks), lookedOn)
             }
             if isBreach { return refuse(.malformedPacket) }
+            if lookedOn { core?.clientMayCome() }
             isWanted = header.answers == 0 || isAwaited
             if isWanted, port != nil, let sockets = core?.sockets {
                 (charge, limit) = sockets.charge(owner, for: header, descriptors: descriptors?.count ?? 0)
@@ -197,6 +200,16 @@ extension SocketConnection {
             guard port == nil else { return refuse(.malformedPacket) }
             otherPortDidEnd()
             return true
+        case .statisticsAsked(let token):
+            guard port != nil else { return refuse(.malformedPacket) }
+            if let core { answerQuestion(token, about: core) }
+            return true
+        case .watchAsked(let byteLimit):
+            guard port != nil else { return refuse(.malformedPacket) }
+            if let core { beginWatch(of: core, byteLimit: byteLimit) }
+            return true
+        // Questions go over connections of their own.
+        case .statistics, .watchAnswered, .shown: return refuse(.malformedPacket)
         case .refused(let code):
             close(Self.failure(refusal: code))
             return false

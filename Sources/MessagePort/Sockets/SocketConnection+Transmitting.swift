@@ -118,6 +118,7 @@ extension SocketConnection {
             let packet = message.next(atMost: pieceLimit(for: message))
             guard try offer(packet) else { return false }
             message.advance(by: packet)
+            sentByteCount.add(packet.payload.count, ordering: .relaxed)
         }
         return true
     }

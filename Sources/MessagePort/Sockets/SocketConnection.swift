@@ -45,11 +45,20 @@ package final class SocketConnection: Sendable {
         var isDeaf = false
         /// The connection itself, while nothing else keeps it for those who watch for the port's end.
         var own: SocketConnection?
+        /// What the peer uses this end for.
+        var use = Use.nothing
         /// The ports that listen to the connection because they await replies over it; not the port that it belongs to.
         var listeners: [Weak<PortSockets>] = []
 
         /// Whether somebody waits for a reply, or for the port's end.
         var isNeeded: Bool { !awaited.isEmpty || !deathWatchers.isEmpty }
+    }
+
+    /// What a peer does over the connection: one that only looks on is none of the port's senders.
+    enum Use: Sendable {
+        case nothing
+        case looking
+        case messages
     }
 
     /// What is to be sent before the next message.
@@ -122,6 +131,8 @@ package final class SocketConnection: Sendable {
     let sendingLane: Mutex<SendingLane>  // changed by whoever has the turn, or receives
     let turn = SendTurn()
     let overdue = Mutex(Overdue())
+    /// How many bytes of messages' payloads have been sent: for whoever shows progress.
+    let sentByteCount = Atomic<Int>(0)
     /// How many descriptors that came over the connection wait to be closed.
     let closingCount = ClosingCount()
     /// Nothing new is read, because the peer's process takes up too much. At the port's end changed under the lock of the

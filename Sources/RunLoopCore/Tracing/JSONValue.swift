@@ -2,23 +2,33 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 /// A value of JSON (RFC 8259), to be written as UTF-8.
-enum JSONValue {
+package enum JSONValue {
+    case null
     case text(String)
     /// The digits of a number, as JSON has them.
     case number(String)
     case flag(Bool)
+    case array([JSONValue])
     case object([(String, JSONValue)])
 
-    static func number(_ value: some BinaryInteger) -> JSONValue {
+    package static func number(_ value: some BinaryInteger) -> JSONValue {
         .number(String(value))
     }
 
     /// Appends the value's JSON.
-    func append(to bytes: inout [UInt8]) {
+    package func append(to bytes: inout [UInt8]) {
         switch self {
+        case .null: bytes += "null".utf8
         case .text(let text): Self.append(quoted: text, to: &bytes)
         case .number(let digits): bytes += digits.utf8
         case .flag(let flag): bytes += (flag ? "true" : "false").utf8
+        case .array(let elements):
+            bytes.append(UInt8(ascii: "["))
+            for (index, element) in elements.enumerated() {
+                if index > 0 { bytes.append(UInt8(ascii: ",")) }
+                element.append(to: &bytes)
+            }
+            bytes.append(UInt8(ascii: "]"))
         case .object(let members):
             bytes.append(UInt8(ascii: "{"))
             for (index, (key, value)) in members.enumerated() {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// What a port counts: how much has come, what waits, who is connected. All of one moment.
+///
+/// ``MachPort/statistics`` gives those of a port of this process, ``SendRight/statistics(within:)`` those of any port.
+public struct PortStatistics: Hashable, Sendable {
+    /// How many messages have come into the queue since the port was made; those that were dropped later included.
+    public var messageCount = 0
+    /// How many bytes the byte components of those messages had.
+    public var byteCount = 0
+    /// How many messages were dropped since the port was made: ``MachPort/droppedMessageCount``.
+    public var droppedMessageCount = 0
+    /// How many messages wait in the queue.
+    public var queueCount = 0
+    /// How many messages may wait in the queue.
+    public var queueLimit = 0
+    /// The most messages that have waited in the queue at once: ``MachPort/queueHighWaterMark``.
+    public var queueHighWaterMark = 0
+    /// How many connections of other processes the port has. A process makes one for all its rights to a port. Who only asks
+    /// for statistics, or watches, is not counted.
+    public var clientCount = 0
+
+    /// Makes statistics in which everything is zero.
+    public init() {}
+}
+
+extension PortStatistics {
+    /// The numbers, in the order in which they cross to another process. New ones come last.
+    private var numbers: [Int] {
+        [messageCount, byteCount, droppedMessageCount, queueCount, queueLimit, queueHighWaterMark, clientCount]
+    }
+
+    /// The fewest and the most bytes of an answer. A later version may tell more numbers, which this one leaves aside.
+    private static let payloadLimits = 7 * 8...1024
+
+    /// The payload of the packet that tells them.
+    var payload: [UInt8] {
+        var bytes: [UInt8] = []
+        for number in numbers { bytes.append(littleEndian: UInt64(clamping: number)) }
+        return bytes
+    }
+
+    /// Reads the payload of a packet; nil when it is not of the form.
+    init?(payload: [UInt8]) {
+        guard Self.payloadLimits.contains(payload.count), payload.count % 8 == 0 else { return nil }
+        func number(_ index: Int) -> Int { Int(clamping: payload.littleEndian(at: index * 8) as UInt64) }
+        (messageCount, byteCount, droppedMessageCount) = (number(0), number(1), number(2))
+        (queueCount, queueLimit, queueHighWaterMark) = (number(3), number(4), number(5))
+        clientCount = number(6)
+    }
+}

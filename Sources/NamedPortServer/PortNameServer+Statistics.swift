@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+public import MessagePort
+import PortSystem
+
+extension PortNameServer {
+    /// The names that are held now, in alphabetical order, and what their ports have counted. All owners are asked at once.
+    ///
+    /// Nobody is kept waiting by one that is stopped or busy: see ``SendRight/statistics(within:)``.
+    ///
+    /// - Parameter limit: how long to wait for the answers of all together.
+    /// - Returns: each with its owner, and its statistics; nil for one that did not answer.
+    /// - Throws: as ``list()``.
+    @available(*, noasync, message: "It blocks the thread.")
+    public func listStatistics(within limit: Duration) throws(PortError)
+        -> [(registration: Registration, statistics: PortStatistics?)]
+    {
+        let deadline = MonotonicInstant.after(limit)
+        let names = try openDirectory().names
+        let entries = try NameEntry.all(in: names)
+        if entries.isEmpty, !names.isCurrent { throw PortError(SystemError(ENOENT), subject: .path(names.path)) }
+        let sorted = entries.values.sorted { $0.registration.name < $1.registration.name }
+        let answers = try StatisticsInquiry.ask(sorted.map { PortAddress(path: $0.socketPath) }, until: deadline)
+        return zip(sorted, answers).map { ($0.registration, $1) }
+    }
+}
+
+extension PortNameServer {
+    /// Where the port is that has a name, as its record tells.
+    ///
+    /// - Throws: `nameUnknown`; as ``lookUp(_:)``.
+    package func address(of name: String) throws(PortError) -> PortAddress {
+        let portName = try PortName(name)
+        guard let contents = try LockedFile.contents(portName.fileName, in: try openDirectory().names),
+            let record = NameRecord(contents: contents)
+        else { throw PortError(.nameUnknown, subject: .name(name)) }
+        return PortAddress(path: record.socketPath)
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+public import MessagePort
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+/// Lets other processes of the same user see what the run loops of this one do: `portctl trace`.
+///
+/// A process agrees by ``start(tracing:nameServer:)``. Nothing is recorded before somebody asks for it, or the process was
+/// started by `portctl trace -- COMMAND`. See `Docs/Tracing.md`.
+///
+/// - Important: Thread safety: any thread.
+public final class TraceService: Sendable {
+    /// What a message to the service asks for.
+    package enum Order {
+        /// Records from now on; an empty reply says so.
+        package static let begin: Int32 = 1
+        /// Records no more; the reply is the trace.
+        package static let end: Int32 = 2
+    }
+
+    /// In it `portctl trace -- COMMAND` tells the process that it starts where to write: `<process>:<path>`.
+    package static let variable = "SWIFT_PORT_TRACE"
+
+    /// The name of a process's service.
+    package static func name(of process: Int32) -> String { "trace.\(process)" }
+
+    private let loops: [ThreadRunLoop]  // immutable
+    private let tracer: Mutex<RunLoopTracer?>
+    private let port: LocalMessagePort  // immutable
+    private let thread: ResidentThread  // immutable
+
+    /// Lets run loops of this process be traced from outside, under the name `trace.<process>`, until ``stop()``.
+    ///
+    /// The service has a thread of its own, so it answers also while the loops are busy.
+    ///
+    /// - Parameters:
+    ///   - loops: which run loops; at first the main thread's alone.
+    ///   - nameServer: where the name is registered.
+    /// - Returns: the service; it ends with the object.
+    /// - Throws: as ``PortNameServer/register(_:name:)``: ``PortError/Code/nameTaken`` when there is one already;
+    ///   ``PortError/Code/systemCallFailed`` when there is no thread for it.
+    public static func start(
+        tracing loops: [ThreadRunLoop] = [.main], nameServer: PortNameServer = .shared
+    ) throws(PortError) -> TraceService {
+        let service = try TraceService(loops, nameServer)
+        AtExit.begin(service)
+        return service
+    }
+
+    private init(_ loops: [ThreadRunLoop], _ nameServer: PortNameServer) throws(PortError) {
+        let holder = Holder()
+        do throws(SystemError) {
+            thread = try ResidentThread(name: "trace service")
+        } catch {
+            throw PortError(error)
+        }
+        port = LocalMessagePort(nameServer: nameServer) { _, message in
+            holder.service.withLock { $0.object }?.answer(message)
+        }
+        self.loops = loops
+        tracer = Mutex(nil)
+        holder.service.withLock { $0 = Weak(object: self) }
+        try port.setName(Self.name(of: sysProcessID()))
+        try port.schedule(on: thread.loop)
+    }
+
+    deinit {
+        stop()
+    }
+
+    /// Ends the service, and the recording that is under way. Idempotent. A process that was started to be traced writes its
+    /// trace now.
+    public func stop() {
+        AtExit.write(if: self)
+        port.invalidate()
+        thread.stop()
+        _ = end()
+    }
+
+    private func answer(_ message: MachMessage) -> [UInt8]? {
+        switch message.id {
+        case Order.begin:
+            begin()
+            return []
+        case Order.end:
+            guard let tracer = end() else { break }
+            return Array(tracer.chromeTrace.utf8)
+        default: break
+        }
+        try? message.replyError(1, "Nothing is recorded; ask it to begin first.")
+        return nil
+    }
+
+    /// Records anew.
+    fileprivate func begin() {
+        _ = end()
+        let made = RunLoopTracer()
+        for loop in loops { made.attach(to: loop) }
+        tracer.withLock { $0 = made }
+    }
+
+    /// Records no more.
+    ///
+    /// - Returns: what was recorded; nil when nothing was.
+    fileprivate func end() -> RunLoopTracer? {
+        let tracer = tracer.withLock { $0.take() }
+        if let tracer { for loop in loops { tracer.detach(from: loop) } }
+        return tracer
+    }
+
+    private final class Holder: Sendable {
+        let service = Mutex(Weak<TraceService>(object: nil))
+    }
+}
+
+/// An object that is not kept alive.
+private struct Weak<Object: AnyObject & Sendable>: Sendable {
+    weak let object: Object?
+}
+
+/// The trace of a process that was started to be traced, which it writes when it exits.
+private enum AtExit {
+    private static let traced = Mutex<(service: TraceService, path: String)?>(nil)
+
+    /// Has the service record from now on, if the process was started for that.
+    static func begin(_ service: TraceService) {
+        guard let value = sysEnvironment(TraceService.variable), let colon = value.firstIndex(of: ":"),
+            Int32(value[..<colon]) == sysProcessID()
+        else { return }
+        let path = String(value[value.index(after: colon)...])
+        let isFirst = traced.withLock { traced in
+            defer { if traced == nil { traced = (service, path) } }
+            return traced == nil
+        }
+        guard isFirst else { return }
+        service.begin()
+        atexit { AtExit.write() }
+    }
+
+    /// Writes what was recorded, if that was not done.
+    ///
+    /// - Parameter service: only that of this service; nil for all.
+    static func write(if service: TraceService? = nil) {
+        guard let (traced, path) = Self.traced.withLock({ $0 }), service == nil || service === traced,
+            let tracer = traced.end(),
+            let file = try? sysOpen(path, .creating)
+        else { return }
+        try? sysTruncate(file.raw, to: 0)
+        try? tracer.writeChromeTrace(to: file.raw)
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+extension Invocation {
+    /// Reads a command line, without the program's name.
+    init(_ words: [String]) throws(UsageError) {
+        var parser = Parser()
+        try parser.read(words)
+        self = try parser.invocation()
+    }
+}
+
+/// Sorts words into options and others. Options may stand before and after the command.
+private struct Parser {
+    private static let options: [Option] = {
+        var known: [Option] = []
+        for option in CommandDescription.table.flatMap(\.allOptions)
+        where !known.contains(where: { $0.name == option.name }) {
+            known.append(option)
+        }
+        return known
+    }()
+
+    private var words: [String] = []
+    private var options: [(option: Option, value: String)] = []
+    /// What stands after `--`.
+    private var rest: [String]?
+
+    private var command: Command? { words.first.flatMap { Command(rawValue: $0) } }
+
+    mutating func read(_ line: [String]) throws(UsageError) {
+        var line = line[...]
+        while let word = line.popFirst() {
+            if word == "--" {
+                rest = Array(line)
+                return
+            }
+            guard Self.isOption(word) else {
+                words.append(word)
+                continue
+            }
+            let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            let option = try find(parts[0])
+            guard option.value != nil else {
+                if parts.count == 2 { throw UsageError(sentence: "\(option.name) takes no value.", command: command) }
+                options.append((option, ""))
+                continue
+            }
+            guard let value = parts.count == 2 ? parts[1] : line.popFirst() else {
+                throw UsageError(sentence: "\(option.name) needs a value.", command: command)
+            }
+            options.append((option, value))
+        }
+    }
+
+    /// A dash alone is standard input, and before a digit it is a sign.
+    private static func isOption(_ word: String) -> Bool {
+        guard word.count > 1, word.first == "-", let second = word.dropFirst().first else { return false }
+        return !("0"..."9").contains(second)
+    }
+
+    private func find(_ word: String) throws(UsageError) -> Option {
+        let own = command?.description.allOptions ?? []
+        func isMeant(_ option: Option) -> Bool {
+            word == option.name || option.letter.map { word == "-\($0)" } ?? false
+        }
+        if let option = own.first(where: isMeant) ?? Self.options.first(where: isMeant) { return option }
+        throw Self.unknown(
+            "There is no option \(word).", word, among: (own.isEmpty ? Self.options : own).map(\.name), command)
+    }
+
+    private static func unknown(
+        _ sentence: String, _ word: String, among candidates: [String], _ command: Command? = nil
+    ) -> UsageError {
+        let nearest = Suggestion.nearest(to: word, among: candidates)
+        return UsageError(sentence: sentence + (nearest.map { " Did you mean \($0)?" } ?? ""), command: command)
+    }
+
+    func invocation() throws(UsageError) -> Invocation {
+        if options.contains(where: { $0.option.name == "--version" }) {
+            return Invocation(command: .help, options: ["--version": ""])
+        }
+        let asksForHelp = options.contains { $0.option.name == "--help" }
+        guard let first = words.first else {
+            if asksForHelp { return Invocation(command: .help) }
+            throw UsageError(sentence: "What shall be done?")
+        }
+        guard let command else {
+            throw Self.unknown("There is no command \(first).", first, among: Command.allCases.map(\.rawValue))
+        }
+        if asksForHelp { return Invocation(command: .help, arguments: ["COMMAND": command.rawValue]) }
+        var invocation = Invocation(command: command)
+        try takeOptions(&invocation)
+        try takeArguments(&invocation)
+        return invocation
+    }
+
+    private func takeOptions(_ invocation: inout Invocation) throws(UsageError) {
+        let description = invocation.command.description
+        for (option, value) in options {
+            guard let own = description.allOptions.first(where: { $0.name == option.name }) else {
+                throw Self.unknown(
+                    "\(description.name) has no option \(option.name).", option.name,
+                    among: description.allOptions.map(\.name), invocation.command)
+            }
+            if let objection = own.value?.kind.objection(to: value) {
+                throw UsageError(sentence: "\(own.name): \(objection)", command: invocation.command)
+            }
+            invocation.options[own.name] = value
+        }
+    }
+
+    private func takeArguments(_ invocation: inout Invocation) throws(UsageError) {
+        let description = invocation.command.description
+        func fail(_ sentence: String) -> UsageError { UsageError(sentence: sentence, command: invocation.command) }
+        var given = words.dropFirst()
+        if description.program == .none { given += rest ?? [] } else { invocation.program = rest ?? [] }
+        let replaces = description.program == .alternative && !invocation.program.isEmpty
+        for argument in replaces ? [] : description.arguments {
+            guard let word = given.popFirst() else {
+                if argument.isOptional { break }
+                throw fail("\(description.name) needs \(argument.placeholder).")
+            }
+            if let objection = argument.kind.objection(to: word) { throw fail(objection) }
+            if argument.kind == .command, Command(rawValue: word) == nil {
+                throw Self.unknown("There is no command \(word).", word, among: Command.allCases.map(\.rawValue))
+            }
+            invocation.arguments[argument.placeholder] = word
+        }
+        if let word = given.first { throw fail("\(description.name) has no use for \(word).") }
+        if description.program == .required, invocation.program.isEmpty {
+            throw fail("\(description.name) needs -- and a command.")
+        }
+        if invocation.arguments["DATA"] != nil, invocation.has("--file") {
+            throw fail("\(description.name) takes DATA or --file, not both.")
+        }
+    }
+}

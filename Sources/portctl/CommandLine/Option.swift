@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// An option of a command.
+struct Option: Equatable {
+    /// What an option takes.
+    struct Value: Equatable {
+        let placeholder: String
+        let kind: WordKind
+        /// What holds when the option is not given.
+        var standard: String?
+    }
+
+    /// Its name, with two dashes.
+    let name: String
+    var letter: Character?
+    var value: Value?
+    let summary: String
+
+    /// As usage lines show it.
+    var shown: String { value.map { "\(name) \($0.placeholder)" } ?? name }
+}
+
+extension Option {
+    static func flag(_ name: String, _ letter: Character? = nil, _ summary: String) -> Option {
+        Option(name: name, letter: letter, summary: summary)
+    }
+
+    static func option(
+        _ name: String, _ letter: Character? = nil, _ placeholder: String, _ kind: WordKind, _ standard: String,
+        _ summary: String
+    ) -> Option {
+        Option(
+            name: name, letter: letter,
+            value: Value(placeholder: placeholder, kind: kind, standard: standard), summary: summary)
+    }
+
+    static func option(
+        _ name: String, _ letter: Character? = nil, _ placeholder: String, _ kind: WordKind, summary: String
+    ) -> Option {
+        Option(name: name, letter: letter, value: Value(placeholder: placeholder, kind: kind), summary: summary)
+    }
+
+    /// Those that every command has.
+    static let common: [Option] = [
+        option(
+            "--directory", nil, "DIR", .directory,
+            summary: "the directory of names, an absolute path; the user's unless said"),
+        flag("--help", "h", "shows the help of the command"),
+        flag("--version", nil, "shows the version"),
+    ]
+
+    static let json = flag("--json", "j", "writes JSON")
+}
+
+/// A word of a command that is no option.
+struct Argument: Equatable {
+    let placeholder: String
+    let kind: WordKind
+    var isOptional = false
+
+    /// As usage lines show it.
+    var shown: String { isOptional ? "[\(placeholder)]" : placeholder }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// What a word of a command line stands for. Parsing checks it, completion offers what may stand there.
+enum WordKind: Equatable {
+    case portName
+    case messageID
+    case processID
+    case data
+    case file
+    case directory
+    case duration
+    case size
+    case count
+    case shell
+    case command
+
+    /// Why a word is none of this kind; nil when it is one.
+    func objection(to word: String) -> String? {
+        switch self {
+        case .portName, .data, .file, .directory, .command: nil
+        case .messageID:
+            Int32(word) == nil ? "\(word) is no message id: a number from \(Int32.min) to \(Int32.max)." : nil
+        case .processID:
+            Int32(word).map { $0 > 0 } ?? false ? nil : "\(word) is no process id: a number from 1 on."
+        case .duration:
+            HumanDuration(word) == nil ? "\(word) is no duration: write 1.5s, 200ms, 2m, or a number of seconds." : nil
+        case .size: HumanSize(word) == nil ? "\(word) is no size: write 512, 64K, 1.5M." : nil
+        case .count: Int(word).map { $0 > 0 } ?? false ? nil : "\(word) is no count: a number from 1 on."
+        case .shell:
+            Shell(rawValue: word) == nil ? "\(word) is no shell that is known here: bash, zsh or fish." : nil
+        }
+    }
+}
+
+/// A shell whose completion can be written.
+enum Shell: String, CaseIterable {
+    case bash, zsh, fish
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import NamedPortServer
+
+extension Invocation {
+    /// Checks that ports work here, and how fast.
+    func bench() throws {
+        if let launcher = try SendRight.bootstrap(), sysEnvironment(Self.workerVariable) != nil {
+            return try serveBench(launcher)
+        }
+        let isTelling = Console.isTerminal && !has("--json")
+        let checks = try Checks(span: has("--quick") ? .milliseconds(100) : .milliseconds(1200), telling: isTelling)
+        let results = try checks.run(worker: launchWorker())
+        let table = Table(
+            columns: [
+                .init(title: "CHECK"), .init(title: "RESULT", isRight: true), .init(title: "TIMES", isRight: true),
+            ],
+            rows: results.map { [$0.name, $0.shown, "\($0.count)"] })
+        try write(table, json: .array(results.map(\.json)))
+    }
+
+    private static let workerVariable = "PORTCTL_BENCH"
+
+    private func launchWorker() throws -> PortWorker {
+        var program = WorkerProgram("/proc/self/exe", ["bench"])
+        program.environment = [Self.workerVariable: "1"]
+        return try PortWorker.launchProcess(program)
+    }
+
+    /// The other process of the checks: answers with what it got.
+    private func serveBench(_ launcher: SendRight) throws {
+        let port = MachPort { _, message in
+            if message.expectsReply { try? message.reply(MachMessage(id: message.id, components: message.components)) }
+        }
+        try port.schedule(on: .main)
+        try launcher.notifyWhenDead(on: .main) { ThreadRunLoop.main.stop() }
+        try launcher.checkIn(port)
+        ThreadRunLoop.main.run()
+    }
+}
+
+/// What came of a check.
+struct CheckResult: Equatable {
+    let name: String
+    /// How often it was done, and how long that took in all.
+    let count: Int
+    let duration: Duration
+    /// How many bytes went each time, where that is what matters.
+    var bytes = 0
+
+    private var each: Duration { count > 0 ? duration / count : .zero }
+
+    /// Per second, or how long one takes.
+    var shown: String {
+        if bytes == 0 { return HumanDuration.text(each) }
+        return HumanSize.text(Int(Double(bytes * count) / max(1e-9, duration / .seconds(1)))) + "/s"
+    }
+
+    var json: JSONValue {
+        .object([
+            ("check", .text(name)), ("times", .number(count)),
+            ("nanosecondsEach", .number(Int(each / .nanoseconds(1)))),
+            ("bytesEach", .number(bytes)),
+        ])
+    }
+}

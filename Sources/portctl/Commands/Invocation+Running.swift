@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import NamedPortServer
+
+extension Invocation {
+    /// Does what was asked for.
+    ///
+    /// - Returns: the exit status.
+    func run() throws -> Int32 {
+        switch command {
+        case .list: try list()
+        case .info: try info()
+        case .send: try send()
+        case .request: try request()
+        case .serve: try serve()
+        case .watch: try watch()
+        case .activate: return try activate()
+        case .wait: _ = try nameServer().waitFor(name, within: duration("--timeout"))
+        case .trace: return try trace()
+        case .bench: try bench()
+        case .completion:
+            try Console.write(Completion.script(for: arguments["SHELL"].flatMap { Shell(rawValue: $0) } ?? .bash))
+        case .help: try help()
+        }
+        return ExitStatus.done.rawValue
+    }
+
+    private func help() throws {
+        let width = min(Console.width ?? 100, 120)
+        if has("--version") {
+            try Console.write(Help.version + "\n")
+        } else if has("--man") {
+            try Console.write(ManPage.text)
+        } else if let command = arguments["COMMAND"].flatMap({ Command(rawValue: $0) }) {
+            try Console.write(Help.text(of: command.description, width: width))
+        } else {
+            try Console.write(Help.overview(width: width))
+        }
+    }
+
+    func nameServer() throws -> PortNameServer {
+        guard let directory = options["--directory"] else { return .shared }
+        return try PortNameServer(directory: directory)
+    }
+
+    func remotePort() throws -> RemoteMessagePort {
+        try RemoteMessagePort(name: name, nameServer: try nameServer())
+    }
+
+    /// Writes a table, or JSON when that was asked for.
+    func write(_ table: Table, json: JSONValue, style: (Int) -> Style = { $0 == 0 ? .title : .plain }) throws {
+        if has("--json") { return try Console.write(json.line) }
+        let usesColour = Console.usesColour
+        let lines = table.lines(width: Console.width).enumerated().map { index, line in
+            (usesColour ? style(index).applied(to: line) : line) + "\n"
+        }
+        try Console.write(lines.joined())
+    }
+}
+
+extension JSONValue {
+    /// The value, and a line end.
+    var line: [UInt8] {
+        var bytes: [UInt8] = []
+        append(to: &bytes)
+        return bytes + [UInt8(ascii: "\n")]
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import NamedPortServer
+
+/// A command and its arguments. It is looked for as a shell does it.
+struct Program {
+    private let words: [String]
+
+    init(_ words: [String]) {
+        self.words = words
+    }
+
+    /// Starts it.
+    ///
+    /// - Parameters:
+    ///   - environment: what it gets besides this process's environment.
+    ///   - descriptors: become its descriptors 0, 1, 2 and so on; nil for this process's own.
+    ///   - prefix: what the shell does before.
+    /// - Returns: its process, which must be waited for.
+    /// - Throws: why the system gives no process.
+    func start(
+        environment: [String: String?] = [:], descriptors: [CInt?] = [nil, nil, nil], prefix: String = ""
+    ) throws(SystemError) -> pid_t {
+        try sysSpawn(
+            "/bin/sh", arguments: ["-c", "\(prefix)exec \"$0\" \"$@\""] + words, environment: environment, in: nil,
+            descriptors: descriptors)
+    }
+
+    /// Waits for the end of a process.
+    ///
+    /// - Returns: its exit status, as a shell tells it: 128 and the signal's number for one that was killed.
+    static func wait(for process: pid_t) -> Int32 {
+        var status: CInt = 0
+        while waitpid(process, &status, 0) == -1, errno == EINTR {}
+        return status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F
+    }
+
+    /// Runs it with bytes on its standard input.
+    ///
+    /// - Returns: what it wrote to its standard output, and its status.
+    func run(input: [UInt8], environment: [String: String?]) throws(SystemError) -> (output: [UInt8], status: Int32) {
+        var ends: [CInt] = [-1, -1]
+        // A child gets those that it is to have, and no others.
+        if pipe(&ends) != 0 { throw SystemError(errno) }
+        let theirInput = FileDescriptor(owning: ends[0])
+        var ourOutput: SharedDescriptor? = SharedDescriptor(owning: ends[1])
+        if pipe(&ends) != 0 { throw SystemError(errno) }
+        let ourInput = FileDescriptor(owning: ends[0])
+        let theirOutput = FileDescriptor(owning: ends[1])
+        let process = try start(environment: environment, descriptors: [theirInput.raw, theirOutput.raw, nil])
+        _ = consume theirInput
+        _ = consume theirOutput
+        let reading = ourInput.raw
+        let output = Result { () throws(SystemError) in
+            try Self.exchange(input, into: &ourOutput, from: reading)
+        }
+        _ = consume ourInput
+        let status = Self.wait(for: process)
+        return (try output.get(), status)
+    }
+
+    /// Writes and reads at once, so that neither side waits for the other in vain.
+    private static func exchange(
+        _ input: [UInt8], into writer: inout SharedDescriptor?, from reading: CInt
+    ) throws(SystemError) -> [UInt8] {
+        var (rest, output) = (input[...], [UInt8]())
+        for number in [writer?.rawValue ?? -1, reading] { _ = fcntl(number, F_SETFL, O_NONBLOCK) }
+        while true {
+            if rest.isEmpty { writer = nil }
+            var polls = [pollfd(fd: reading, events: Int16(POLLIN), revents: 0)]
+            if let number = writer?.rawValue { polls.append(pollfd(fd: number, events: Int16(POLLOUT), revents: 0)) }
+            if poll(&polls, nfds_t(polls.count), -1) == -1, errno != EINTR { throw SystemError(errno) }
+            if let number = writer?.rawValue, polls.last?.revents != 0 {
+                // One that reads no more has what it wants.
+                rest = rest.dropFirst((try? sysWrite(number, rest.prefix(1 << 16))) ?? 0)
+                if polls[1].revents & Int16(POLLERR) != 0 { rest = [] }
+            }
+            if polls[0].revents != 0, let piece = try sysRead(reading, capacity: 1 << 16) {
+                if piece.isEmpty { return output }
+                output += piece
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import NamedPortServer
+
+extension Invocation {
+    /// Follows a port's messages until its owner ends, or a signal comes.
+    func watch() throws {
+        let interrupt = try Interrupt()
+        var watch = try PortWatch(
+            nameServer().address(of: name), byteLimit: size("--bytes"), until: .after(.seconds(10)))
+        if !has("--json"), Console.isTerminal { Console.note("Watching \(name.shown); Ctrl-C ends.") }
+        let epoll = try EpollSet()
+        try epoll.add(watch.rawValue, [.readable, .peerClosed], key: 0)
+        try epoll.add(interrupt.descriptor, .readable, key: 1)
+        var left = count("--count") ?? .max
+        while left > 0 {
+            if epoll.wait(until: .distantFuture).contains(where: { $0.key == 1 }) { return }
+            switch try watch.next(until: .distantPast) {
+            case .message(let message, let leftOut)?:
+                if has("--json") {
+                    try Console.write(Self.json(message, leftOut).line)
+                } else {
+                    try Console.write(Self.lines(message, leftOut).map { $0 + "\n" }.joined())
+                }
+                left -= 1
+            case .ended?: return Console.note("The port has ended, or its owner shows no more.")
+            case nil: continue
+            }
+        }
+    }
+
+    /// What is written for a message.
+    static func lines(_ message: WatchedMessage, _ leftOut: UInt64) -> [String] {
+        let kind = message.expectsReply ? "request" : "message"
+        var line = "\(kind) \(message.id) from process \(message.sender): \(message.byteCount) bytes"
+        if message.componentCount > 1 { line += ", \(message.componentCount) components" }
+        if !message.bytes.isEmpty { line += "  \(shownBytes(message))" }
+        return (leftOut > 0 ? ["\(leftOut) left out"] : []) + [line]
+    }
+
+    /// The beginning of the bytes: as text when it is text, in digits otherwise.
+    private static func shownBytes(_ message: WatchedMessage) -> String {
+        let isWhole = message.bytes.count >= message.byteCount
+        // The last character may be there in part.
+        let whole = isWhole ? message.bytes : Array(message.bytes[..<lastWholeCharacter(of: message.bytes)])
+        let text =
+            Bytes.text(whole).map { "\"\($0.shown)\"" }
+            ?? message.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: " ")
+        return isWhole ? text : text + " ..."
+    }
+
+    private static func lastWholeCharacter(of bytes: [UInt8]) -> Int {
+        let start = bytes.lastIndex { $0 & 0xC0 != 0x80 } ?? 0
+        return String(validating: bytes[start...], as: UTF8.self) == nil ? start : bytes.count
+    }
+
+    private static func json(_ message: WatchedMessage, _ leftOut: UInt64) -> JSONValue {
+        .object([
+            ("id", .number(message.id)), ("expectsReply", .flag(message.expectsReply)),
+            ("sender", .number(message.sender)), ("bytes", .number(message.byteCount)),
+            ("components", .number(message.componentCount)), ("leftOut", .number(leftOut)),
+            (
+                "beginning",
+                .text(message.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())
+            ),
+        ])
+    }
+}

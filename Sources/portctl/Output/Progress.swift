@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import NamedPortServer
+import Synchronization
+
+/// Tells on a terminal how much of a long message has been sent.
+struct Progress: ~Copyable {
+    /// Shorter messages are sent before anybody could look.
+    private static let shortest = 1 << 20
+    private static let interval = Duration.milliseconds(100)
+
+    private final class State: Sendable {
+        let isOver = Atomic<Bool>(false)
+    }
+
+    private let state = State()
+    private let thread: SystemThread?
+
+    /// - Parameters:
+    ///   - total: how many bytes there are.
+    ///   - sent: tells how many of them have been sent; called on another thread.
+    init(of total: Int, sent: @escaping @Sendable () -> Int) {
+        guard total >= Self.shortest, isatty(STDERR_FILENO) == 1 else {
+            thread = nil
+            return
+        }
+        thread = try? sysStartThread { [state] in
+            while !state.isOver.load(ordering: .acquiring) {
+                Self.tell(Self.line(sent(), of: total))
+                usleep(UInt32(Self.interval / .microseconds(1)))
+            }
+            Self.tell("")
+        }
+    }
+
+    /// The message has been sent, or will not be.
+    consuming func end() {
+        state.isOver.store(true, ordering: .releasing)
+        thread?.join()
+    }
+
+    static func line(_ sent: Int, of total: Int) -> String {
+        let share = min(100, total == 0 ? 100 : sent * 100 / total)
+        return "sent \(HumanSize.text(min(sent, total))) of \(HumanSize.text(total)), \(share) %"
+    }
+
+    private static func tell(_ line: String) {
+        try? sysWriteAll(STDERR_FILENO, Array("\r\u{1B}[K\(line)".utf8))
+    }
+}

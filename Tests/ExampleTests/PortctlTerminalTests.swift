@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import NamedPortServer
+import TestSupport
+import Testing
+
+@testable import portctl
+
+/// portctl as it is seen in a terminal, and by shells.
+@Suite("portctl: in a terminal", .portCensus)
+struct PortctlTerminalTests {
+    @Test("list --watch shows the list in place, with names that come and go, and leaves the terminal as it was")
+    func watchedList() async throws {
+        try await withScratchDirectory { scratch in
+            let server = try await PortctlServer("first.name", in: scratch)
+            let program = try builtProduct("portctl")
+            let directory = scratch.path("names")
+            try await offThePool {
+                let session = try TerminalSession(
+                    program, ["list", "--watch", "--interval", "10ms", "--timeout", "1h", "--directory", directory],
+                    environment: ["NO_COLOR": nil])
+                try session.read(until: "first.name")
+                #expect(session.output.hasPrefix("\u{1B}[?1049h"))
+                #expect(session.output.contains("\u{1B}[1mNAME"))
+                let second = try ChildProcess(program, ["serve", "second.name", "--directory", directory])
+                try session.read(until: "second.name")
+                // The next picture is drawn over the last.
+                session.forget()
+                try session.read(until: "second.name")
+                #expect(session.output.contains("\u{1B}[H"))
+                session.kill(SIGINT)
+                #expect(try session.end() == 0)
+                #expect(session.output.hasSuffix("\u{1B}[?25h\u{1B}[?1049l"))
+                second.kill()
+                #expect(try second.waitForExit().end == .signalled(9))
+            }
+            #expect(try await PortctlServer.stop("first.name", in: scratch) == done())
+            #expect(try await server.end() == done())
+        }
+    }
+
+    @Test("a line is as wide as the terminal, and NO_COLOR is heeded")
+    func width() async throws {
+        try await withScratchDirectory { scratch in
+            let server = try await PortctlServer("org.example.a.long.name", in: scratch)
+            let program = try builtProduct("portctl")
+            let arguments = ["list", "--timeout", "1h", "--directory", scratch.path("names")]
+            try await offThePool {
+                let session = try TerminalSession(program, arguments, columns: 60, environment: ["NO_COLOR": "1"])
+                #expect(try session.end() == 0)
+                let lines = session.output.split(separator: "\r\n")
+                #expect(lines.count == 2 && lines.allSatisfy { $0.count <= 60 && !$0.contains("\u{1B}") })
+                let reply = try TerminalSession(
+                    program, ["request", "org.example.a.long.name", "1", "hello", "--directory", scratch.path("names")])
+                #expect(try reply.end() == 0)
+                #expect(reply.output == "hello\r\n")
+            }
+            #expect(try await PortctlServer.stop("org.example.a.long.name", in: scratch) == done())
+            #expect(try await server.end() == done())
+        }
+    }
+
+    @Test("a long message tells on a terminal how much of it has been sent")
+    func progress() async throws {
+        try await withScratchDirectory { scratch in
+            // Nobody receives, so the message stays under way until its limit.
+            let names = try PortNameServer(directory: scratch.path("names"))
+            let port = MachPort(queueLimit: 1)
+            try names.register(port, name: "silent")
+            let body = scratch.path("body")
+            try Data(repeating: 7, count: 4 << 20).write(to: URL(fileURLWithPath: body))
+            let program = try builtProduct("portctl")
+            try await offThePool {
+                let session = try TerminalSession(
+                    program,
+                    ["send", "silent", "1", "--file", body, "--timeout", "1h", "--directory", scratch.path("names")])
+                try session.read(until: " of 4M, ")
+                session.kill(SIGTERM)
+                #expect(try session.end() == 128 + SIGTERM)
+            }
+            port.invalidate()
+        }
+    }
+
+    @Test("bash completes commands, options, names, and values", .enabled(if: Self.hasBash))
+    func bash() async throws {
+        try await withScratchDirectory { scratch in
+            let server = try await PortctlServer("org.example.echo", in: scratch)
+            let cases = [
+                (["portctl", "re"], "request"), (["portctl", "list", "--w"], "--watch"),
+                (["portctl", "--directory", scratch.path("names"), "info", "org"], "org.example.echo"),
+                (["portctl", "--directory", scratch.path("names"), "request", "org.example.echo", "1", "x"], ""),
+                (["portctl", "completion", "f"], "fish"), (["portctl", "help", "act"], "activate"),
+                (["portctl", "serve", "x", "--", "li"], ""), (["portctl", "wait", "--timeout", "1"], ""),
+            ]
+            for (words, expected) in cases {
+                let script = """
+                    portctl() { "$PORTCTL" "$@"; }; eval "$(portctl completion bash)"
+                    COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _portctl; echo "${COMPREPLY[*]}"
+                    """
+                let shell = try ChildProcess(
+                    "/bin/bash", ["-c", script, "bash"] + words, environment: ["PORTCTL": builtProduct("portctl")])
+                #expect(try await shell.waitForExit() == done(expected + "\n"), "\(words)")
+            }
+            #expect(try await PortctlServer.stop("org.example.echo", in: scratch) == done())
+            #expect(try await server.end() == done())
+        }
+    }
+
+    @Test("the page about portctl shows what it does")
+    func page() async throws {
+        let block = try #require(try Document("Docs/portctl.md").blocks("terminal").first)
+        let lines = block.split(separator: "\n").map(String.init)
+        let commands = lines.filter { $0.hasPrefix("$ ") }.map { String($0.dropFirst(2)) }
+        let shown = lines.filter { !$0.hasPrefix("$ ") }
+        try await withScratchDirectory { scratch in
+            let script = #"exec 2>&1; PATH="$PRODUCTS:$PATH"; "# + (commands + ["wait"]).joined(separator: "\n")
+            let products = URL(fileURLWithPath: try builtProduct("portctl")).deletingLastPathComponent().path
+            let shell = try ChildProcess(
+                "/bin/sh", ["-c", script], environment: ["PRODUCTS": products, "XDG_RUNTIME_DIR": scratch.path])
+            let result = try await shell.waitForExit()
+            #expect(result.end == .exited(0))
+            let written = result.output.split(separator: "\n").map(String.init)
+            #expect(written.map(Self.withoutWidths) == shown.map(Self.withoutWidths))
+        }
+    }
+
+    /// The line without what depends on the number of a process.
+    private static func withoutWidths(_ line: String) -> String {
+        line.split(separator: " ").joined(separator: " ").replacing(/\ [0-9]+ portctl/) { _ in " 1 portctl" }
+    }
+
+    @Test("the script for a shell is one that the shell reads", arguments: Shell.allCases)
+    func scripts(of shell: Shell) async throws {
+        let script = Completion.script(for: shell)
+        for command in Command.allCases { #expect(script.contains(command.rawValue)) }
+        for option in CommandDescription.table.flatMap(\.options) {
+            #expect(script.contains(shell == .fish ? "-l \(option.name.dropFirst(2))" : option.name))
+        }
+        guard let path = ["/bin/", "/usr/bin/"].map({ $0 + shell.rawValue }).first(where: Self.isThere) else {
+            return print("\(shell) is not there: its script was not tried")
+        }
+        let process = try ChildProcess(path, ["-n"])
+        try process.write(script)
+        #expect(try await process.waitForExit() == done())
+    }
+
+    private static let hasBash = isThere("/bin/bash")
+
+    private static func isThere(_ path: String) -> Bool { FileManager.default.isExecutableFile(atPath: path) }
+}

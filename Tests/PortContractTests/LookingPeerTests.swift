@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import PortSystem
+import TestSupport
+import Testing
+
+/// Peers that look at a port in ways that the format does not have, or more than they should.
+@Suite("Hostile peers that look", .contract) struct LookingPeerTests {
+    @Test(
+        "what the format does not have is refused, and nobody else notices",
+        arguments: [
+            (PacketHeader(kind: .statistics), [UInt8]()), (PacketHeader(kind: .statistics, asks: 1), [1]),
+            (PacketHeader(kind: .statistics, answers: 1), [UInt8](repeating: 0, count: 56)),
+            (PacketHeader(kind: .statistics, answers: 1), [UInt8](repeating: 0, count: 48)),
+            (PacketHeader(kind: .statistics, answers: 1), [UInt8](repeating: 0, count: 1032)),
+            (PacketHeader(kind: .watch), [1]), (PacketHeader(kind: .watch, componentCount: 1), []),
+            (PacketHeader(kind: .shown, asks: 1), [UInt8](repeating: 0, count: 8)),
+            (PacketHeader(kind: .shown), [UInt8](repeating: 0, count: 8)),
+            (PacketHeader(kind: .shown, asks: 1), [UInt8](repeating: 0, count: 8 + 4097)),
+        ])
+    func refused(header: PacketHeader, payload: [UInt8]) async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(header, payload)
+            port.core.receiveFromSockets()
+            let answer = try #require(try peer.next())
+            #expect(answer.kind == .refused && answer.messageID == 18)
+            #expect(try peer.next() == nil)
+            try bench.right(to: port).send(MachMessage(id: 7))
+            #expect(try port.next().id == 7)
+        }
+    }
+
+    @Test("a question in the middle of a message is refused")
+    func inTheMiddle() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(PacketHeader(kind: .message, totalLength: 100), [1, 0, 0, 0])
+            try peer.send(PacketHeader(kind: .statistics, asks: 1))
+            port.core.receiveFromSockets()
+            #expect(try peer.next()?.kind == .refused)
+        }
+    }
+
+    @Test("one that asks and reads no answer is read no more, and nobody else notices")
+    func unread() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            let right = try bench.right(to: port)
+            var (asked, isFull) = (0, false)
+            while !isFull {
+                isFull = try !peer.send(PacketHeader(kind: .statistics, asks: 1))
+                asked += isFull ? 0 : 1
+                // Both buffers fill, then nothing moves.
+                for _ in 0..<(isFull ? 0 : 2) { port.core.receiveFromSockets() }
+                #expect(asked < 100_000)
+                if asked >= 100_000 { break }
+            }
+            try right.send(MachMessage(id: 7))
+            #expect(try port.next().id == 7)
+            for _ in 0..<asked {
+                port.core.receiveFromSockets()
+                #expect(try peer.next()?.kind == .statistics)
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import ContractServices
+@testable import MessagePort
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("statistics", .contract) struct StatisticsContract {
+    @Test("a port counts what has come, what waits, and the most that waited", arguments: TestTransport.inProcess)
+    func counts(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 8)
+            let right = try bench.right(to: port)
+            for size in 1...3 { try right.send(MachMessage(id: 1, bytes: [UInt8](repeating: 0, count: size))) }
+            try right.send(MachMessage(components: [.bytes([1]), .right(right), .bytes([2, 3])]))
+            for _ in 0..<2 { _ = try port.next() }
+            port.core.receiveFromSockets()
+            var expected = PortStatistics()
+            (expected.messageCount, expected.byteCount) = (4, 9)
+            (expected.queueCount, expected.queueLimit) = (2, 8)
+            expected.queueHighWaterMark = port.queueHighWaterMark
+            expected.clientCount = transport == .memory ? 0 : 1
+            #expect(port.statistics == expected)
+            port.resetQueueHighWaterMark()
+            #expect(port.statistics.queueHighWaterMark == 2)
+        }
+    }
+
+    @Test("what the policy drops is counted", arguments: TestTransport.inProcess)
+    func drops(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.port(queueLimit: 2, policy: .dropOldest)
+            let right = try bench.right(to: port)
+            for id in 0..<Int32(5) { try right.send(MachMessage(id: id)) }
+            port.core.receiveFromSockets()
+            #expect(port.statistics.messageCount == 5 && port.statistics.droppedMessageCount == 3)
+            #expect(port.statistics.queueCount == 2)
+        }
+    }
+
+    @Test("a right tells the statistics of its port, and the question is no message", arguments: TestTransport.allCases)
+    func asked(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving(.echo) { right, _ in
+                _ = try right.ask(MachMessage(id: 1, text: "hello"))
+                for _ in 0..<3 {
+                    let told = try #require(try right.statistics(within: patience))
+                    #expect(told.messageCount == 1 && told.byteCount == 5)
+                    #expect(told.queueCount == 0 && told.queueLimit == MachPort.defaultQueueLimit)
+                    #expect(told.clientCount == (transport == .memory ? 0 : 1))
+                }
+            }
+        }
+    }
+
+    @Test("an owner that does not receive costs no more than the limit, and is none the worse for it")
+    func busy() async throws {
+        try await onBench(over: .process) { bench in
+            let port = try bench.farPort()
+            let right = try bench.right(to: port)
+            #expect(try right.statistics(within: .milliseconds(1)) == nil)
+            try port.takeIn()
+            #expect(try port.queueCount == 0)
+            try right.send(MachMessage(id: 1))
+            #expect(try port.next().id == 1)
+        }
+    }
+
+    @Test("a port that has gone tells nothing", arguments: TestTransport.allCases)
+    func gone(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let port = try bench.farPort()
+            let right = try bench.right(to: port)
+            try port.invalidate()
+            #expect(try right.statistics(within: .milliseconds(1)) == nil)
+        }
+    }
+
+    @Test("an owner that does not know the questions, and refuses them, tells nothing and is not watched")
+    func older() async throws {
+        try await onBench(over: .socket) { bench in
+            let listener = try RawListener(bench.directory.path + "/older")
+            let address = listener.address
+            let asking = runOnThread(name: "asking") { try StatisticsInquiry.ask([address], until: Watchdog.deadline) }
+            let asked = try listener.accept()
+            #expect(try asked.next()?.kind == .statistics)
+            try asked.send(PacketHeader(kind: .refused, messageID: 18))
+            #expect(try asking.join() == [nil])
+            let watching = runOnThread(name: "watching") {
+                #expect(
+                    portError { () throws(PortError) in
+                        _ = try PortWatch(address, byteLimit: 64, until: Watchdog.deadline)
+                    }?.code == .peerRefused)
+            }
+            let watched = try listener.accept()
+            #expect(try watched.next()?.kind == .watch)
+            try watched.send(PacketHeader(kind: .refused, messageID: 18))
+            try watching.join()
+        }
+    }
+
+    @Test("whoever only asks is none of the port's senders: its coming and going ends nothing")
+    func noSender() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let told = Counter()
+            try port.notifyWhenNoSenders(on: .current) { told.increment() }
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(PacketHeader(kind: .statistics, asks: 1))
+            port.core.receiveFromSockets()
+            #expect(try peer.next()?.kind == .statistics)
+            #expect(port.statistics.clientCount == 0)
+            peer.end()
+            port.core.receiveFromSockets()
+            _ = ThreadRunLoop.current.run(for: .zero)
+            #expect(told.value == 0)
+
+            // One that sends a message after that is a sender.
+            let other = try RawPeer(to: port, on: bench)
+            try other.send(PacketHeader(kind: .statistics, asks: 1))
+            port.core.receiveFromSockets()
+            try other.send(MachMessage(id: 1))
+            _ = try port.next()
+            #expect(port.statistics.clientCount == 1)
+            other.end()
+            port.core.receiveFromSockets()
+            _ = ThreadRunLoop.current.run(for: .zero)
+            #expect(told.value == 1)
+        }
+    }
+}
+
+extension RawPeer {
+    /// Ends the connection; the other end sees it at once.
+    func end() { sysShutDown(socket.rawValue) }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("watching a port", .contract) struct WatchingTests {
+    @Test("a watcher sees the heads and the beginnings of the messages that are taken, in order")
+    func messages() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            #expect(!port.allowsWatching)
+            port.setAllowsWatching(true)
+            #expect(port.allowsWatching)
+            let right = try bench.right(to: port)
+            var watch = try watching(port, on: bench, bytes: 4)
+            try right.send(MachMessage(id: 1, text: "hello"))
+            try right.send(MachMessage(id: 2, components: [.bytes([7]), .bytes([8, 9])]))
+            #expect(try port.next().id == 1)
+            #expect(try port.next().id == 2)
+            let first = try #require(try watch.next(until: .distantPast))
+            let own = PeerIdentity.current.processID
+            #expect(first == .message(told(1, 1, 1, 5, own, Array("hell".utf8)), leftOut: 0))
+            let second = try #require(try watch.next(until: .distantPast))
+            #expect(second == .message(told(2, 2, 2, 3, own, [7]), leftOut: 0))
+            #expect(try watch.next(until: .distantPast) == nil)
+            #expect(port.statistics.clientCount == 1)
+            port.invalidate()
+            #expect(try watch.next(until: .distantPast) == .ended)
+        }
+    }
+
+    @Test("nobody watches a port whose owner does not agree, or agrees no more")
+    func notAllowed() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            #expect(throws: PortError.self) { _ = try watching(port, on: bench) }
+            port.setAllowsWatching(true)
+            var watch = try watching(port, on: bench)
+            port.setAllowsWatching(false)
+            #expect(try watch.next(until: .distantPast) == .ended)
+            try port.makeSendRight().send(MachMessage(id: 1))
+            #expect(try port.next().id == 1)
+        }
+    }
+
+    @Test("what finds no room is left out and counted; the service goes on")
+    func slow() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            port.setAllowsWatching(true)
+            var watch = try watching(port, on: bench, bytes: WatchedMessage.byteLimit)
+            let count: UInt64 = 1000
+            let right = port.makeSendRight()
+            for id in 0..<Int32(count) {
+                try right.send(MachMessage(id: id, bytes: [UInt8](repeating: 1, count: WatchedMessage.byteLimit)))
+                #expect(try port.next().id == id)
+            }
+            var seen: UInt64 = 0
+            while case .message(_, let leftOut)? = try watch.next(until: .distantPast) {
+                #expect(leftOut == 0)
+                seen += 1
+            }
+            #expect(seen > 0 && seen < count)
+            try right.send(MachMessage(id: -1))
+            _ = try port.next()
+            guard case .message(let message, let leftOut)? = try watch.next(until: .distantPast) else {
+                Issue.record("nothing is shown after a pause")
+                return
+            }
+            #expect(message.id == -1 && leftOut == count - seen)
+        }
+    }
+
+    @Test("so many watch and no more; one that has gone makes room")
+    func limit() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            port.setAllowsWatching(true)
+            var peers: [RawPeer] = []
+            for index in 0...PortCore.watcherLimit {
+                let peer = try RawPeer(to: port, on: bench)
+                try peer.send(PacketHeader(kind: .watch))
+                port.core.receiveFromSockets()
+                #expect(try peer.next()?.componentCount == (index < PortCore.watcherLimit ? 1 : 2))
+                peers.append(peer)
+            }
+            peers[0].end()
+            port.core.receiveFromSockets()
+            _ = try watching(port, on: bench)
+        }
+    }
+
+    private func told(
+        _ number: UInt64, _ id: Int32, _ components: Int, _ count: Int, _ sender: Int32, _ bytes: [UInt8]
+    ) -> WatchedMessage {
+        var message = WatchedMessage(MachMessage(id: id), number: number, byteLimit: 0)
+        (message.componentCount, message.byteCount, message.sender) = (components, count, sender)
+        message.bytes = bytes
+        return message
+    }
+
+    /// A watch of a port, whose sockets are looked at on another thread until it has begun.
+    private func watching(_ port: MachPort, on bench: Bench, bytes: Int = 64) throws -> PortWatch {
+        let worker = Worker()
+        defer { try? worker.end() }
+        try port.schedule(on: worker.loop)
+        defer { port.unschedule(from: worker.loop) }
+        return try PortWatch(port.core.address(in: bench.directory), byteLimit: bytes, until: Watchdog.deadline)
+    }
+}
