@@ -40,7 +40,9 @@ import Synchronization
 
     /// The first or the second ring in a memory of `pairSize` bytes.
     package init(_ memory: SharedMemory, isSecond: Bool) {
-        precondition(memory.size == Self.pairSize, "the memory has another size")
+        if memory.size != Self.pairSize {
+            fatalError("A pair of rings has \(Self.pairSize) bytes, not \(memory.size): map as many.")
+        }
         self.memory = memory
         let counters = unsafe memory.base + (isSecond ? Self.counterSize : 0)
         unsafe tail = counters.assumingMemoryBound(to: Atomic<UInt64>.self)

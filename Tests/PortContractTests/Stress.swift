@@ -75,7 +75,7 @@ struct Stress: Sendable {
             let error = portError { () throws(PortError) in try right.send(message) }
             message = MachMessage()
             if error == nil { sent += 1 }
-            if let error { #expect(error.code == .deadName) }
+            if let error { #expect(error.code == .deadName, "\(error), message \(index) of \(sender), \(size) bytes") }
         }
         return sent
     }

@@ -126,10 +126,6 @@ extension SocketConnection {
         _ core: PortCore?
     ) -> Bool {
         guard let head, let header = PacketHeader(head) else { return refuse(.malformedPacket) }
-        // What was never asked cannot be answered. The field is zero in packets that answer nothing.
-        if header.answers > 0, header.kind.mayAnswer, header.answers > state.withLock({ $0.lastToken }) {
-            return refuse(.malformedPacket)
-        }
         switch header.kind {
         case .ring: return takeOffer(header, payload, descriptors, &arrival.lane)
         case .ringAnswer: return takeAnswer(header, payload, descriptors, &arrival.lane)
@@ -142,6 +138,10 @@ extension SocketConnection {
         _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?,
         _ assembly: inout PacketAssembly, _ core: PortCore?
     ) -> Bool {
+        // What was never asked cannot be answered. The field is zero in packets that answer nothing.
+        if header.answers > 0, header.kind.mayAnswer, header.answers > state.withLock({ $0.lastToken }) {
+            return refuse(.malformedPacket)
+        }
         var (charge, limit, isWanted) = (PeerCharge?.none, MessageLimits.payload, true)
         if header.kind == .message {
             // Only a port takes messages that answer nothing.
