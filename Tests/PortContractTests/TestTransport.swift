@@ -69,9 +69,13 @@ enum TestTransport: String, CaseIterable, Sendable, CustomTestStringConvertible 
     case process
 
     /// What a test runs over that looks into the far side, or has closures there.
-    static let inProcess: [TestTransport] = [.memory, .socket, .ring]
+    static let inProcess: [TestTransport] = [.memory, .socket] + rings
     /// What a test runs over that is about connections.
-    static let connected: [TestTransport] = [.socket, .ring, .process]
+    static let connected: [TestTransport] = [.socket] + rings + [.process]
+    /// What a test runs over.
+    static let allCases: [TestTransport] = [.memory, .socket] + rings + [.process]
+    /// Rings are opt-in, and so is the contract over them.
+    private static let rings: [TestTransport] = RingUse.standard == .never ? [] : [.ring]
 
     var testDescription: String { rawValue }
 }

@@ -11,8 +11,8 @@ enum RingUse: String, Sendable {
     case earned
     case never
 
-    /// What the environment says at the first connection (`PORT_RING`); without a word there, what earns them.
-    static let standard = named("PORT_RING") ?? .earned
+    /// What the environment says at the first connection (`PORT_RING`); without a word there, never.
+    static let standard = named("PORT_RING") ?? .never
 
     private static func named(_ variable: String) -> RingUse? {
         // SAFETY: the string is copied before anything else is done.
