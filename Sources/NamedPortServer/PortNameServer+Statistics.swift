@@ -8,7 +8,7 @@ import PortSystem
 extension PortNameServer {
     /// The names that are held now, in alphabetical order, and what their ports have counted. All owners are asked at once.
     ///
-    /// Nobody is kept waiting by one that is stopped or busy: see ``SendRight/statistics(within:)``.
+    /// Nobody is kept waiting by one that is stopped or busy: see ``/MessagePort/SendRight/statistics(within:)``.
     ///
     /// - Parameter limit: how long to wait for the answers of all together.
     /// - Returns: each with its owner, and its statistics; nil for one that did not answer.

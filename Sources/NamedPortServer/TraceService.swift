@@ -41,8 +41,8 @@ public final class TraceService: Sendable {
     ///   - loops: which run loops; at first the main thread's alone.
     ///   - nameServer: where the name is registered.
     /// - Returns: the service; it ends with the object.
-    /// - Throws: as ``PortNameServer/register(_:name:)``: ``PortError/Code/nameTaken`` when there is one already;
-    ///   ``PortError/Code/systemCallFailed`` when there is no thread for it.
+    /// - Throws: as ``PortNameServer/register(_:name:)``: ``/MessagePort/PortError/Code/nameTaken`` when there is one already;
+    ///   ``/MessagePort/PortError/Code/systemCallFailed`` when there is no thread for it.
     public static func start(
         tracing loops: [ThreadRunLoop] = [.main], nameServer: PortNameServer = .shared
     ) throws(PortError) -> TraceService {

@@ -127,6 +127,25 @@ import Testing
 
     #if DEBUG
     @Test(
+        "a peer that goes with something unread resets the connection, between any two looks: what it sent is still read",
+        arguments: 0..<4)
+    func reset(after looks: Int) async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let ring = try RingPeer(to: port, on: bench) { _ = port.core.receiveFromSockets() }
+            try ring.peer.send(PacketHeader(kind: .lane))
+            try ring.write(MachMessage(id: 1))
+            let reset = SystemCallFaults.Rule(.recvmsg, .fail(ECONNRESET), skipping: looks)
+            let (ids, hits) = try SystemCallFaults.with([reset]) {
+                try (0..<4).compactMap { _ in try port.tryReceive()?.id }
+            }
+            #expect(ids == [1] && hits == 1)
+            try ring.write(MachMessage(id: 2))
+            #expect(try port.next().id == 2)
+        }
+    }
+
+    @Test(
         "where the kernel refuses memory for rings the socket goes on",
         arguments: [SystemCall.memfd_create, .ftruncate, .fcntl, .mmap])
     func refused(call: SystemCall) async throws {

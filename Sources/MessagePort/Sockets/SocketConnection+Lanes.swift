@@ -226,7 +226,6 @@ extension SocketConnection {
         }
         do throws(SystemError) {
             let (outcome, head, _) = try sysReceiveHeadedPacket(descriptor.rawValue, limit: PacketHeader.size)
-            lane.headIsSpent = false
             switch outcome {
             case .packet(_, let descriptors):
                 // Descriptors that came with it go as all that come from a peer.
@@ -234,8 +233,11 @@ extension SocketConnection {
                     return refuse(.malformedPacket)
                 }
             case .descriptorsLost, .truncated: return refuse(.malformedPacket)
-            case .wouldBlock, .reset, .peerClosed: break  // the next look tells
+            // Told once, when the peer has gone with something unread; the bell is still there.
+            case .reset: return true
+            case .wouldBlock, .peerClosed: break  // the next look tells
             }
+            lane.headIsSpent = false
             return thoroughly || !lane.isOnRing
         } catch {
             return failToLook(error)
