@@ -109,6 +109,25 @@ struct PortctlTerminalTests {
         }
     }
 
+    @Test("bash completes a name that is a command in itself, quoted, and does not run it", .enabled(if: Self.hasBash))
+    func hostileName() async throws {
+        try await withScratchDirectory { scratch in
+            let name = "$(touch \(scratch.path("run")))"
+            let server = try await PortctlServer(name, in: scratch)
+            let script = """
+                portctl() { "$PORTCTL" "$@"; }; eval "$(portctl completion bash)"
+                COMP_WORDS=(portctl --directory "$1" info '$('); COMP_CWORD=4; _portctl; echo "${COMPREPLY[*]}"
+                """
+            let shell = try ChildProcess(
+                "/bin/bash", ["-c", script, "bash", scratch.path("names")],
+                environment: ["PORTCTL": builtProduct("portctl")])
+            #expect(try await shell.waitForExit() == done("\\$\\(touch\\ \(scratch.path("run"))\\)\n"))
+            #expect(!FileManager.default.fileExists(atPath: scratch.path("run")))
+            #expect(try await PortctlServer.stop(name, in: scratch) == done())
+            #expect(try await server.end() == done())
+        }
+    }
+
     @Test("the page about portctl shows what it does")
     func page() async throws {
         let block = try #require(try Document("Docs/portctl.md").blocks("terminal").first)

@@ -77,8 +77,9 @@ enum Completion {
         lines += places { kind in
             switch kind {
             case .portName:
-                "mapfile -t COMPREPLY < <(IFS=$'\\n'; compgen -W \"$(\"${COMP_WORDS[0]}\" list --names \"${directory[@]}\" "
-                    + "2>/dev/null)\" -- \"$current\")"
+                // Anybody of the user chooses names: they are never expanded, and quoted where they are put.
+                "while IFS= read -r word; do [[ $word == \"$current\"* ]] || continue; printf -v word %q \"$word\"; "
+                    + "COMPREPLY+=(\"$word\"); done < <(\"${COMP_WORDS[0]}\" list --names \"${directory[@]}\" 2>/dev/null)"
             case .shell: offer(Shell.allCases.map(\.rawValue).joined(separator: " "))
             case .command: offer(commands)
             default: nil

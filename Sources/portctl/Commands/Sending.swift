@@ -53,9 +53,12 @@ extension Invocation {
         return MachMessage(id: id, text: arguments["DATA"] ?? "")
     }
 
+    /// Reads all, or more than a message may have: then sending it says so.
     private static func readAll(_ descriptor: CInt) throws(SystemError) -> [UInt8] {
         var bytes: [UInt8] = []
-        while let piece = try sysRead(descriptor, capacity: 1 << 16), !piece.isEmpty { bytes += piece }
+        while bytes.count <= MessageLimits.payload, let piece = try sysRead(descriptor, capacity: 1 << 16),
+            !piece.isEmpty
+        { bytes += piece }
         return bytes
     }
 }
