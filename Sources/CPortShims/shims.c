@@ -137,14 +137,14 @@ long shim_send(int socket, const void *head, size_t headLength, const void *body
     return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-long shim_receive(int socket, void *buffer, size_t capacity, int *descriptors, int descriptorCapacity,
-                     int *descriptorCount, int *flags) {
+long shim_receive(int socket, void *head, size_t headCapacity, void *body, size_t bodyCapacity, int *descriptors,
+                  int descriptorCapacity, int *descriptorCount, int *flags) {
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int) * MAX_DESCRIPTORS)];
     } control;
-    struct iovec part = {.iov_base = buffer, .iov_len = capacity};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space,
+    struct iovec parts[2] = {{.iov_base = head, .iov_len = headCapacity}, {.iov_base = body, .iov_len = bodyCapacity}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = control.space,
                              .msg_controllen = sizeof control.space};
     ssize_t count = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     int found = 0;

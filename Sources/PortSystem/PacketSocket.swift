@@ -150,12 +150,21 @@ package func sysReceivePacket(
     _ socket: CInt, into buffer: UnsafeMutableRawBufferPointer,
     from giver: @autoclosure () -> (any DescriptorGiver)? = nil
 ) throws(SystemError) -> ReceiveOutcome {
+    try unsafe sysReceivePacket(
+        socket, head: buffer, body: UnsafeMutableRawBufferPointer(start: nil, count: 0), from: giver())
+}
+
+/// Receives one packet, as above: its beginning into `head`, and what has no room there into `body`.
+func sysReceivePacket(
+    _ socket: CInt, head: UnsafeMutableRawBufferPointer, body: UnsafeMutableRawBufferPointer,
+    from giver: @autoclosure () -> (any DescriptorGiver)? = nil
+) throws(SystemError) -> ReceiveOutcome {
     var raw: [CInt] = []
     var flags: CInt = 0
-    let capacity = transferCount(.recvmsg, buffer.count)
+    let capacity = transferCount(.recvmsg, head.count + body.count)
     do throws(SystemError) {
         let count = try unlessBlocked { () throws(SystemError) in
-            try retrying(.recvmsg) { unsafe receive(socket, buffer.baseAddress, capacity, &raw, &flags) }
+            try retrying(.recvmsg) { unsafe receive(socket, head, body, atMost: capacity, &raw, &flags) }
         }
         let sender = raw.isEmpty ? nil : giver()
         let descriptors = raw.map { SharedDescriptor(received: FileDescriptor(owning: $0), from: sender) }
@@ -178,13 +187,15 @@ private func hasEnded(_ socket: CInt) throws(SystemError) -> Bool {
 }
 
 private func receive(
-    _ socket: CInt, _ buffer: UnsafeMutableRawPointer?, _ capacity: Int, _ descriptors: inout [CInt],
-    _ flags: inout CInt
+    _ socket: CInt, _ head: UnsafeMutableRawBufferPointer, _ body: UnsafeMutableRawBufferPointer, atMost capacity: Int,
+    _ descriptors: inout [CInt], _ flags: inout CInt
 ) -> Int {
     unsafe withUnsafeTemporaryAllocation(of: CInt.self, capacity: packetDescriptorLimit) { (numbers) -> Int in
         var found: CInt = 0
+        let headCapacity = min(head.count, capacity)
         let count = unsafe shim_receive(
-            socket, buffer, capacity, numbers.baseAddress, CInt(numbers.count), &found, &flags)
+            socket, head.baseAddress, headCapacity, body.baseAddress, capacity - headCapacity, numbers.baseAddress,
+            CInt(numbers.count), &found, &flags)
         if found > 0 { unsafe descriptors = Array(numbers.prefix(Int(found))) }
         return count
     }
@@ -327,36 +338,4 @@ package func sysPeekPacket(_ socket: CInt) throws(SystemError) -> PeekOutcome {
 
 private func peek(_ socket: CInt, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
     unsafe shim_peek(socket, buffer.baseAddress, buffer.count)
-}
-
-/// Sends one packet that begins with a head of 40 bytes, as above.
-package func sysSendPacket(
-    _ socket: CInt, head: PacketWords, body: ArraySlice<UInt8>, descriptors: [SharedDescriptor]
-) throws(SystemError) -> SendOutcome {
-    let numbers = descriptors.map(\.rawValue)
-    // SAFETY: both pointers live as long as the closures run. The descriptors live until the call is over.
-    defer { withExtendedLifetime(descriptors) {} }
-    return try unsafe withUnsafeBytes(of: head) { (head) throws(SystemError) in
-        try unsafe body.withUnsafeBufferPointer { (body) throws(SystemError) in
-            try unsafe sysSendPacket(
-                socket, head: head, body: UnsafeRawBufferPointer(body), descriptors: numbers)
-        }
-    }
-}
-
-/// Receives one packet of at most `limit` bytes, as above.
-///
-/// - Returns: what came, the first 40 bytes of a packet, nil when it has fewer, and its other bytes.
-package func sysReceiveHeadedPacket(
-    _ socket: CInt, limit: Int, from giver: @autoclosure () -> (any DescriptorGiver)? = nil
-) throws(SystemError) -> (ReceiveOutcome, head: PacketWords?, payload: [UInt8]) {
-    try unsafe withUnsafeTemporaryAllocation(byteCount: limit, alignment: 16) { (buffer) throws(SystemError) in
-        let outcome = try unsafe sysReceivePacket(socket, into: buffer, from: giver())
-        let headSize = MemoryLayout<PacketWords>.size
-        switch outcome {
-        case .packet(let count, _) where count >= headSize, .descriptorsLost(let count) where count >= headSize:
-            return unsafe (outcome, buffer.load(as: PacketWords.self), Array(buffer[headSize..<count]))
-        case .packet, .descriptorsLost, .truncated, .wouldBlock, .reset, .peerClosed: return (outcome, nil, [])
-        }
-    }
 }

@@ -79,8 +79,8 @@ import Synchronization
         guard let start = source.baseAddress else { return }
         let offset = Int(position) & (Self.capacity - 1)
         let first = min(source.count, Self.capacity - offset)
-        unsafe (bytes + offset).copyMemory(from: start, byteCount: first)
-        if first < source.count { unsafe bytes.copyMemory(from: start + first, byteCount: source.count - first) }
+        unsafe copyBlocks(to: bytes + offset, from: start, count: first)
+        if first < source.count { unsafe copyBlocks(to: bytes, from: start + first, count: source.count - first) }
     }
 
     /// Copies bytes out.
@@ -88,8 +88,8 @@ import Synchronization
         guard let start = target.baseAddress else { return }
         let offset = Int(position) & (Self.capacity - 1)
         let first = min(target.count, Self.capacity - offset)
-        unsafe start.copyMemory(from: bytes + offset, byteCount: first)
-        if first < target.count { unsafe (start + first).copyMemory(from: bytes, byteCount: target.count - first) }
+        unsafe copyBlocks(to: start, from: bytes + offset, count: first)
+        if first < target.count { unsafe copyBlocks(to: start + first, from: bytes, count: target.count - first) }
     }
 
     fileprivate func putWord(_ word: UInt64, at position: UInt64) {
@@ -100,6 +100,14 @@ import Synchronization
         var word: UInt64 = 0
         unsafe withUnsafeMutableBytes(of: &word) { unsafe get($0, at: position) }
         return UInt64(littleEndian: word)
+    }
+}
+
+/// Copies in blocks of 2 KiB. From 4 KiB on, glibc before 2.40 has the processor copy by one instruction (`rep movsb`), which on
+/// Zen 3 and 4 takes 15 times as long where the target lies up to 63 bytes behind the source, in whatever page.
+private func copyBlocks(to target: UnsafeMutableRawPointer, from source: UnsafeRawPointer, count: Int) {
+    for start in stride(from: 0, to: count, by: 2048) {
+        unsafe (target + start).copyMemory(from: source + start, byteCount: min(2048, count - start))
     }
 }
 
@@ -229,8 +237,14 @@ package struct RecordReader: Sendable {
         self.limit = limit
     }
 
-    /// Takes the next record.
+    /// Takes the next record, and a packet's payload in an array of its own.
     package mutating func read() -> Outcome {
+        var none = OutputSpan<UInt8>()
+        return read(into: &none)
+    }
+
+    /// Takes the next record. Where there is room for a packet's payload, it is written there, and there is none in the outcome.
+    package mutating func read(into room: inout OutputSpan<UInt8>) -> Outcome {
         if knownTail == position {
             knownTail = ring.published
             if knownTail == position { return .empty }
@@ -248,11 +262,23 @@ package struct RecordReader: Sendable {
         case .packet where length >= 40 && length <= limit && 8 + padded(length) <= available:
             var head: PacketWords = (0, 0, 0, 0, 0)
             unsafe withUnsafeMutableBytes(of: &head) { unsafe ring.get($0, at: position + 8) }
-            let payload = payload(length - 40)
+            let payload = land(length - 40, in: &room) ? [] : payload(length - 40)
             advance(by: 8 + padded(length))
             return .packet(head, payload: payload)
         default: return .broken
         }
+    }
+
+    /// Copies the payload of the packet at the position out to where there is room for it.
+    private func land(_ count: Int, in room: inout OutputSpan<UInt8>) -> Bool {
+        if room.freeCapacity < count { return false }
+        unsafe room.withUnsafeMutableBufferPointer { (buffer, initializedCount) in
+            let end = initializedCount + count
+            let target = unsafe UnsafeMutableBufferPointer(rebasing: buffer[initializedCount..<end])
+            unsafe ring.get(UnsafeMutableRawBufferPointer(target), at: position + 48)
+            initializedCount = end
+        }
+        return true
     }
 
     /// Copies the payload of the packet at the position out.

@@ -21,7 +21,7 @@ public enum PacketFuzzing {
             switch assembly.take(header, payload: payload, descriptors: packet.descriptors) {
             case .violation, .refused: return
             case .message(let message, _, _):
-                precondition(message.payload.count <= kept, "bytes that nobody sent")
+                precondition(message.size <= kept, "bytes that nobody sent")
                 checkDecoding(message)
                 kept = 0
             case .replyFailed(_, _, let text):
@@ -44,7 +44,7 @@ public enum PacketFuzzing {
         guard let message = encoded.decoded(resolve: { SendRight(DeadDestination($0)) }) else { return }
         precondition(message.components.count == encoded.componentCount, "a component was lost")
         guard let again = try? EncodedMessage(message) else { preconditionFailure("what was taken cannot be sent") }
-        precondition(again.payload == encoded.payload, "a message has one form")
+        precondition(again.payload + again.tail == encoded.payload + encoded.tail, "a message has one form")
         precondition(again.descriptors.count == encoded.descriptors.count, "a descriptor was lost")
     }
 

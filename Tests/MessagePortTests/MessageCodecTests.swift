@@ -139,6 +139,40 @@ import Testing
         #expect(resolved == 3)
     }
 
+    @Test("a large body at the end of a message is not copied, neither when it is encoded nor when it is decoded")
+    func tail() throws {
+        let body = [UInt8](repeating: 7, count: 100_000)
+        let encoded = try EncodedMessage(MachMessage(id: 3, components: [.bytes([1, 2]), .bytes(body)]))
+        #expect(encoded.payload.count == 18 && encoded.size == 100_018)
+        let decoded = try #require(encoded.decodedToNowhere())
+        guard case .bytes(let received)? = decoded.components.last else { throw NoBytes() }
+        let places = [body, encoded.tail, received].map { bytes in bytes.withUnsafeBufferPointer { $0.baseAddress } }
+        #expect(Set(places).count == 1)
+    }
+
+    private struct NoBytes: Error {}
+
+    @Test("a message of one packet, and one that ends with something small, is all payload")
+    func noTail() throws {
+        let large = MachMessage.Component.bytes([UInt8](repeating: 7, count: 60_000))
+        #expect(try EncodedMessage(MachMessage(components: [large])).tail.isEmpty)
+        #expect(try EncodedMessage(MachMessage(components: [large, large, .bytes([1])])).tail.isEmpty)
+    }
+
+    @Test("wherever a message is divided, it is the same")
+    func divisions() throws {
+        let whole = try EncodedMessage(Self.sample())
+        let expected = try #require(whole.decodedToNowhere()).parts
+        for count in 0...whole.payload.count {
+            var divided = whole
+            divided.payload = Array(whole.payload.prefix(count))
+            divided.tail = Array(whole.payload.dropFirst(count))
+            #expect(divided.decodedToNowhere()?.parts == expected, "\(count)")
+            divided.tail += [0]
+            #expect(divided.decodedToNowhere()?.parts == nil, "\(count), and one byte more")
+        }
+    }
+
     @Test("limits are told with the size and the limit")
     func limits() throws {
         // 1,536 components with the same memory, and what is left.

@@ -134,6 +134,58 @@ import Testing
         #expect(assembly.take(PacketHeader(kind: .continuation), payload: [], descriptors: []).text == "violation")
     }
 
+    /// Has bytes written behind what was begun.
+    private static func land(_ bytes: [UInt8], in assembly: inout PacketAssembly) throws -> Int {
+        try assembly.land { (room) throws(SystemError) in
+            for byte in bytes.prefix(room.freeCapacity) { room.append(byte) }
+        }
+    }
+
+    @Test("a piece may be written where it will lie, as much as is missing and no more")
+    func landing() throws {
+        var assembly = PacketAssembly()
+        #expect(!assembly.hasRoomForPiece)
+        _ = assembly.take(Self.message(5), payload: [1, 2], descriptors: [])
+        #expect(assembly.hasRoomForPiece)
+        #expect(try Self.land([3], in: &assembly) == 1)
+        #expect(assembly.didLand(1, descriptors: []).text == "incomplete")
+        #expect(try Self.land([4, 5, 6, 7], in: &assembly) == 2)
+        #expect(assembly.didLand(2, descriptors: []).text == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
+        #expect(!assembly.hasRoomForPiece)
+    }
+
+    @Test("what was written and is no piece is taken back, and the message goes on")
+    func takeBack() throws {
+        var assembly = PacketAssembly()
+        _ = assembly.take(Self.message(5), payload: [1, 2], descriptors: [])
+        let count = try Self.land([9, 9], in: &assembly)
+        #expect(assembly.takeBack(count) == [9, 9])
+        #expect(assembly.takeBack(0) == [])
+        _ = try Self.land([3, 4, 5], in: &assembly)
+        #expect(assembly.didLand(3, descriptors: nil).text == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
+    }
+
+    @Test("nothing written, a piece with descriptors, and a piece of nothing are violations")
+    func badLanding() throws {
+        let descriptor = SharedDescriptor(try sysPacketSocket())
+        for (bytes, descriptors) in [([], []), ([3], [descriptor])] as [([UInt8], [SharedDescriptor])] {
+            var assembly = PacketAssembly()
+            _ = assembly.take(Self.message(5), payload: [1, 2], descriptors: [])
+            let count = try Self.land(bytes, in: &assembly)
+            #expect(assembly.didLand(count, descriptors: descriptors).text == "violation")
+        }
+        var assembly = PacketAssembly()
+        #expect(try Self.land([1], in: &assembly) == 0)
+        #expect(assembly.didLand(1, descriptors: []).text == "violation")
+    }
+
+    @Test("of a message that is too large nothing is written")
+    func landingTooLarge() {
+        var assembly = PacketAssembly()
+        _ = assembly.take(Self.request(20), payload: [1], descriptors: [], limit: 19)
+        #expect(assembly.isBegun && !assembly.hasRoomForPiece)
+    }
+
     @Test("lost descriptors make a whole message without them, whose tokens are kept")
     func lostDescriptors() {
         let assembly = Assembler()
@@ -244,7 +296,7 @@ extension PacketAssembly.Event {
         case .tooLarge(let asks): "too large, asks \(asks)"
         case .unwanted(let asks): "unwanted, asks \(asks)"
         case .message(let message, let asks, let answers):
-            "message \(message.id) \(message.payload) asks \(asks) answers \(answers)"
+            "message \(message.id) \(message.payload + message.tail) asks \(asks) answers \(answers)"
         case .withoutDescriptors(let asks, let answers): "without descriptors, asks \(asks) answers \(answers)"
         case .replyDropped(let token, let reason, let delivery): "reply \(token) dropped because \(reason), \(delivery)"
         case .replyFailed(let token, let code, let text): "reply \(token) failed with \(code) \(text)"

@@ -65,17 +65,13 @@ enum TestTransport: String, CaseIterable, Sendable, CustomTestStringConvertible 
     case socket
     /// The same, with rings from its first message on.
     case ring
-    /// A connection from another process, where the far side of the test is; with rings where the environment says so.
+    /// A connection from another process, where the far side of the test is; with rings once they are earned.
     case process
 
     /// What a test runs over that looks into the far side, or has closures there.
-    static let inProcess: [TestTransport] = [.memory, .socket] + rings
+    static let inProcess: [TestTransport] = [.memory, .socket, .ring]
     /// What a test runs over that is about connections.
-    static let connected: [TestTransport] = [.socket] + rings + [.process]
-    /// What a test runs over.
-    static let allCases: [TestTransport] = [.memory, .socket] + rings + [.process]
-    /// Rings are opt-in, and so is the contract over them.
-    private static let rings: [TestTransport] = RingUse.standard == .never ? [] : [.ring]
+    static let connected: [TestTransport] = [.socket, .ring, .process]
 
     var testDescription: String { rawValue }
 }

@@ -69,6 +69,20 @@ import Testing
         }
     }
 
+    @Test(
+        "a payload is written where there is room for all of it, otherwise to an array of its own", arguments: [2, 3])
+    func landing(room: Int) throws {
+        var ends = try Ends()
+        defer { ends.end() }
+        _ = ends.writer.write(Self.head(1), [7, 8, 9])
+        var target: [UInt8] = [1]
+        var outcome = RecordReader.Outcome.empty
+        target.append(addingCapacity: room) { outcome = ends.reader.read(into: &$0) }
+        #expect(Self.isPacket(outcome, 1, room == 2 ? [7, 8, 9] : []))
+        #expect(target == (room == 2 ? [1] : [1, 7, 8, 9]))
+        #expect(isEmpty(ends.reader.read()))
+    }
+
     @Test("a full ring takes nothing more but a mark, and each record comes out once it is read")
     func full() throws {
         var ends = try Ends()

@@ -50,8 +50,8 @@ int shim_rename_noreplace(int directory, const char *from, const char *to);
 /* sendmsg and recvmsg with one SCM_RIGHTS control message. */
 long shim_send(int socket, const void *head, size_t headLength, const void *body, size_t bodyLength,
                   const int *descriptors, int descriptorCount);
-long shim_receive(int socket, void *buffer, size_t capacity, int *descriptors, int descriptorCapacity,
-                     int *descriptorCount, int *flags);
+long shim_receive(int socket, void *head, size_t headCapacity, void *body, size_t bodyCapacity, int *descriptors,
+                  int descriptorCapacity, int *descriptorCount, int *flags);
 
 /* Makes sending and connecting wait so long on a socket; with zero they do not wait at all. */
 int shim_set_send_timeout(int socket, long microseconds);

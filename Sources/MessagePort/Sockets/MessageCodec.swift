@@ -14,10 +14,17 @@ import PortSystem
 struct EncodedMessage: Sendable {
     var id: Int32
     var componentCount: Int
+    /// The records; of the last one perhaps only the head.
     var payload: [UInt8]
+    /// What follows the payload. A large body at the end of a message is sent from where it lies in the message, and received
+    /// where it will lie.
+    var tail: [UInt8] = []
     var descriptors: [SharedDescriptor]
     /// For a message to a port: what it takes up in its sender's account.
     var charge: PeerCharge?
+
+    /// The bytes of all records.
+    var size: Int { payload.count + tail.count }
 }
 
 private enum RecordKind: UInt8 {
@@ -40,11 +47,16 @@ extension EncodedMessage {
         componentCount = message.parts.count
         payload = []
         descriptors = []
-        payload.reserveCapacity(Self.payloadSize(message))
+        let size = Self.payloadSize(message)
+        if size > PacketHeader.payloadLimit, case .bytes(let bytes)? = message.parts.last, bytes.count >= Self.tailSize
+        {
+            tail = bytes
+        }
+        payload.reserveCapacity(size - tail.count)
         if let replyPort = message.replyPort {
             append(.replyPort, try Self.address(of: replyPort))
         }
-        for component in message.parts {
+        for component in message.parts.dropLast(tail.isEmpty ? 0 : 1) {
             switch component {
             case .bytes(let bytes): append(.bytes, bytes)
             case .right(let right): append(.right, try Self.address(of: right))
@@ -54,8 +66,12 @@ extension EncodedMessage {
             case .receiveRight: throw PortError(.notTransferable)
             }
         }
-        try Self.checkSize(payload.count, limit)
+        if !tail.isEmpty { appendHead(.bytes, tail.count) }
+        try Self.checkSize(self.size, limit)
     }
+
+    /// From this size on, and in a message of several packets, bytes are not copied into the payload.
+    private static let tailSize = 16 << 10
 
     /// The address of a right's port. One of this process that has ended has none any more: its right travels as a dead name.
     private static func address(of right: SendRight) throws(PortError) -> [UInt8] {
@@ -68,9 +84,13 @@ extension EncodedMessage {
     }
 
     private mutating func append(_ kind: RecordKind, _ bytes: [UInt8]) {
-        payload += [kind.rawValue, 0, 0, 0]
-        payload.append(littleEndian: UInt32(bytes.count))
+        appendHead(kind, bytes.count)
         payload += bytes
+    }
+
+    private mutating func appendHead(_ kind: RecordKind, _ length: Int) {
+        payload += [kind.rawValue, 0, 0, 0]
+        payload.append(littleEndian: UInt32(length))
     }
 
     private static func payloadSize(_ message: MachMessage) -> Int {
@@ -113,6 +133,7 @@ extension EncodedMessage {
     func decoded<Failure: Error>(
         resolve: (PortAddress) throws(Failure) -> SendRight
     ) throws(Failure) -> MachMessage? {
+        if !tail.isEmpty, !isDividedByRecord { return try joined.decoded(resolve: resolve) }
         var message = MachMessage(id: id)
         var unclaimed = descriptors[...]
         var position = 0
@@ -124,6 +145,7 @@ extension EncodedMessage {
             if kind == .right || kind == .replyPort { rightCount += 1 }
             if rightCount > MessageLimits.rights { return nil }
             switch kind {
+            case .bytes where position > payload.count: message.parts.append(.bytes(tail))
             case .bytes: message.parts.append(.bytes(Array(body)))
             case .right:
                 guard let address = Self.address(body) else { return nil }
@@ -142,15 +164,31 @@ extension EncodedMessage {
         return message
     }
 
-    /// Reads the record at `position` and moves behind it.
+    /// Whether the tail is the body of the last record, bytes. Then it is taken as it is.
+    private var isDividedByRecord: Bool {
+        var position = 0
+        while position < payload.count, record(at: &position) != nil {}
+        return position > payload.count
+    }
+
+    /// The same, with all records in the payload: its sender made its packets otherwise.
+    private var joined: EncodedMessage {
+        var message = self
+        message.payload += tail
+        message.tail = []
+        return message
+    }
+
+    /// Reads the record at `position` and moves behind it: beyond the payload when the tail is its body.
     private func record(at position: inout Int) -> (RecordKind, ArraySlice<UInt8>)? {
         let rest = payload[position...]
         guard rest.count >= 8, let kind = RecordKind(rawValue: rest[position]),
             rest[position + 1] == 0, rest[position + 2] == 0, rest[position + 3] == 0
         else { return nil }
         let length = Int(payload.littleEndian(at: position + 4) as UInt32)
-        guard length <= rest.count - 8 else { return nil }
-        let body = rest[(position + 8)..<(position + 8 + length)]
+        let body = rest.dropFirst(8).prefix(length)
+        let isTail = kind == .bytes && body.isEmpty && length > 0 && length == tail.count
+        guard body.count == length || isTail else { return nil }
         position += 8 + length
         return (kind, body)
     }

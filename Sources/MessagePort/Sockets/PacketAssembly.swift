@@ -49,8 +49,8 @@ struct PacketAssembly: Sendable {
         case violation
     }
 
-    /// Memory that is set aside for a message on its sender's word.
-    private static let trustedLength = 1 << 20
+    /// Memory that is set aside for a message on its sender's word. Of what is set aside, what is not written takes none.
+    private static let trustedLength = 16 << 20
 
     private struct Begun: Sendable {
         var header: PacketHeader
@@ -80,6 +80,39 @@ struct PacketAssembly: Sendable {
         return begun.header.answers == 0 && !begun.isTooLarge && missing <= PacketHeader.payloadLimit
     }
 
+    /// Whether the next piece of a message can be written where it will lie.
+    var hasRoomForPiece: Bool { begun?.isKept ?? false }
+
+    /// Has a packet's payload written behind the message that was begun. What it was, `didLand` or `takeBack` says next.
+    ///
+    /// - Parameter write: writes at most as much as is missing.
+    /// - Returns: how much was written.
+    /// - Throws: what `write` throws.
+    mutating func land(_ write: (inout OutputSpan<UInt8>) throws(SystemError) -> Void) throws(SystemError) -> Int {
+        guard let (missing, count) = begun.map({ (Int($0.header.totalLength) - $0.count, $0.message.tail.count) })
+        else { return 0 }
+        begun?.message.makeRoom(for: min(missing, PacketHeader.payloadLimit), missing: missing)
+        try begun?.message.tail.append(
+            addingCapacity: min(missing, PacketHeader.payloadLimit), initializingWith: write)
+        return (begun?.message.tail.count ?? count) - count
+    }
+
+    /// What was written is the next piece.
+    mutating func didLand(_ count: Int, descriptors: [SharedDescriptor]?) -> Event {
+        guard var piece = begun.take(), descriptors?.isEmpty ?? true, count > 0 else { return .violation }
+        piece.count += count
+        return finish(piece)
+    }
+
+    /// What was written is none.
+    ///
+    /// - Returns: what was written.
+    mutating func takeBack(_ count: Int) -> [UInt8] {
+        let bytes = Array(begun?.message.tail.suffix(count) ?? [])
+        begun?.message.tail.removeLast(bytes.count)
+        return bytes
+    }
+
     /// Nothing more comes: a message that was begun will not be finished.
     mutating func giveUp() { begun = nil }
 
@@ -101,7 +134,7 @@ struct PacketAssembly: Sendable {
         guard received == nil || Int(header.descriptorCount) == descriptors.count else { return .violation }
         switch header.kind {
         case .message: return begin(header, payload, received, limit, isWanted, charge)
-        case .continuation: return proceed(header, payload, descriptors)
+        case .continuation: return proceed(payload, descriptors)
         case .abort:
             guard begun != nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
             begun = nil
@@ -166,9 +199,8 @@ struct PacketAssembly: Sendable {
         if isWanted, !isTooLarge {
             message.payload = payload
             // Room for what was announced, as far as a lie would not cost much.
-            if header.totalLength > UInt64(payload.count) {
-                message.payload.reserveCapacity(min(Int(header.totalLength), Self.trustedLength))
-            }
+            let missing = Int(header.totalLength) - payload.count
+            if missing > 0 { message.tail.reserveCapacity(min(missing, Self.trustedLength)) }
             message.descriptors = descriptors ?? []
         }
         return finish(
@@ -177,13 +209,9 @@ struct PacketAssembly: Sendable {
                 isWanted: isWanted, count: payload.count))
     }
 
-    private mutating func proceed(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor])
-        -> Event
-    {
-        guard var piece = begun.take(), descriptors.isEmpty, !payload.isEmpty else { return .violation }
-        piece.count += payload.count
-        if piece.isKept { piece.message.payload += payload }
-        return finish(piece)
+    private mutating func proceed(_ payload: [UInt8], _ descriptors: [SharedDescriptor]) -> Event {
+        if hasRoomForPiece { begun?.message.tail += payload }
+        return didLand(payload.count, descriptors: descriptors)
     }
 
     private mutating func finish(_ piece: Begun) -> Event {
@@ -198,5 +226,13 @@ struct PacketAssembly: Sendable {
         if !piece.isWanted { return .unwanted(asks: asks) }
         if piece.lacksDescriptors { return .withoutDescriptors(asks: asks, answers: answers) }
         return .message(piece.message, asks: asks, answers: answers)
+    }
+}
+
+extension EncodedMessage {
+    /// Makes room for more of the tail: for twice as much each time, so that little is copied, but not for more than is missing.
+    fileprivate mutating func makeRoom(for count: Int, missing: Int) {
+        guard tail.capacity - tail.count < count else { return }
+        tail.reserveCapacity(tail.count + min(missing, max(count, tail.count)))
     }
 }

@@ -11,8 +11,8 @@ enum RingUse: String, Sendable {
     case earned
     case never
 
-    /// What the environment says at the first connection (`PORT_RING`); without a word there, never.
-    static let standard = named("PORT_RING") ?? .never
+    /// What the environment says at the first connection (`PORT_RING`); without a word there, once they are earned.
+    static let standard = named("PORT_RING") ?? .earned
 
     private static func named(_ variable: String) -> RingUse? {
         // SAFETY: the string is copied before anything else is done.

@@ -70,15 +70,15 @@ struct SendingLane: Sendable {
     /// Whether packets go into the ring now.
     var usesRing: Bool { isOnRing }
 
-    /// Counts a message, and says whether rings are to be offered before it.
-    mutating func shouldOffer() -> Bool {
+    /// Counts the packets of a message, and says whether rings are to be offered before it.
+    mutating func shouldOffer(before packetCount: Int) -> Bool {
         guard case .none = phase else { return false }
         switch use {
         case .never: return false
         case .always: return true
         case .earned: break
         }
-        sentCount += 1
+        sentCount += packetCount
         guard sentCount >= Self.earningCount else { return false }
         let now = MonotonicInstant.coarse
         defer { (sentCount, countStart) = (0, now) }

@@ -21,12 +21,12 @@ extension SocketConnection {
     /// Whether rings were offered and neither taken nor refused.
     var awaitsRingAnswer: Bool { sendingLane.withLock { $0.isOffered } }
 
-    /// Offers rings to the port's end, when it is time. The caller has the turn.
-    func offerRings() {
+    /// Offers rings to the port's end, when it is time, before a message of so many packets. The caller has the turn.
+    func offerRings(before packetCount: Int = 1) {
         guard port == nil else { return }
         // Who only sends reads nothing, and would never learn of the answer.
         if awaitsRingAnswer { return receiveUnlessReceiving() }
-        guard sendingLane.withLock({ $0.shouldOffer() }) else { return }
+        guard sendingLane.withLock({ $0.shouldOffer(before: packetCount) }) else { return }
         do throws(SystemError) {
             let (memory, file) = try SharedMemory.make(size: RecordRing.pairSize)
             // First: the answer may be there before this goes on.
@@ -191,9 +191,16 @@ extension SocketConnection {
     func receiveFromLanes(_ arrival: inout Arrival, _ core: PortCore?, thoroughly: Bool) -> Bool {
         for _ in 0..<Self.stepLimit {
             if arrival.lane.isOnRing {
-                switch arrival.lane.reader?.read() {
-                case .packet(let words, let payload):
+                let (outcome, landed) = nextRecord(&arrival)
+                switch outcome {
+                case .packet(let words, var payload):
                     guard let header = PacketHeader(words) else { return refuse(.malformedPacket) }
+                    if landed > 0 {
+                        if header.kind == .continuation {
+                            return handle(arrival.assembly.didLand(landed, descriptors: []), core)
+                        }
+                        payload = arrival.assembly.takeBack(landed)
+                    }
                     return take(header, payload, [], &arrival.assembly, core)
                 case .mark: arrival.lane.leaveRing()
                 case .broken: return refuse(.malformedPacket)
@@ -210,6 +217,19 @@ extension SocketConnection {
             if let goesOn { return goesOn }
         }
         return true
+    }
+
+    /// Takes the next record out of the ring; the next piece of a large message goes to where it will lie.
+    ///
+    /// - Returns: what it is; and how many bytes of it were written behind the message that was begun.
+    private func nextRecord(_ arrival: inout Arrival) -> (RecordReader.Outcome?, landed: Int) {
+        guard arrival.assembly.hasRoomForPiece, var reader = arrival.lane.reader else {
+            return (arrival.lane.reader?.read(), 0)
+        }
+        var outcome = RecordReader.Outcome.empty
+        let landed = try? arrival.assembly.land { outcome = reader.read(into: &$0) }
+        arrival.lane.reader = reader
+        return (outcome, landed ?? 0)
     }
 
     /// The ring is empty, or the socket is next: takes the bell out of the socket, unless something came meanwhile.

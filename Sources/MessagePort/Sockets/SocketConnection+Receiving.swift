@@ -93,9 +93,9 @@ extension SocketConnection {
     /// - Returns: whether to go on.
     func receiveFromSocket(_ arrival: inout Arrival, _ core: PortCore?) -> Bool {
         do throws(SystemError) {
+            if arrival.assembly.hasRoomForPiece { return try receivePieceFromSocket(&arrival, core) }
             let (outcome, head, payload) = try sysReceiveHeadedPacket(
-                descriptor.rawValue, limit: PacketHeader.packetLimit,
-                from: ClosingDescriptors(self, sockets: port == nil ? nil : core?.sockets))
+                descriptor.rawValue, limit: PacketHeader.packetLimit, from: giver(core))
             switch outcome {
             case .packet(_, let descriptors): return take(head, payload, descriptors, &arrival, core)
             case .descriptorsLost: return take(head, payload, nil, &arrival, core)
@@ -109,6 +109,38 @@ extension SocketConnection {
             if !error.isMemoryShortage { close(PortError(error)) }
         }
         return false
+    }
+
+    /// Receives one packet from the socket, which is likely to be the next piece of a large message.
+    private func receivePieceFromSocket(_ arrival: inout Arrival, _ core: PortCore?) throws(SystemError) -> Bool {
+        var outcome = ReceiveOutcome.wouldBlock
+        var head: PacketWords?
+        let count = try arrival.assembly.land { (room) throws(SystemError) in
+            (outcome, head) = try sysReceiveHeadedPacket(descriptor.rawValue, into: &room, from: giver(core))
+        }
+        switch outcome {
+        case .packet(_, let descriptors): return takeLanded(head, count, descriptors, &arrival, core)
+        case .descriptorsLost: return takeLanded(head, count, nil, &arrival, core)
+        case .truncated: return refuse(.malformedPacket)
+        case .wouldBlock: return false
+        case .reset: return true
+        case .peerClosed: return peerDidEnd()
+        }
+    }
+
+    /// Takes a packet whose payload was written behind the message that was begun.
+    private func takeLanded(
+        _ head: PacketWords?, _ count: Int, _ descriptors: [SharedDescriptor]?, _ arrival: inout Arrival,
+        _ core: PortCore?
+    ) -> Bool {
+        if head.flatMap(PacketHeader.init)?.kind == .continuation {
+            return handle(arrival.assembly.didLand(count, descriptors: descriptors), core)
+        }
+        return take(head, arrival.assembly.takeBack(count), descriptors, &arrival, core)
+    }
+
+    private func giver(_ core: PortCore?) -> ClosingDescriptors {
+        ClosingDescriptors(self, sockets: port == nil ? nil : core?.sockets)
     }
 
     /// All that the peer sent before it went has been read.
@@ -164,7 +196,7 @@ extension SocketConnection {
         return handle(event, core)
     }
 
-    private func handle(_ event: PacketAssembly.Event, _ core: PortCore?) -> Bool {
+    func handle(_ event: PacketAssembly.Event, _ core: PortCore?) -> Bool {
         switch event {
         case .incomplete: return true
         case .message(let encoded, let asks, let answers):

@@ -20,25 +20,26 @@ struct Transmission: Sendable {
         self.answers = answers
     }
 
-    var isDone: Bool { isBegun && sentCount == message.payload.count }
+    var isDone: Bool { isBegun && sentCount == message.size }
 
     /// The head of the first packet.
     var header: PacketHeader {
         PacketHeader(
             kind: .message, descriptorCount: UInt16(message.descriptors.count), messageID: message.id,
             componentCount: UInt32(message.componentCount), asks: asks, answers: answers,
-            totalLength: UInt64(message.payload.count))
+            totalLength: UInt64(message.size))
     }
 
     /// How much is still to be sent.
-    var restSize: Int { message.payload.count - sentCount }
+    var restSize: Int { message.size - sentCount }
 
     /// The packet that comes next.
     var next: OutgoingPacket { next(atMost: PacketHeader.payloadLimit) }
 
     /// The packet that comes next, with a piece of limited size.
     func next(atMost limit: Int) -> OutgoingPacket {
-        let piece = message.payload[sentCount...].prefix(limit)
+        let (position, isInTail) = (sentCount - message.payload.count, sentCount >= message.payload.count)
+        let piece = (isInTail ? message.tail[position...] : message.payload[sentCount...]).prefix(limit)
         guard isBegun else { return OutgoingPacket(header: header, payload: piece, descriptors: message.descriptors) }
         return OutgoingPacket(header: PacketHeader(kind: .continuation), payload: piece)
     }
@@ -112,7 +113,7 @@ extension SocketConnection {
         // What becomes overdue between two pieces waits: pieces of one message follow each other.
         if !message.isBegun {
             if try !proceedWithOverdue() { return false }
-            offerRings()
+            offerRings(before: 1 + message.restSize / PacketHeader.payloadLimit)
         }
         while !message.isDone {
             let packet = message.next(atMost: pieceLimit(for: message))
