@@ -54,6 +54,10 @@ let package = Package(
         .executableTarget(
             name: "guides", dependencies: ["RunLoopCore", "MessagePort", "NamedPortServer"], path: "Tests/Guides"),
         .executableTarget(name: "wire-peer", path: "Tests/WirePeer"),
+        .target(name: "CAllocationCounter", path: "Tests/CAllocationCounter"),
+        .executableTarget(
+            name: "allocation-peer", dependencies: ["CAllocationCounter", "RunLoopCore", "MessagePort"],
+            path: "Tests/AllocationPeer"),
         .executableTarget(
             name: "main-loop-peer", dependencies: ["PortSystem", "RunLoopCore"], path: "Tests/MainLoopPeer"),
         .testTarget(name: "PortSystemTests", dependencies: ["PortSystem", "TestSupport"]),
@@ -74,7 +78,7 @@ let package = Package(
             name: "PortContractTests",
             dependencies: [
                 "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "ContractServices",
-                "port-test-peer",
+                "port-test-peer", "allocation-peer",
             ]),
         .testTarget(
             name: "CheckInTests",
@@ -119,7 +123,7 @@ if Context.environment["PORT_FUZZING"] != nil {
 
 let memorySafeTargets = ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"]
 
-for target in package.targets where !["CPortShims", "wire-peer"].contains(target.name) {
+for target in package.targets where !["CPortShims", "wire-peer", "CAllocationCounter"].contains(target.name) {
     var settings: [SwiftSetting] = [
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),

@@ -8,7 +8,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("Waiting for names in tasks", .census(threadNames: ["port-send"], settles: true, warmingUp: makeReceiver))
+@Suite("Waiting for names in tasks", .census(threadNames: ["port-send"], settles: true, warmingUp: makeSpareDescriptor))
 struct NameWaitTaskTests {
     @Test("a task gets the name when it comes, and needs no run loop of its own")
     func found() async throws {
@@ -76,30 +76,6 @@ struct NameWaitTaskTests {
         }
     }
 }
-
-/// Makes what a process keeps once a task has waited: the thread that receives for tasks.
-@Sendable func makeReceiver() throws {
-    try makeSpareDescriptor()
-    try receiverMade.get()
-}
-
-/// Its loop has slept with a descriptor: its doorbell and its set are there. The descriptor stays.
-private let receiverMade = Result {
-    var ends: [CInt] = [-1, -1]
-    guard pipe(&ends) == 0 else { throw SystemError(errno) }
-    for end in ends {
-        keptEnds.append(SharedDescriptor(owning: end))
-        try sysCloseOnExec(end)
-    }
-    _ = try sysWrite(ends[1], [1])
-    let seen = Gate("the receiver's look")
-    let source = RunLoopSource(descriptor: ends[0]) { seen.open() }
-    try SharedReceiver.loop().add(source)
-    seen.wait()
-    source.invalidate()
-}
-
-private let keptEnds = Recorder<SharedDescriptor>()
 
 /// Runs a test with a directory of names.
 func withAsyncPlace(_ body: (Place) async throws -> Void) async throws {

@@ -68,11 +68,8 @@ func withPlace(
         let port = MachPort()
         try Place(scratch).names.register(port, name: "warm")
         port.invalidate()
-        let idle = try EpollSet()
-        let source = RunLoopSource(descriptor: idle.raw) {}
-        try SharedReceiver.loop().add(source)
-        source.invalidate()
     }
+    try makeSharedReceiver()
 }
 
 /// The port error that `body` throws; nil when it throws none, or another.

@@ -205,15 +205,3 @@ extension Trait where Self == Census {
         .census(warmingUp: makeSharedReceiver)
     }
 }
-
-/// Makes what a process keeps once it has had sockets.
-@Sendable func makeSharedReceiver() throws {
-    SpareDescriptor.shared.keep()
-    DescriptorCloser.start()
-    let loop = try SharedReceiver.loop()
-    // What the loop makes when it first watches a descriptor in its mode, it keeps.
-    let pipe = try TestPipe()
-    let source = RunLoopSource(descriptor: pipe.reading.rawValue) {}
-    loop.add(source)
-    source.invalidate()
-}

@@ -106,6 +106,7 @@ import Testing
     @Test("nothing polls: an idle loop makes no turn, no wake-up and no spin in 5 s, after a time of many events")
     func idle() async throws {
         try await onLoop { loop in
+            loop.waitStrategy = .adaptive
             let pipe = try TestPipe()
             let left = Atomic<Int>(500)
             loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) {})
@@ -133,6 +134,7 @@ import Testing
     @Test("an adaptive loop that expects a short wait spins, and learns from it", .enabled(if: maySpin()))
     func adaptive() async throws {
         try await onLoop { loop in
+            loop.waitStrategy = .adaptive
             loop.add(idleSource())
             let mode = try #require(loop.state.withLock { $0.index(of: .default) })
             untilSeen {
@@ -152,6 +154,7 @@ import Testing
     @Test("an adaptive loop whose thread may use one processor only never spins")
     func oneProcessor() async throws {
         try await onLoop { loop in
+            loop.waitStrategy = .adaptive
             try useOneProcessor()
             #expect(sysAllowedProcessorCount() == 1)
             let peer = PingPong(loop)

@@ -34,7 +34,7 @@ struct RunLoopState: Sendable {
     private var commonItems: [ItemID: CommonItem] = [:]
     private var lastSerial = 0
 
-    var waitStrategy = WaitStrategy.adaptive
+    var waitStrategy = WaitStrategy.standard
     var mainQueue: MainQueueState?
     var blocks = BlockQueue()
     /// A job is under way: runs nested inside of it leave the other jobs waiting.

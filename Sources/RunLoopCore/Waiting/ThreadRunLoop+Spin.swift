@@ -28,7 +28,8 @@ struct PresentWait {
 extension ThreadRunLoop {
     private static let timeBetweenSpinningLooks = Duration.microseconds(5)
 
-    /// How the loop waits; `.adaptive` unless set. A new value counts from the next wait on.
+    /// How the loop waits; `.adaptive` unless set, here or by `PORT_WAIT` in the environment (`adaptive`, `blocking`,
+    /// `spinning`: for 100 µs). A new value counts from the next wait on.
     ///
     /// - Important: Thread safety: any thread.
     public var waitStrategy: WaitStrategy {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import PortSystem
+
 /// How a loop waits when nothing is there yet.
 ///
 /// To sleep and be woken takes tens of microseconds. A loop that spins instead notices an event in a fraction of one, and
@@ -14,6 +16,16 @@ public enum WaitStrategy: Hashable, Sendable {
     case blocking
     /// Spins for so long before it sleeps, always: also on a single processor, where it keeps others from running.
     case spinning(for: Duration)
+}
+
+extension WaitStrategy {
+    /// What a new loop has: `PORT_WAIT` in the environment, `adaptive`, `blocking` or `spinning`; without a word there, adaptive.
+    static let standard: WaitStrategy =
+        switch sysEnvironment("PORT_WAIT") {
+        case "blocking": .blocking
+        case "spinning": .spinning(for: .microseconds(100))
+        default: .adaptive
+        }
 }
 
 /// How often a loop has slept and spun since it was made.

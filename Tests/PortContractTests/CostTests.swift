@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+@testable import RunLoopCore
+import PortSystem
+import TestSupport
+import Testing
+
+/// What a message costs, in counts: they are the same on every machine. How long it takes, portbench measures.
+@Suite("what a message costs", .contract) struct CostTests {
+    private static let count = 1_000
+
+    #if DEBUG
+    private static func total(_ calls: [SystemCall: Int]) -> Int { calls.values.reduce(0, +) }
+
+    @Test("messages to a loop that has not looked yet ring it once, and are taken without a system call for each")
+    func inProcess() async throws {
+        try await onNewThread {
+            let last = Int32(Self.count - 1)
+            let port = MachPort(queueLimit: Self.count) { _, message in
+                if message.id == last { ThreadRunLoop.current.stop() }
+            }
+            try port.schedule()
+            let right = port.makeSendRight()
+            try right.send(MachMessage(id: last))  // so that the loop has its descriptors
+            #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+            let (_, sent) = try SystemCallFaults.counting { () throws in
+                for id in 0...last { try right.send(MachMessage(id: id)) }
+            }
+            #expect(Self.total(sent) <= 1, "\(sent)")
+            let (result, received) = SystemCallFaults.counting { ThreadRunLoop.current.run(for: patience) }
+            #expect(result == .stopped)
+            #expect(Self.total(received) <= Self.count / 100, "\(received)")
+            port.invalidate()
+        }
+    }
+
+    @Test("over a socket, a message costs its sender one system call, and its receiver one and a share of a look")
+    func overSocket() async throws {
+        try await onBench(over: .socket) { bench in
+            let batch = 100  // as many as a socket has room for
+            let port = try bench.port(queueLimit: batch) { _, message in
+                if message.id == 99 { ThreadRunLoop.current.stop() }
+            }
+            try port.schedule()
+            let right = try bench.right(to: port)
+            for round in 0..<2 {
+                let (_, sent) = try SystemCallFaults.counting { () throws in
+                    for id in Int32(0)..<100 { try right.send(MachMessage(id: id)) }
+                }
+                let (result, received) = SystemCallFaults.counting { ThreadRunLoop.current.run(for: patience) }
+                #expect(result == .stopped)
+                if round == 0 { continue }  // the connection was made, and accepted
+                #expect(sent == [.sendmsg: batch])
+                #expect(received[.recvmsg, default: 0] <= batch + batch / 10, "\(received)")
+                #expect(Self.total(received) <= batch + batch / 3, "\(received)")
+            }
+            port.invalidate()
+        }
+    }
+    #endif
+
+    @Test("a request to a loop that sleeps wakes it once")
+    func wakeUps() async throws {
+        try await onNewThread {
+            let server = Worker("server")
+            let port = MachPort { _, message in try? message.reply(MachMessage(id: message.id)) }
+            try server.perform { try port.schedule() }
+            server.loop.waitStrategy = .blocking
+            let right = port.makeSendRight()
+            _ = try right.request(MachMessage(id: 0))
+            let before = server.loop.waitCounts.sleeps
+            for id in Int32(0)..<100 { _ = try right.request(MachMessage(id: id)) }
+            #expect(server.loop.waitCounts.sleeps - before <= 101)
+            try server.perform { port.invalidate() }
+            try server.end()
+        }
+    }
+
+    /// Of a build without optimization, which allocates six times as much as programs do: a stream then takes one for each
+    /// message, as portbench counts. A fifth more is let pass.
+    @Test("messages within a process allocate no more than they did", arguments: [("stream", 6.2), ("requests", 32)])
+    func allocations(kind: String, expected: Double) throws {
+        let result = try ChildProcess(builtProduct("allocation-peer"), []).waitForExit()
+        #expect(result.end == .exited(0), "\(result.errors)")
+        // Under a sanitizer, whose allocator cannot be counted.
+        if result.output == "uncounted\n" { return }
+        let line = try #require(result.output.split(separator: "\n").first { $0.hasPrefix(kind + " ") })
+        let numbers = line.split(separator: " ").compactMap { Double($0) }
+        try #require(numbers.count == 2)
+        #expect(numbers[0] / numbers[1] <= 1.2 * expected, "\(line)")
+    }
+}
