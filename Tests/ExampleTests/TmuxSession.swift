@@ -17,6 +17,7 @@ final class TmuxSession {
     /// - Parameters:
     ///   - command: its command line.
     ///   - home: its home, which is where tmux has its socket, too.
+    ///   - columns: how wide the terminal is.
     ///   - environment: what differs from this process's environment besides.
     /// - Throws: why there is no tmux.
     init(_ command: String, home: ScratchDirectory, columns: Int, environment: [String: String?]) throws {

@@ -17,7 +17,9 @@ enum Completion {
     ///
     /// - Parameters:
     ///   - line: the words of the command line after `portctl`; the last one is being written. Those of bash are as typed.
+    ///   - shell: whose script asks.
     ///   - names: gives the names that are held.
+    /// - Returns: the lines, with their ends.
     static func answer(to line: [String], for shell: Shell, names: Candidates.Names) -> String {
         let candidates = Candidates(shell == .bash ? line.map(BashWord.unquoted) : line, names: names)
         guard case .words(let words) = candidates else { return "\(candidates.kind)\n" }
