@@ -31,8 +31,9 @@ let package = Package(
         .library(name: "RunLoopCore", targets: ["RunLoopCore"]),
         .library(name: "MessagePort", targets: ["MessagePort"]),
         .library(name: "NamedPortServer", targets: ["NamedPortServer"]),
+        // The examples are programs of this package only: as products they would forbid their names to whoever uses it.
         .executable(name: "portctl", targets: ["portctl"]),
-    ] + examples.keys.sorted().map { .executable(name: $0, targets: [$0]) },
+    ],
     targets: [
         .target(name: "CPortShims", linkerSettings: [.linkedLibrary("dispatch")]),
         .target(name: "PortSystem", dependencies: ["CPortShims"]),

@@ -49,6 +49,14 @@ struct TranscriptTests {
             #expect(commands.contains("swift run \(program.dropFirst().dropLast())"), "\(folder)")
         }
     }
+
+    @Test("no example is a product of the package: its name stays free for whoever uses the package")
+    func products() throws {
+        let manifest = try String(contentsOfFile: Document.packageDirectory + "/Package.swift", encoding: .utf8)
+        let list = try #require(manifest.firstMatch(of: /products: \[\n((?: {8}.*\n)+) {4}\],\n/)?.1)
+        let products = list.matches(of: /\.(?:library|executable)\(name: "([^"]+)"/).map { String($0.1) }
+        #expect(products == ["RunLoopCore", "MessagePort", "NamedPortServer", "portctl"])
+    }
 }
 
 /// Commands of a page, and what they print.
