@@ -45,6 +45,7 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
             path: "Tests/TestSupport"),
+        .target(name: "RawRing", dependencies: ["PortSystem"], path: "Tests/RawRing"),
         .target(
             name: "ContractServices", dependencies: ["PortSystem", "RunLoopCore", "MessagePort"],
             path: "Tests/ContractServices"),
@@ -57,7 +58,7 @@ let package = Package(
         .executableTarget(name: "wire-peer", path: "Tests/WirePeer"),
         .executableTarget(
             name: "main-loop-peer", dependencies: ["PortSystem", "RunLoopCore"], path: "Tests/MainLoopPeer"),
-        .testTarget(name: "PortSystemTests", dependencies: ["PortSystem", "TestSupport"]),
+        .testTarget(name: "PortSystemTests", dependencies: ["PortSystem", "TestSupport", "RawRing"]),
         .testTarget(
             name: "RunLoopDifferentialTests",
             dependencies: ["PortSystem", "RunLoopCore", "TestSupport", "main-loop-peer"]),
@@ -75,13 +76,14 @@ let package = Package(
             name: "PortContractTests",
             dependencies: [
                 "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "ContractServices",
-                "port-test-peer",
+                "RawRing", "port-test-peer",
             ]),
         .testTarget(
             name: "CheckInTests",
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "TestSupport", "port-test-peer"]),
         .testTarget(
-            name: "FuzzingTests", dependencies: ["PortSystem", "MessagePort", "NamedPortServer", "TestSupport"],
+            name: "FuzzingTests",
+            dependencies: ["PortSystem", "MessagePort", "NamedPortServer", "TestSupport", "RawRing"],
             path: "Tests/Fuzzing", exclude: ["Corpus", "Programs", "run"]),
         .testTarget(
             name: "CrashTests",
@@ -105,12 +107,13 @@ for (name, folder) in examples.sorted(by: { $0.key < $1.key }) {
 
 // libFuzzer brings the main function of its programs, so they are built without the others; see Tests/Fuzzing/run.
 if Context.environment["PORT_FUZZING"] != nil {
-    let libraries: Set = ["CPortShims", "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"]
+    let libraries: Set = ["CPortShims", "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "RawRing"]
     package.products = []
     package.targets.removeAll { !libraries.contains($0.name) }
     package.targets += [
         .target(
-            name: "Fuzzing", dependencies: ["PortSystem", "MessagePort", "NamedPortServer"], path: "Tests/Fuzzing",
+            name: "Fuzzing", dependencies: ["PortSystem", "MessagePort", "NamedPortServer", "RawRing"],
+            path: "Tests/Fuzzing",
             exclude: ["Corpus", "Programs", "run", "CorpusTests.swift"]),
         .executableTarget(name: "packet-fuzzer", dependencies: ["Fuzzing"], path: "Tests/Fuzzing/Programs/Packet"),
         .executableTarget(name: "name-fuzzer", dependencies: ["Fuzzing"], path: "Tests/Fuzzing/Programs/Name"),
