@@ -29,6 +29,25 @@ struct GuideTests {
         }
     }
 
+    @Test("the program of the page about activation is started by its first client, and greets it")
+    func activation() async throws {
+        try await withScratchDirectory(leaving: .anything) { scratch in
+            _ = try await run("portctl", ["list"], namesIn: scratch)  // makes the directory
+            let supervisor = try ChildProcess(
+                "/bin/sh",
+                [
+                    "-c", "exec \"$0\" activate org.example.greeter -- \"$1\" Activation 2>&1",
+                    builtProduct("portctl"), builtProduct("guides"),
+                ], environment: ["XDG_RUNTIME_DIR": scratch.path])
+            let line = try await offThePool { try supervisor.nextLine() }
+            #expect(line == "portctl: Process \(supervisor.processID) listens for org.example.greeter.")
+            let request = ["request", "org.example.greeter", "1", "Ada"]
+            #expect(try await run("portctl", request, namesIn: scratch) == done("Hello, Ada!"))
+            supervisor.kill(SIGTERM)
+            #expect(try await supervisor.waitForExit().end == .exited(0))
+        }
+    }
+
     @Test("every guide that shows code is run here")
     func completeness() throws {
         let guides = try Document.all().filter { $0.path.contains(".docc/") && !$0.blocks("swift").isEmpty }

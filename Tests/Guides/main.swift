@@ -54,6 +54,7 @@ case "PortsInTasks": try inTask { try await portsInTasks() }
 case "FirstService": try runCounter()
 case "client": try askCounter()
 case "Porting": try porting()
+case "Activation": try activation()
 case "Names": try inTask { try await names() }
 case let name: fatalError("guides: there is no guide \(name ?? "without a name"); see main.swift.")
 }
