@@ -31,8 +31,9 @@ let package = Package(
         .library(name: "RunLoopCore", targets: ["RunLoopCore"]),
         .library(name: "MessagePort", targets: ["MessagePort"]),
         .library(name: "NamedPortServer", targets: ["NamedPortServer"]),
+        // The examples are programs of this package only: as products they would forbid their names to whoever uses it.
         .executable(name: "portctl", targets: ["portctl"]),
-    ] + examples.keys.sorted().map { .executable(name: $0, targets: [$0]) },
+    ],
     targets: [
         .target(name: "CPortShims", linkerSettings: [.linkedLibrary("dispatch")]),
         .target(name: "PortSystem", dependencies: ["CPortShims"]),
@@ -44,6 +45,7 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
             path: "Tests/TestSupport"),
+        .target(name: "RawRing", dependencies: ["PortSystem"], path: "Tests/RawRing"),
         .target(
             name: "ContractServices", dependencies: ["PortSystem", "RunLoopCore", "MessagePort"],
             path: "Tests/ContractServices"),
@@ -60,7 +62,7 @@ let package = Package(
             path: "Tests/AllocationPeer"),
         .executableTarget(
             name: "main-loop-peer", dependencies: ["PortSystem", "RunLoopCore"], path: "Tests/MainLoopPeer"),
-        .testTarget(name: "PortSystemTests", dependencies: ["PortSystem", "TestSupport"]),
+        .testTarget(name: "PortSystemTests", dependencies: ["PortSystem", "TestSupport", "RawRing"]),
         .testTarget(
             name: "RunLoopDifferentialTests",
             dependencies: ["PortSystem", "RunLoopCore", "TestSupport", "main-loop-peer"]),
@@ -78,13 +80,14 @@ let package = Package(
             name: "PortContractTests",
             dependencies: [
                 "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "ContractServices",
-                "port-test-peer", "allocation-peer",
+                "RawRing", "port-test-peer", "allocation-peer",
             ]),
         .testTarget(
             name: "CheckInTests",
             dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "TestSupport", "port-test-peer"]),
         .testTarget(
-            name: "FuzzingTests", dependencies: ["PortSystem", "MessagePort", "NamedPortServer", "TestSupport"],
+            name: "FuzzingTests",
+            dependencies: ["PortSystem", "MessagePort", "NamedPortServer", "TestSupport", "RawRing"],
             path: "Tests/Fuzzing", exclude: ["Corpus", "Programs", "run"]),
         .testTarget(
             name: "CrashTests",
@@ -108,12 +111,13 @@ for (name, folder) in examples.sorted(by: { $0.key < $1.key }) {
 
 // libFuzzer brings the main function of its programs, so they are built without the others; see Tests/Fuzzing/run.
 if Context.environment["PORT_FUZZING"] != nil {
-    let libraries: Set = ["CPortShims", "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"]
+    let libraries: Set = ["CPortShims", "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "RawRing"]
     package.products = []
     package.targets.removeAll { !libraries.contains($0.name) }
     package.targets += [
         .target(
-            name: "Fuzzing", dependencies: ["PortSystem", "MessagePort", "NamedPortServer"], path: "Tests/Fuzzing",
+            name: "Fuzzing", dependencies: ["PortSystem", "MessagePort", "NamedPortServer", "RawRing"],
+            path: "Tests/Fuzzing",
             exclude: ["Corpus", "Programs", "run", "CorpusTests.swift"]),
         .executableTarget(name: "packet-fuzzer", dependencies: ["Fuzzing"], path: "Tests/Fuzzing/Programs/Packet"),
         .executableTarget(name: "name-fuzzer", dependencies: ["Fuzzing"], path: "Tests/Fuzzing/Programs/Name"),

@@ -153,7 +153,11 @@ private final class MyWorkerClass: Sendable {
             let counts = Counts(of: message.bytes)
             Transcript.note("worker", "got message \(message.id), replies with message \(MessageID.counted)")
             let remotePort = state.withLock { $0.remotePort }
-            try? remotePort?.send(MachMessage(id: MessageID.counted, text: counts.text), within: patience)
+            do {
+                try remotePort?.send(MachMessage(id: MessageID.counted, text: counts.text), within: patience)
+            } catch {
+                leave("the worker's reply: \(error)")
+            }
         default:
             Transcript.note("worker", "got message \(message.id), leaves")
             port.invalidate()

@@ -45,7 +45,12 @@ struct MainThread: Sendable {
     private func storeDistantPort(_ port: SendRight?) {
         print("main: message \(kCheckinMessage): the worker has checked in, and gets work")
         distantPort.value = port
-        try? port?.send(MachMessage(id: kWorkMessage, text: "six times seven"), within: .seconds(10))
+        do {
+            try port?.send(MachMessage(id: kWorkMessage, text: "six times seven"), within: .seconds(10))
+        } catch {
+            print("main: \(error)")
+            ThreadRunLoop.current.stop()
+        }
     }
 }
 
@@ -88,7 +93,11 @@ final class MyWorkerClass: Sendable {
 
     private func handlePortMessage(_ portMessage: MachMessage, at port: MachPort) {
         print("worker: message \(portMessage.id): \(portMessage.text)")
-        try? remotePort.value?.send(MachMessage(id: kDoneMessage, text: "42"), within: .seconds(10))
+        do {
+            try remotePort.value?.send(MachMessage(id: kDoneMessage, text: "42"), within: .seconds(10))
+        } catch {
+            print("worker: \(error)")
+        }
         port.invalidate()
         shouldExit.value = true
     }

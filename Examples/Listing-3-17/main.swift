@@ -10,6 +10,7 @@ import NamedPortServer
 let kCheckinMessage: Int32 = 100
 let kWorkMessage: Int32 = 101
 let kLeaveMessage: Int32 = 102
+let kDoneMessage: Int32 = 103
 
 let activeThreads = ActiveThreads()
 
@@ -21,13 +22,16 @@ struct ActiveThreads: Sendable {
         ports.value.append(port)
     }
 
-    /// Both directions: a request to the worker, and its reply.
-    func talk() throws {
+    /// A request to the worker, and its reply.
+    func giveWork() throws {
         for port in ports.value {
             let reply = try port.request(MachMessage(id: kWorkMessage, text: "six times seven"))
             print("main: the reply of \(port.name): \(reply.text)")
-            try port.send(MachMessage(id: kLeaveMessage))
         }
+    }
+
+    func dismiss() throws {
+        for port in ports.value { try port.send(MachMessage(id: kLeaveMessage)) }
     }
 }
 
@@ -41,9 +45,10 @@ func mySpawnThread() throws -> LocalMessagePort {
     try myPort.schedule()
 
     // Create the thread and continue processing.
+    let taskID = 1
     Thread.detachNewThread {
         do {
-            try serverThreadEntryPoint(myPortName)
+            try serverThreadEntryPoint(myPortName, taskID: taskID)
         } catch {
             print("worker: \(error)")
         }
@@ -54,33 +59,40 @@ func mySpawnThread() throws -> LocalMessagePort {
 
 /// Listing 3-18: the main thread's handler.
 @Sendable func mainThreadResponseHandler(_ local: LocalMessagePort, _ message: MachMessage) -> [UInt8]? {
-    if message.id == kCheckinMessage {
-        let threadPortName = message.text
-        print("main: message \(message.id): \(threadPortName) has checked in")
-        do {
+    do {
+        if message.id == kCheckinMessage {
+            let threadPortName = message.text
+            print("main: message \(message.id): \(threadPortName) has checked in")
+
             // You must obtain a remote message port by name.
             let messagePort = try RemoteMessagePort(name: threadPortName)
 
             // Save the thread's comm port for future reference.
             activeThreads.addPortToList(messagePort)
-            try activeThreads.talk()
-        } catch {
-            print("main: \(error)")
+            try activeThreads.giveWork()
+        } else {
+            // Process other messages.
+            print("main: message \(message.id): \(message.text)")
+            try activeThreads.dismiss()
         }
-    } else {
-        // Process other messages.
+    } catch {
+        print("main: \(error)")
     }
     return nil
 }
 
 /// Listing 3-19: setting up the thread structures.
-func serverThreadEntryPoint(_ portName: String) throws {
+func serverThreadEntryPoint(_ portName: String, taskID: Int) throws {
     // Create the remote port to the main thread.
     let mainThreadPort = try RemoteMessagePort(name: portName)
 
     // Create a port for the worker thread.
-    let myPortName = "com.MyApp.Thread-1"
-    let myPort = try LocalMessagePort(name: myPortName, handler: processClientRequest)
+    let myPortName = "com.MyApp.Thread-\(taskID)"
+
+    // Store the port to the main thread in this thread's handler for later reference.
+    let myPort = try LocalMessagePort(name: myPortName) { local, message in
+        processClientRequest(local, message, mainThreadPort)
+    }
 
     // Add the source to the current run loop.
     try myPort.schedule()
@@ -95,13 +107,21 @@ func serverThreadEntryPoint(_ portName: String) throws {
 }
 
 /// What the chapter leaves to the reader: the worker's handler.
-@Sendable func processClientRequest(_ local: LocalMessagePort, _ message: MachMessage) -> [UInt8]? {
+func processClientRequest(
+    _ local: LocalMessagePort, _ message: MachMessage, _ mainThreadPort: RemoteMessagePort
+) -> [UInt8]? {
     if message.id == kLeaveMessage {
         print("worker: message \(message.id): leaves")
         local.invalidate()  // nothing is left in the run loop, so it returns
         return nil
     }
     print("worker: message \(message.id): \(message.text)")
+    do {
+        // The other direction: a message of its own, besides the reply.
+        try mainThreadPort.send(MachMessage(id: kDoneMessage, text: "\(local.name ?? "a port") has done its work"))
+    } catch {
+        print("worker: \(error)")
+    }
     return Array("42".utf8)
 }
 

@@ -53,7 +53,11 @@ final class DoorbellSource {
 
     /// CoreFoundation is told of changes only: all messages are taken at once.
     private func receive() {
-        while let message = try? port.tryReceive() { handler(message) }
+        do {
+            while port.isValid, let message = try port.tryReceive() { handler(message) }
+        } catch {
+            print("Foundation's run loop: \(error)")
+        }
     }
 
     private static func at(_ info: UnsafeMutableRawPointer?) -> DoorbellSource? {

@@ -9,8 +9,12 @@ import MessagePort
 /// What the ports of this example get: from another thread, one message after the other.
 func sendMessages(to port: MachPort) {
     Thread.detachNewThread { [right = port.makeSendRight()] in
-        for text in ["one", "two", "three"] {
-            try? right.send(MachMessage(text: text), within: .seconds(10))
+        do {
+            for text in ["one", "two", "three"] {
+                try right.send(MachMessage(text: text), within: .seconds(10))
+            }
+        } catch {
+            fatalError("The sender cannot go on: \(error)")
         }
     }
 }

@@ -13,14 +13,24 @@ func report(_ percent: Int) -> MachMessage {
     MachMessage(content: percent)
 }
 
+/// Says why no more reports come, and lets whoever waits for them go on.
+func giveUp(_ error: any Error) {
+    print("  the sender stops: \(error)")
+    mainLoop.stop()
+}
+
 /// Shows the reports of a port until the last one has come. Returns how many there were.
 func showReports(of port: MachPort) throws -> Int {
     let count = LoopBound(0)
     port.setHandler { _, message in
-        let percent = (try? message.content(as: Int.self)) ?? 0
-        count.value += 1
-        if percent % 25 == 0 { print("  \(percent) %") }
-        if percent == 100 { mainLoop.stop() }
+        do throws(PortError) {
+            let percent: Int = try message.content()
+            count.value += 1
+            if percent % 25 == 0 { print("  \(percent) %") }
+            if percent == 100 { mainLoop.stop() }
+        } catch {
+            print("  no report: \(error)")
+        }
     }
     try port.schedule()
     mainLoop.run()
@@ -42,8 +52,7 @@ func waitForRoom() throws {
                 try right.send(report(percent), within: .seconds(10))
             }
         } catch {
-            print("  the sender stops: \(error)")
-            mainLoop.stop()
+            giveUp(error)
         }
     }
     mainLoop.run()
@@ -58,7 +67,7 @@ func askForRoom() throws {
     let port = MachPort(queueLimit: 4)
     let sender = try ResidentThread(name: "sender")
     try sender.perform { [right = port.makeSendRight()] in
-        try Sender(right: right).sendAll()
+        Sender(right: right).sendAll()
     }
     let count = try showReports(of: port)
     print("  \(count) reports came")
@@ -74,13 +83,18 @@ struct Sender: Sendable {
         self.right = right
     }
 
-    func sendAll() throws {
-        while percent.value <= 100 {
-            guard try right.trySend(report(percent.value)) else {
-                try right.notifyWhenSendPossible { _ in try? sendAll() }
-                return
+    /// Sends as long as there is room, and asks to be called again otherwise.
+    func sendAll() {
+        do throws(PortError) {
+            while percent.value <= 100 {
+                guard try right.trySend(report(percent.value)) else {
+                    try right.notifyWhenSendPossible { _ in sendAll() }
+                    return
+                }
+                percent.value += 1
             }
-            percent.value += 1
+        } catch {
+            giveUp(error)
         }
     }
 }

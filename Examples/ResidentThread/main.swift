@@ -39,9 +39,13 @@ func residentThread() throws {
     let counter = WakeCounter()
     try thread.performAndWait(within: .seconds(10)) { counter.watch(.current) }
     giveTasks { task in
-        try? thread.perform {
-            counter.noteWork()
-            task()
+        do {
+            try thread.perform {
+                counter.noteWork()
+                task()
+            }
+        } catch {
+            fatalError("The resident thread took no task: \(error)")
         }
     }
     let (wakes, inVain) = (counter.wakes, counter.wakesInVain)

@@ -4,7 +4,7 @@
 // single [DOCUMENT ...] [--quit]
 //
 // An application of which one instance runs at a time. A later launch hands its arguments to the first, which opens the
-// documents.
+// documents. With --quit it ends the first; where none runs it says so, and does not become it.
 
 import Foundation
 import NamedPortServer
@@ -51,7 +51,7 @@ func becomeFirst(_ launch: Launch) throws -> Bool {
     say("is the first instance")
     open(launch)
     try door.schedule()
-    if !launch.quits { ThreadRunLoop.main.run() }
+    ThreadRunLoop.main.run()
     door.invalidate()
     return true
 }
@@ -74,8 +74,12 @@ func handOver(_ launch: Launch) throws(PortError) -> Bool {
 
 let launch = Launch(
     directory: FileManager.default.currentDirectoryPath, arguments: Array(CommandLine.arguments.dropFirst()))
-var isDone = false
-while !isDone {
+if launch.quits {
+    if try !handOver(launch) {
+        FileHandle.standardError.write(Data("single: no instance runs\n".utf8))
+        exit(EX_UNAVAILABLE)
+    }
+} else {
     // Both fail when the first instance ends in between: then this launch tries to be the first again.
-    isDone = try becomeFirst(launch) || handOver(launch)
+    while try !becomeFirst(launch) && !handOver(launch) {}
 }

@@ -5,8 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The code in the guides of the catalogs is code of `Tests/Guides`, in the file with the guide's name, and what they show as
-/// its output is what it prints.
+/// What the guides of the catalogs show as the output of their code is what it prints. `CodeTests` compares the code.
 @Suite("Guides", .census)
 struct GuideTests {
     /// The guides that have a file in `Tests/Guides`.
@@ -17,21 +16,6 @@ struct GuideTests {
 
     private static func guide(_ name: String) throws -> Document {
         try #require(try Document.all().first { $0.path.hasSuffix(".docc/\(name).md") }, "there is no guide \(name)")
-    }
-
-    @Test("the code in a guide is code of its program", arguments: names)
-    func code(of name: String) throws {
-        let source = try String(
-            contentsOfFile: Document.packageDirectory + "/Tests/Guides/\(name).swift", encoding: .utf8)
-        let lines = source.split(separator: "\n", omittingEmptySubsequences: false)
-        let blocks = try Self.guide(name).blocks("swift").filter { !$0.hasPrefix("// swift-tools-version") }
-        #expect(!blocks.isEmpty)
-        for block in blocks {
-            #expect(block.count { $0 == "{" } == block.count { $0 == "}" }, "a block is not whole:\n\(block)")
-            let code = block.split(separator: "\n", omittingEmptySubsequences: false)
-            #expect(
-                contains(code, in: lines) || code.allSatisfy(isImport), "not in Tests/Guides/\(name).swift:\n\(block)")
-        }
     }
 
     @Test("a guide shows what its program prints", arguments: names)
@@ -45,12 +29,29 @@ struct GuideTests {
         }
     }
 
-    @Test("every guide that shows code is tested here, and every file of code is a guide's")
+    @Test("the program of the page about activation is started by its first client, and greets it")
+    func activation() async throws {
+        try await withScratchDirectory(leaving: .anything) { scratch in
+            _ = try await run("portctl", ["list"], namesIn: scratch)  // makes the directory
+            let supervisor = try ChildProcess(
+                "/bin/sh",
+                [
+                    "-c", "exec \"$0\" activate org.example.greeter -- \"$1\" Activation 2>&1",
+                    builtProduct("portctl"), builtProduct("guides"),
+                ], environment: ["XDG_RUNTIME_DIR": scratch.path])
+            let line = try await offThePool { try supervisor.nextLine() }
+            #expect(line == "portctl: Process \(supervisor.processID) listens for org.example.greeter.")
+            let request = ["request", "org.example.greeter", "1", "Ada"]
+            #expect(try await run("portctl", request, namesIn: scratch) == done("Hello, Ada!"))
+            supervisor.kill(SIGTERM)
+            #expect(try await supervisor.waitForExit().end == .exited(0))
+        }
+    }
+
+    @Test("every guide that shows code is run here")
     func completeness() throws {
         let guides = try Document.all().filter { $0.path.contains(".docc/") && !$0.blocks("swift").isEmpty }
-        #expect(Set(guides.map(name)) == Set(Self.names))
-        let files = try FileManager.default.contentsOfDirectory(atPath: Document.packageDirectory + "/Tests/Guides")
-        #expect(Set(files) == Set(Self.names.map { $0 + ".swift" } + ["main.swift"]))
+        #expect(Set(guides.map(\.name)) == Set(Self.names))
     }
 
     @Test("the package of a guide is that of the README, with the guide's product")
@@ -65,21 +66,5 @@ struct GuideTests {
             }
         }
         #expect(count == 3)
-    }
-
-    private func name(of page: Document) -> String {
-        URL(fileURLWithPath: page.path).deletingPathExtension().lastPathComponent
-    }
-
-    private func isImport(_ line: Substring) -> Bool { line.hasPrefix("import ") }
-
-    /// Whether the lines are there, one after the other, all with the same white space before them.
-    private func contains(_ code: [Substring], in lines: [Substring]) -> Bool {
-        lines.indices.dropLast(code.count - 1).contains { start in
-            let indentation = lines[start].prefix { $0 == " " }
-            return zip(code, lines[start...]).allSatisfy { shown, line in
-                shown.isEmpty ? line.isEmpty : line == indentation + shown
-            }
-        }
     }
 }

@@ -84,50 +84,6 @@ struct PortctlTerminalTests {
         }
     }
 
-    @Test("bash completes commands, options, names, and values", .enabled(if: Self.hasBash))
-    func bash() async throws {
-        try await withScratchDirectory { scratch in
-            let server = try await PortctlServer("org.example.echo", in: scratch)
-            let cases = [
-                (["portctl", "re"], "request"), (["portctl", "list", "--w"], "--watch"),
-                (["portctl", "--directory", scratch.path("names"), "info", "org"], "org.example.echo"),
-                (["portctl", "--directory", scratch.path("names"), "request", "org.example.echo", "1", "x"], ""),
-                (["portctl", "completion", "f"], "fish"), (["portctl", "help", "act"], "activate"),
-                (["portctl", "serve", "x", "--", "li"], ""), (["portctl", "wait", "--timeout", "1"], ""),
-            ]
-            for (words, expected) in cases {
-                let script = """
-                    portctl() { "$PORTCTL" "$@"; }; eval "$(portctl completion bash)"
-                    COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _portctl; echo "${COMPREPLY[*]}"
-                    """
-                let shell = try ChildProcess(
-                    "/bin/bash", ["-c", script, "bash"] + words, environment: ["PORTCTL": builtProduct("portctl")])
-                #expect(try await shell.waitForExit() == done(expected + "\n"), "\(words)")
-            }
-            #expect(try await PortctlServer.stop("org.example.echo", in: scratch) == done())
-            #expect(try await server.end() == done())
-        }
-    }
-
-    @Test("bash completes a name that is a command in itself, quoted, and does not run it", .enabled(if: Self.hasBash))
-    func hostileName() async throws {
-        try await withScratchDirectory { scratch in
-            let name = "$(touch \(scratch.path("run")))"
-            let server = try await PortctlServer(name, in: scratch)
-            let script = """
-                portctl() { "$PORTCTL" "$@"; }; eval "$(portctl completion bash)"
-                COMP_WORDS=(portctl --directory "$1" info '$('); COMP_CWORD=4; _portctl; echo "${COMPREPLY[*]}"
-                """
-            let shell = try ChildProcess(
-                "/bin/bash", ["-c", script, "bash", scratch.path("names")],
-                environment: ["PORTCTL": builtProduct("portctl")])
-            #expect(try await shell.waitForExit() == done("\\$\\(touch\\ \(scratch.path("run"))\\)\n"))
-            #expect(!FileManager.default.fileExists(atPath: scratch.path("run")))
-            #expect(try await PortctlServer.stop(name, in: scratch) == done())
-            #expect(try await server.end() == done())
-        }
-    }
-
     @Test("the page about portctl shows what it does")
     func page() async throws {
         let block = try #require(try Document("Docs/portctl.md").blocks("terminal").first)
@@ -150,23 +106,4 @@ struct PortctlTerminalTests {
     private static func withoutWidths(_ line: String) -> String {
         line.split(separator: " ").joined(separator: " ").replacing(/\ [0-9]+ portctl/) { _ in " 1 portctl" }
     }
-
-    @Test("the script for a shell is one that the shell reads", arguments: Shell.allCases)
-    func scripts(of shell: Shell) async throws {
-        let script = Completion.script(for: shell)
-        for command in Command.allCases { #expect(script.contains(command.rawValue)) }
-        for option in CommandDescription.table.flatMap(\.options) {
-            #expect(script.contains(shell == .fish ? "-l \(option.name.dropFirst(2))" : option.name))
-        }
-        guard let path = ["/bin/", "/usr/bin/"].map({ $0 + shell.rawValue }).first(where: Self.isThere) else {
-            return print("\(shell) is not there: its script was not tried")
-        }
-        let process = try ChildProcess(path, ["-n"])
-        try process.write(script)
-        #expect(try await process.waitForExit() == done())
-    }
-
-    private static let hasBash = isThere("/bin/bash")
-
-    private static func isThere(_ path: String) -> Bool { FileManager.default.isExecutableFile(atPath: path) }
 }

@@ -49,6 +49,29 @@ struct TranscriptTests {
             #expect(commands.contains("swift run \(program.dropFirst().dropLast())"), "\(folder)")
         }
     }
+
+    @Test("no example swallows an error, but that of a reply: whoever asked has gone, and nobody else is to be told")
+    func errors() throws {
+        let directory = Document.packageDirectory + "/Examples"
+        let files = try FileManager.default.subpathsOfDirectory(atPath: directory).filter { $0.hasSuffix(".swift") }
+        #expect(files.count > 20)
+        for file in files {
+            let text = try String(contentsOfFile: directory + "/" + file, encoding: .utf8)
+            for line in text.split(separator: "\n") where line.contains("try?") {
+                // The name of a thread is shown as it is found.
+                let isAnswer = line.contains(/try\? message\.(?:reply(?:Error)?\(|replyPort\?\.send\()/)
+                #expect(isAnswer || file == "CheckIn/Transcript.swift", "\(file): \(line)")
+            }
+        }
+    }
+
+    @Test("no example is a product of the package: its name stays free for whoever uses the package")
+    func products() throws {
+        let manifest = try String(contentsOfFile: Document.packageDirectory + "/Package.swift", encoding: .utf8)
+        let list = try #require(manifest.firstMatch(of: /products: \[\n((?: {8}.*\n)+) {4}\],\n/)?.1)
+        let products = list.matches(of: /\.(?:library|executable)\(name: "([^"]+)"/).map { String($0.1) }
+        #expect(products == ["RunLoopCore", "MessagePort", "NamedPortServer", "portctl"])
+    }
 }
 
 /// Commands of a page, and what they print.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import Glibc
 import PortSystem
+import RawRing
 
 /// What must hold whatever the other side of a ring does to the memory.
 ///
@@ -11,12 +11,8 @@ import PortSystem
 public enum RingFuzzing {
     /// Traps when an end of a ring does something else than Docs/WireFormat.md says.
     public static func check(_ input: [UInt8]) {
-        guard let (memory, file) = try? SharedMemory.make(size: RecordRing.pairSize),
-            let mapped = mmap(nil, RecordRing.pairSize, PROT_READ | PROT_WRITE, MAP_SHARED, file.rawValue, 0),
-            mapped != MAP_FAILED
-        else { return }
-        defer { munmap(mapped, RecordRing.pairSize) }
-        var run = Run(memory, mapped.assumingMemoryBound(to: UInt64.self), input)
+        guard let memory = try? RawRing() else { return }
+        var run = Run(memory, input)
         for _ in 0..<stepLimit where !run.step() { break }
     }
 
@@ -25,7 +21,6 @@ public enum RingFuzzing {
 
     /// The most bytes of a packet.
     fileprivate static let limit = 65_536
-    fileprivate static let closed: UInt64 = 1 << 63
     fileprivate static let payload = (0..<limit).map { UInt8(truncatingIfNeeded: $0) }
 }
 
@@ -33,7 +28,7 @@ public enum RingFuzzing {
 private struct Run {
     var writer: RecordWriter
     var reader: RecordReader
-    let words: UnsafeMutablePointer<UInt64>
+    let words: RawRing
     var rest: ArraySlice<UInt8>
 
     /// How many bytes the plain reader has read, and how many are there to be read as it knows.
@@ -42,21 +37,12 @@ private struct Run {
     /// How many were there when the ring was closed.
     var last: UInt64?
 
-    init(_ memory: SharedMemory, _ words: UnsafeMutablePointer<UInt64>, _ input: [UInt8]) {
-        let ring = RecordRing(memory, isSecond: false)
+    init(_ words: RawRing, _ input: [UInt8]) {
+        let ring = RecordRing(words.memory, isSecond: false)
         writer = RecordWriter(ring)
         reader = RecordReader(ring, limit: RingFuzzing.limit)
         self.words = words
         rest = input[...]
-    }
-
-    var tail: UInt64 {
-        get { words[0] }
-        nonmutating set { words[0] = newValue }
-    }
-    var head: UInt64 {
-        get { words[16] }
-        nonmutating set { words[16] = newValue }
     }
 
     mutating func number(_ size: Int) -> UInt64 {
@@ -70,9 +56,9 @@ private struct Run {
         guard let kind = rest.popFirst() else { return false }
         switch kind & 7 {
         case 0: return read()
-        case 1: tail = number(8)
-        case 2: tail &+= number(1) * 8
-        case 3: words[512 + Int(number(2)) & 32_767] = number(8)
+        case 1: words.tail = number(8)
+        case 2: words.tail &+= number(1) * 8
+        case 3: words[RawRing.records + Int(number(2)) & 32_767] = number(8)
         case 4: words[Int(number(2)) & 33_791] ^= 1 << (number(1) & 63)
         case 5: return write(Int(number(2)))
         case 6: return learn(number(8))
@@ -101,13 +87,13 @@ private struct Run {
         case packet([UInt8])
     }
 
-    var published: UInt64 { last ?? tail & ~RingFuzzing.closed }
+    var published: UInt64 { last ?? words.tail & ~RawRing.closed }
 
     mutating func plainRead() -> Expected {
         if known == position { known = published }
         if known == position { return .empty }
         if known < position || known > position + 262_144 || known % 8 != 0 { return .broken }
-        let word = words[512 + Int(position / 8 % 32_768)]
+        let word = words[RawRing.records + Int(position / 8 % 32_768)]
         let (length, kind) = (word & 0xFFFF_FFFF, word >> 32)
         if kind == 2, length == 0 {
             advance(by: 8)
@@ -115,24 +101,23 @@ private struct Run {
         }
         let size = 8 + (length + 7) / 8 * 8
         guard kind == 1, length >= 40, length <= RingFuzzing.limit, size <= known - position else { return .broken }
-        let start = Int((position + 8) % 262_144)
-        let first = min(Int(length), 262_144 - start)
-        let bytes = UnsafeRawBufferPointer(start: words + 512, count: 262_144)
+        let bytes = words.recordBytes(from: position + 8, count: Int(length))
         advance(by: size)
-        return .packet(Array(bytes[start..<start + first]) + Array(bytes[..<(Int(length) - first)]))
+        return .packet(bytes)
     }
 
     mutating func advance(by size: UInt64) { position += size }
 
     /// Writes a packet: it is there whole, or nothing has changed.
     mutating func write(_ count: Int) -> Bool {
-        let oldTail = tail
+        let oldTail = words.tail
         let count = min(count, RingFuzzing.limit - 40)
         switch writer.write((1, 2, 3, 4, 5), RingFuzzing.payload[..<count]) {
         case .written:
-            precondition(tail == oldTail + UInt64(8 + (40 + count + 7) / 8 * 8), "a tail that is not the record's end")
-        case .full: precondition(tail == oldTail, "full, and yet changed")
-        case .closed: precondition(tail == oldTail && tail & RingFuzzing.closed != 0, "closed, but by nobody")
+            precondition(
+                words.tail == oldTail + UInt64(8 + (40 + count + 7) / 8 * 8), "a tail that is not the record's end")
+        case .full: precondition(words.tail == oldTail, "full, and yet changed")
+        case .closed: precondition(words.tail == oldTail && words.tail & RawRing.closed != 0, "closed, but by nobody")
         case .broken: return false
         }
         return true
@@ -140,14 +125,14 @@ private struct Run {
 
     /// Sets the head: the writer believes it only within its bounds.
     mutating func learn(_ number: UInt64) -> Bool {
-        head = number
+        words.head = number
         return writer.isEmpty() != nil
     }
 
     mutating func change(_ what: Int) -> Bool {
         switch what & 3 {
         case 0:
-            if last == nil { last = tail & ~RingFuzzing.closed }
+            if last == nil { last = words.tail & ~RawRing.closed }
             reader.ring.close()
         case 1: reader.sleep()
         case 2: reader.wake()

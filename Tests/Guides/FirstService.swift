@@ -4,7 +4,7 @@
 import Foundation
 import NamedPortServer
 
-func firstService() throws {
+func runCounter() throws {
     let count = LoopBound(0)
     let service = try LocalMessagePort(name: "org.example.counter") { port, message in
         switch message.id {
@@ -26,7 +26,7 @@ func firstService() throws {
     client.waitUntilExit()
 }
 
-func firstServiceClient() throws {
+func askCounter() throws {
     let counter = try RemoteMessagePort(name: "org.example.counter")
     for number in ["3", "4"] {
         let reply = try counter.request(MachMessage(id: 1, text: number), replyLimit: .seconds(5))
@@ -34,4 +34,13 @@ func firstServiceClient() throws {
     }
     try counter.request(MachMessage(id: 2))
     print("told it to stop")
+}
+
+/// The guide's main program; this one has other arguments.
+func firstService() throws {
+    if CommandLine.arguments.count == 1 {
+        try runCounter()
+    } else {
+        try askCounter()
+    }
 }

@@ -51,9 +51,10 @@ case "RequestsAndErrors": try requestsAndErrors()
 case "CheckingIn": try checkingIn()
 case "worker": try checkingInWorker()
 case "PortsInTasks": try inTask { try await portsInTasks() }
-case "FirstService": try firstService()
-case "client": try firstServiceClient()
+case "FirstService": try runCounter()
+case "client": try askCounter()
 case "Porting": try porting()
+case "Activation": try activation()
 case "Names": try inTask { try await names() }
 case let name: fatalError("guides: there is no guide \(name ?? "without a name"); see main.swift.")
 }

@@ -5,6 +5,7 @@ import ContractServices
 import Glibc
 @testable import MessagePort
 import PortSystem
+import RawRing
 import Synchronization
 import TestSupport
 import Testing
@@ -23,7 +24,7 @@ import Testing
         func commit(_ ring: RingPeer) throws {
             let message = PacketHeader(kind: .message, messageID: 1)
             switch self {
-            case .secondOffer: try ring.peer.offer(ring.file)
+            case .secondOffer: try ring.peer.offer(ring.words.file)
             case .secondLane: try ring.peer.send(PacketHeader(kind: .lane))
             case .unannounced: try ring.peer.send(message)
             case .tailAhead: try lie(ring) { ring.tail = UInt64(RecordRing.capacity) + 8 }
@@ -41,7 +42,7 @@ import Testing
                 header.descriptorCount = 1
                 try ring.write(header)
             case .bellWithBytes: try ring.peer.send(PacketHeader(kind: .bell), [1])
-            case .bellWithFile: try ring.peer.send(PacketHeader(kind: .bell), [], [ring.file])
+            case .bellWithFile: try ring.peer.send(PacketHeader(kind: .bell), [], [ring.words.file])
             case .bellWithToken: try ring.peer.send(PacketHeader(kind: .bell, asks: 1))
             case .answerFromClient: try ring.write(PacketHeader(kind: .ringAnswer))
             }
@@ -212,7 +213,6 @@ import Testing
             let peer = try listener.accept()
             try right.send(MachMessage(id: 1))
             let words = try peer.takeOffer()
-            defer { munmap(words, RecordRing.pairSize) }
             try peer.send(PacketHeader(kind: .ringAnswer))
             connection.receiveUnlessReceiving()
             try right.send(MachMessage(id: 2))
@@ -236,14 +236,13 @@ import Testing
 
 extension RawPeer {
     /// Reads the packets that come, up to the offer of rings, and maps its memory.
-    fileprivate func takeOffer() throws -> UnsafeMutablePointer<UInt64> {
+    fileprivate func takeOffer() throws -> RawRing {
         while true {
             _ = try sysPoll(socket.rawValue, .readable, until: Watchdog.deadline)
             let (outcome, bytes) = try sysReceivePacket(socket.rawValue, limit: PacketHeader.packetLimit)
             guard case .packet(_, let files) = outcome else { throw NothingCame() }
             guard PacketHeader(bytes)?.kind == .ring, let file = files.first else { continue }
-            let mapped = mmap(nil, RecordRing.pairSize, PROT_READ | PROT_WRITE, MAP_SHARED, file.rawValue, 0)
-            return try #require(mapped).assumingMemoryBound(to: UInt64.self)
+            return try RawRing(mapping: file)
         }
     }
 }

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import Glibc
 @testable import MessagePort
 import PortSystem
+import RawRing
 import TestSupport
 import Testing
 
 /// A client with rings that writes whatever a test wants into its memory. The mapping goes with the object.
 final class RingPeer {
     let peer: RawPeer
-    let file: SharedDescriptor
-    let words: UnsafeMutablePointer<UInt64>
+    let words: RawRing
     /// Writes into the ring to the port.
     var writer: RecordWriter
     /// Reads from the ring back.
@@ -28,29 +27,24 @@ final class RingPeer {
     /// Offers rings over a connection.
     init(_ peer: RawPeer, look: () -> Void = {}) throws {
         self.peer = peer
-        let memory: SharedMemory
-        (memory, file) = try SharedMemory.make(size: RecordRing.pairSize)
-        let mapped = mmap(nil, RecordRing.pairSize, PROT_READ | PROT_WRITE, MAP_SHARED, file.rawValue, 0)
-        words = try #require(mapped).assumingMemoryBound(to: UInt64.self)
-        writer = RecordWriter(RecordRing(memory, isSecond: false))
-        reader = RecordReader(RecordRing(memory, isSecond: true), limit: PacketHeader.packetLimit)
-        try peer.offer(file)
+        words = try RawRing()
+        writer = RecordWriter(RecordRing(words.memory, isSecond: false))
+        reader = RecordReader(RecordRing(words.memory, isSecond: true), limit: PacketHeader.packetLimit)
+        try peer.offer(words.file)
         look()
         answer = try peer.next()
     }
 
-    deinit { munmap(words, RecordRing.pairSize) }
-
     /// How many bytes were written to the port, as it sees it.
     var tail: UInt64 {
-        get { words[0] }
-        set { words[0] = newValue }
+        get { words.tail }
+        set { words.tail = newValue }
     }
 
     /// How many bytes were read of the ring back, as the port sees it.
     var backHead: UInt64 {
-        get { words[48 + 16] }
-        set { words[48 + 16] = newValue }
+        get { words.backHead }
+        set { words.backHead = newValue }
     }
 
     /// Writes a message into the ring, and rings if the port sleeps.

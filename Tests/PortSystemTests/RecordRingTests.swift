@@ -3,6 +3,7 @@
 
 import Glibc
 import PortSystem
+import RawRing
 import TestSupport
 import Testing
 
@@ -13,32 +14,13 @@ import Testing
     private struct Ends {
         var writer: RecordWriter
         var reader: RecordReader
-        let words: UnsafeMutablePointer<UInt64>
+        let memory: RawRing
 
         init() throws {
-            let (memory, file) = try SharedMemory.make(size: RecordRing.pairSize)
-            let other = try #require(try SharedMemory.map(file, size: RecordRing.pairSize))
-            writer = RecordWriter(RecordRing(memory, isSecond: false))
+            memory = try RawRing()
+            let other = try #require(try SharedMemory.map(memory.file, size: RecordRing.pairSize))
+            writer = RecordWriter(RecordRing(memory.memory, isSecond: false))
             reader = RecordReader(RecordRing(other, isSecond: false), limit: limit)
-            let mapped = mmap(
-                nil, RecordRing.pairSize, PROT_READ | PROT_WRITE, MAP_SHARED, file.rawValue, 0)
-            words = try #require(mapped).assumingMemoryBound(to: UInt64.self)
-        }
-
-        func end() { munmap(words, RecordRing.pairSize) }
-
-        var tail: UInt64 {
-            get { words[0] }
-            nonmutating set { words[0] = newValue }
-        }
-        var head: UInt64 {
-            get { words[16] }
-            nonmutating set { words[16] = newValue }
-        }
-        /// The eight bytes before the first record.
-        var firstRecord: UInt64 {
-            get { words[512] }
-            nonmutating set { words[512] = newValue }
         }
     }
 
@@ -56,7 +38,6 @@ import Testing
     @Test("records of every length come out as they went in, around the end many times")
     func lengths() throws {
         var ends = try Ends()
-        defer { ends.end() }
         for number in 0..<3000 {
             let count = number % 7 == 0 ? number * 131 % (Self.limit - 40 + 1) : number % 200
             let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0 &+ number) }
@@ -86,7 +67,6 @@ import Testing
     @Test("a full ring takes nothing more but a mark, and each record comes out once it is read")
     func full() throws {
         var ends = try Ends()
-        defer { ends.end() }
         for round in 0..<5 {
             var count: UInt64 = 0
             while case .written = ends.writer.write(Self.head(count), [1, 2, 3]) { count += 1 }
@@ -104,7 +84,6 @@ import Testing
     @Test("a reader that sleeps is rung once, and one that is awake never")
     func bell() throws {
         var ends = try Ends()
-        defer { ends.end() }
         #expect(ends.writer.write(Self.head(0), []) == .written(mustRing: true))
         #expect(ends.writer.write(Self.head(0), []) == .written(mustRing: false))
         ends.reader.sleep()
@@ -118,7 +97,6 @@ import Testing
     @Test("what was written before a ring was closed is read, and nothing is written after")
     func closed() throws {
         var ends = try Ends()
-        defer { ends.end() }
         #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))
         #expect(!ends.writer.ring.isClosed)
         ends.reader.ring.close()
@@ -132,10 +110,9 @@ import Testing
     @Test("a writer that goes on after the end, and takes the closing bit away, is not read any more")
     func closedForGood() throws {
         var ends = try Ends()
-        defer { ends.end() }
         #expect(ends.writer.write(Self.head(1), []) == .written(mustRing: true))
         ends.reader.ring.close()
-        ends.tail = 48
+        ends.memory.tail = 48
         #expect(ends.writer.write(Self.head(2), []) == .written(mustRing: false))
         #expect(Self.isPacket(ends.reader.read(), 1, []))
         #expect(isEmpty(ends.reader.read()))
@@ -145,7 +122,6 @@ import Testing
     @Test("each record that is written while a ring is closed is either refused or read", arguments: 0..<20)
     func closedMeanwhile(round: Int) throws {
         let ends = try Ends()
-        defer { ends.end() }
         var reader = ends.reader
         let thread = runOnThread { [writer = ends.writer] in
             var (writer, count) = (writer, 0)
@@ -164,7 +140,6 @@ import Testing
     @Test("two threads, each with its own mapping: every record once, in order, none changed")
     func threads() throws {
         let ends = try Ends()
-        defer { ends.end() }
         let total: UInt64 = 100_000
         let thread = runOnThread { [writer = ends.writer] in
             var writer = writer
@@ -192,9 +167,8 @@ import Testing
         arguments: [8, 55, 57, 8 + 65_544, 262_144 + 8, 1 << 40, 1 << 62, ~0] as [UInt64])
     func lyingTail(tail: UInt64) throws {
         var ends = try Ends()
-        defer { ends.end() }
         #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))
-        ends.tail = tail
+        ends.memory.tail = tail
         if tail > 56, tail & 7 == 0, tail <= 262_144 {
             #expect(Self.isPacket(ends.reader.read(), 1, [1]))
             #expect(isBroken(ends.reader.read()))
@@ -206,10 +180,9 @@ import Testing
     @Test("a tail that goes back is found")
     func tailGoesBack() throws {
         var ends = try Ends()
-        defer { ends.end() }
         #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))
         #expect(Self.isPacket(ends.reader.read(), 1, [1]))
-        ends.tail = 0
+        ends.memory.tail = 0
         #expect(isBroken(ends.reader.read()))
     }
 
@@ -218,9 +191,8 @@ import Testing
         arguments: [39, 0, 65_537, 1 << 31, 42] as [UInt64], [0, 1, 2, 3, 1 << 31] as [UInt64])
     func lyingRecord(length: UInt64, kind: UInt64) throws {
         var ends = try Ends()
-        defer { ends.end() }
         #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))
-        ends.firstRecord = length | kind << 32
+        ends.memory[RawRing.records] = length | kind << 32
         switch (length, kind) {
         case (42, 1): #expect(!isBroken(ends.reader.read()))
         case (0, 2): #expect(isMark(ends.reader.read()))
@@ -231,9 +203,8 @@ import Testing
     @Test("a head that cannot be is found", arguments: [1 << 62, 262_152, ~0] as [UInt64])
     func lyingHead(head: UInt64) throws {
         var ends = try Ends()
-        defer { ends.end() }
         #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))
-        ends.head = head
+        ends.memory.head = head
         #expect(ends.writer.isEmpty() == nil)
         while case .written = ends.writer.write(Self.head(1), [1]) {}
         #expect(ends.writer.write(Self.head(1), [1]) == .broken)
@@ -242,8 +213,7 @@ import Testing
     @Test("a tail that the reader has changed is found by the writer")
     func stolenTail() throws {
         var ends = try Ends()
-        defer { ends.end() }
-        ends.tail = 8
+        ends.memory.tail = 8
         #expect(ends.writer.write(Self.head(1), [1]) == .broken)
     }
 

@@ -33,6 +33,38 @@ package struct Document: Sendable {
         return try (top + below).filter { $0.hasSuffix(".md") }.sorted().map { try Document($0) }
     }
 
+    /// The comments of declarations of every source file of the libraries and of portctl, each file's as a page.
+    package static func comments() throws -> [Document] {
+        let sources = packageDirectory + "/Sources"
+        let files = try FileManager.default.subpathsOfDirectory(atPath: sources).filter { $0.hasSuffix(".swift") }
+        return try files.sorted().map { file in
+            let page = try Document("Sources/" + file)
+            let lines = page.text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+                let comment = line.drop { $0 == " " }
+                return comment.hasPrefix("///") ? comment.dropFirst(comment.hasPrefix("/// ") ? 4 : 3) : ""
+            }
+            return Document(path: page.path, text: lines.joined(separator: "\n"))
+        }
+    }
+
+    private init(path: String, text: String) {
+        self.path = path
+        self.text = text
+    }
+
+    /// The lines that Markdown takes for code because of the four spaces before them.
+    package var indentedCode: [Substring] {
+        var (isCode, isInList, isAfterEmptyLine) = (false, false, true)
+        return prose.filter { line in
+            defer { isAfterEmptyLine = line.isEmpty }
+            if line.isEmpty { return false }
+            let isIndented = line.hasPrefix("    ")
+            if !line.hasPrefix(" ") { isInList = line.contains(#/^(?:[-*+]|[0-9]+\.) /#) }
+            isCode = isIndented && !isInList && (isCode || isAfterEmptyLine)
+            return isCode
+        }
+    }
+
     /// The fenced blocks whose first line says this after the fence, each without the fences.
     package func blocks(_ information: String) -> [String] {
         fenced.filter { $0.information == information }.map(\.contents)

@@ -6,7 +6,7 @@ extension MachPort {
     ///
     /// ```swift
     /// for try await message in port.messages {
-    ///     try message.reply(content: answer(to: message))
+    ///     try message.reply(content: answer(message))
     /// }
     /// ```
     ///

@@ -8,11 +8,13 @@
 /// Then it sends commands, from any thread; the handler gets them on the worker's thread. When the source leaves the loop,
 /// because it was removed or invalidated or because the worker's thread ends, each client is told to let it go.
 ///
-///     let source = CommandSource<String> { source, commands in
-///         for command in commands { print(command) }
-///     }
-///     source.addClient(on: .main, registered: { known.insert($0) }, removed: { known.remove($0) })
-///     source.add(to: .current)
+/// ```swift
+/// let source = CommandSource<String> { source, commands in
+///     for command in commands { print(command) }
+/// }
+/// source.addClient(on: .main, registered: { known.insert($0) }, removed: { known.remove($0) })
+/// source.add(to: .current)
+/// ```
 ///
 /// The loop keeps the source while the source is in it. Nothing else keeps it but its clients' contexts, those included that
 /// a client is still to be told: a client whose loop does not run again, and whose thread does not end, keeps the source

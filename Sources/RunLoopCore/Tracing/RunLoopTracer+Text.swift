@@ -7,9 +7,11 @@ extension RunLoopTracer {
     /// The activities of the loops and the handlers that they called, one line each: seconds of the monotonic clock, process
     /// and thread, and what it was. Handlers of observers, runs and waits are left out; nested runs are indented.
     ///
-    ///     5063.584045 [4707:559984] afterWaiting (64)
-    ///     5063.584247 [4707:559984] timer "tick" #1
-    ///     5063.584424 [4707:559984] beforeTimers (2)
+    /// ```text
+    /// 5063.584045 [4707:559984] afterWaiting (64)
+    /// 5063.584247 [4707:559984] timer "tick" #1
+    /// 5063.584424 [4707:559984] beforeTimers (2)
+    /// ```
     public var activityTrace: String {
         events.filter(\.isActivityOrHandler).map { $0.line(ofProcess: sysProcessID()) + "\n" }.joined()
     }

@@ -47,10 +47,12 @@ extension CommandDescription {
 
     static let completion = CommandDescription(
         command: .completion, summary: "writes a completion script for a shell",
-        arguments: [Argument(placeholder: "SHELL", kind: .shell)],
+        arguments: [Argument(placeholder: "SHELL", kind: .shell)], program: .optional,
         notes: [
             "bash: eval \"$(portctl completion bash)\"; zsh: the same, after compinit; "
-                + "fish: portctl completion fish | source."
+                + "fish: portctl completion fish | source.",
+            "The script asks portctl what may stand where: with a command line of portctl in place of COMMAND, "
+                + "completion writes what its last word may be.",
         ])
 
     static let help = CommandDescription(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Completion scripts. What may stand where is taken from the table of commands; names come from the live list.
+/// Completion scripts. A script asks portctl itself what may stand in place of the word that is being written (`Candidates`),
+/// so what it knows is the table of commands and the live list of names, in each shell the same.
 enum Completion {
     static func script(for shell: Shell) -> String {
         switch shell {
@@ -11,141 +12,120 @@ enum Completion {
         }
     }
 
-    private static var commands: String { Command.allCases.map(\.rawValue).joined(separator: " ") }
-
-    /// The options that take a value, as a pattern of `case`.
-    private static func valued(_ kinds: (WordKind) -> Bool = { _ in true }) -> String {
-        var words: Set<String> = []
-        for option in CommandDescription.table.flatMap(\.allOptions) {
-            guard let value = option.value, kinds(value.kind) else { continue }
-            words.insert(option.name)
-            if let letter = option.letter { words.insert("-\(letter)") }
-        }
-        return words.sorted().joined(separator: "|")
-    }
-
-    /// Which words the argument at each place may be.
-    private static func places(_ words: (WordKind) -> String?) -> [String] {
-        CommandDescription.table.flatMap { description in
-            description.arguments.enumerated().compactMap { index, argument in
-                words(argument.kind).map { "\(description.name):\(index)) \($0) ;;" }
+    /// What a script reads: a line that says what kind of words may stand there, then those that portctl knows, one in a
+    /// line, for zsh and fish with what they mean after a tab. Those shells choose and quote by themselves.
+    ///
+    /// - Parameters:
+    ///   - line: the words of the command line after `portctl`; the last one is being written. Those of bash are as typed.
+    ///   - shell: whose script asks.
+    ///   - names: gives the names that are held.
+    /// - Returns: the lines, with their ends.
+    static func answer(to line: [String], for shell: Shell, names: Candidates.Names) -> String {
+        let candidates = Candidates(shell == .bash ? line.map(BashWord.unquoted) : line, names: names)
+        guard case .words(let words) = candidates else { return "\(candidates.kind)\n" }
+        let lines: [String] =
+            switch shell {
+            case .bash: BashWord.candidates(words.map(\.text), for: line.last ?? "")
+            case .zsh, .fish: words.map { $0.meaning.isEmpty ? $0.text : "\($0.text)\t\($0.meaning)" }
             }
+        return ([candidates.kind] + lines).map { $0 + "\n" }.joined()
+    }
+
+    private static let bash = #"""
+        # Completion of portctl for bash.
+        _portctl() {
+            local program=${1/#\~\//$HOME/} line=${COMP_LINE:0:COMP_POINT} words=() prefix= kind= word index
+            # Bash also breaks words at colons and equals signs: what has no space in between is one word.
+            for word in "${COMP_WORDS[@]:0:COMP_CWORD + 1}"; do
+                if [[ ${#words[@]} == 0 || $line == [[:space:]]* ]]; then
+                    line=${line#"${line%%[![:space:]]*}"}
+                    words+=("")
+                fi
+                [[ $line == "$word"* ]] || word=$line
+                line=${line#"$word"}
+                prefix=${words[-1]}
+                words[-1]+=$word
+                [[ $word != [:=]* ]] || prefix=${words[-1]}
+            done
+            COMPREPLY=()
+            while IFS= read -r word; do
+                if [[ -z $kind ]]; then kind=$word; else COMPREPLY+=("${word#"$prefix"}"); fi
+            done < <("$program" completion bash -- "${words[@]:1}" 2>/dev/null)
+            case $kind in
+                files) compopt -o default ;;
+                directories) compopt -o filenames -o dirnames ;;
+                program)
+                    for ((index = 1; index < COMP_CWORD; index++)); do [[ ${COMP_WORDS[index]} != -- ]] || break; done
+                    if declare -F _command_offset >/dev/null; then
+                        _command_offset $((index + 1))
+                    elif ((COMP_CWORD == index + 1)); then
+                        mapfile -t COMPREPLY < <(compgen -c -- "${words[-1]}")
+                    else
+                        compopt -o default
+                    fi
+                    ;;
+            esac
         }
-    }
+        complete -F _portctl portctl
 
-    /// What bash and zsh share: finds the command and how many of its arguments stand before the cursor.
-    private static func scan(words: String, last: String, first: Int) -> [String] {
-        [
-            "    local command= count=0 index word directory=()",
-            "    for ((index = \(first); index < \(last); index++)); do",
-            "        word=${\(words)[index]}",
-            "        case $word in",
-            "            --) return ;;",
-            "            --directory) ((index++)); directory=(--directory \"${\(words)[index]}\") ;;",
-            "            \(valued { $0 != .directory })) ((index++)) ;;",
-            "            -*) ;;",
-            "            *) if [[ -z $command ]]; then command=$word; else ((count++)); fi ;;",
-            "        esac",
-            "    done",
-        ]
-    }
+        """#
 
-    private static func optionCases(_ add: (String) -> String) -> [String] {
-        let common = Option.common.map(\.name).joined(separator: " ")
-        return CommandDescription.table.filter { !$0.options.isEmpty }.map { description in
-            "            \(description.name)) \(add((description.options + Option.common).map(\.name).joined(separator: " "))) ;;"
-        } + ["            *) \(add(common)) ;;"]
-    }
-
-    private static var bash: String {
-        func offer(_ list: String) -> String { "COMPREPLY=($(compgen -W '\(list)' -- \"$current\"))" }
-        var lines = ["# Completion of portctl for bash.", "_portctl() {"]
-        lines += [
-            "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} IFS=$' \\t\\n'",
-            "    COMPREPLY=()",
-        ]
-        lines += scan(words: "COMP_WORDS", last: "COMP_CWORD", first: 1)
-        lines += [
-            "    case $previous in",
-            "        \(valued { $0 == .directory })) COMPREPLY=($(compgen -d -- \"$current\")); return ;;",
-            "        \(valued { $0 == .file })) COMPREPLY=($(compgen -f -- \"$current\")); return ;;",
-            "        \(valued { $0 != .file && $0 != .directory })) return ;;",
-            "    esac", "    if [[ $current == -* ]]; then", "        case $command in",
-        ]
-        lines += optionCases(offer) + ["        esac", "        return", "    fi", "    case $command:$count in"]
-        lines.append("        :0) \(offer(commands)) ;;")
-        lines += places { kind in
-            switch kind {
-            case .portName:
-                // Anybody of the user chooses names: they are never expanded, and quoted where they are put.
-                "while IFS= read -r word; do [[ $word == \"$current\"* ]] || continue; printf -v word %q \"$word\"; "
-                    + "COMPREPLY+=(\"$word\"); done < <(\"${COMP_WORDS[0]}\" list --names \"${directory[@]}\" 2>/dev/null)"
-            case .shell: offer(Shell.allCases.map(\.rawValue).joined(separator: " "))
-            case .command: offer(commands)
-            default: nil
-            }
-        }.map { "        " + $0 }
-        lines += ["    esac", "}", "complete -F _portctl portctl"]
-        return lines.map { $0 + "\n" }.joined()
-    }
-
-    private static var zsh: String {
-        func offer(_ list: String) -> String { "compadd -- \(list)" }
-        var lines = ["#compdef portctl", "# Completion of portctl for zsh.", "_portctl() {"]
-        lines += ["    local current=${words[CURRENT]} previous=${words[CURRENT-1]}"]
-        lines += scan(words: "words", last: "CURRENT", first: 2)
-        lines += [
-            "    case $previous in",
-            "        \(valued { $0 == .directory })) _files -/; return ;;",
-            "        \(valued { $0 == .file })) _files; return ;;",
-            "        \(valued { $0 != .file && $0 != .directory })) return ;;",
-            "    esac", "    if [[ $current == -* ]]; then", "        case $command in",
-        ]
-        lines += optionCases(offer) + ["        esac", "        return", "    fi", "    case $command:$count in"]
-        lines.append("        :0) \(offer(commands)) ;;")
-        lines += places { kind in
-            switch kind {
-            case .portName: "compadd -- ${(f)\"$(${words[1]} list --names $directory 2>/dev/null)\"}"
-            case .shell: offer(Shell.allCases.map(\.rawValue).joined(separator: " "))
-            case .command: offer(commands)
-            default: nil
-            }
-        }.map { "        " + $0 }
-        lines += [
-            "    esac", "}", "if [[ $funcstack[1] == _portctl ]]; then _portctl; else compdef _portctl portctl; fi",
-        ]
-        return lines.map { $0 + "\n" }.joined()
-    }
-
-    private static var fish: String {
-        var lines = ["# Completion of portctl for fish.", "complete -c portctl -f"]
-        for option in Option.common { lines.append(fish(option, "")) }
-        for description in CommandDescription.table {
-            lines.append(
-                "complete -c portctl -n __fish_use_subcommand -a \(description.name) -d \(quoted(description.summary))")
-            let condition = " -n '__fish_seen_subcommand_from \(description.name)'"
-            for option in description.options { lines.append(fish(option, condition)) }
-            guard let kind = description.arguments.first?.kind else { continue }
-            let words: String? =
-                switch kind {
-                case .portName: "(portctl list --names 2>/dev/null)"
-                case .shell: Shell.allCases.map(\.rawValue).joined(separator: " ")
-                case .command: commands
-                default: nil
-                }
-            if let words { lines.append("complete -c portctl\(condition) -a '\(words)'") }
+    private static let zsh = #"""
+        #compdef portctl
+        # Completion of portctl for zsh.
+        _portctl() {
+            local program=${${(Q)words[1]}/#\~\//$HOME/} line
+            local -a lines texts shown
+            local -i width
+            lines=("${(@f)$("$program" completion zsh -- "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)}")
+            [[ $PREFIX != --*=* ]] || compset -P 1 '*='
+            case $lines[1] in
+                files) _files ;;
+                directories) _files -/ ;;
+                program)
+                    (( CURRENT -= words[(i)--] ))
+                    shift $words[(i)--] words
+                    _normal
+                    ;;
+                words)
+                    texts=("${(@)${(@)lines[2,-1]}%%$'\t'*}")
+                    for line in $texts; do (( width = $#line > width ? $#line : width )); done
+                    for line in "${(@M)lines[2,-1]:#*$'\t'*}"; do
+                        shown+=("${(r:width:)line%%$'\t'*}  ${line#*$'\t'}")
+                    done
+                    if (( $#shown )); then compadd -l -d shown -a texts; else compadd -a texts; fi
+                    ;;
+            esac
         }
-        return lines.map { $0 + "\n" }.joined()
-    }
+        if [[ $funcstack[1] == _portctl ]]; then _portctl; else compdef _portctl portctl; fi
 
-    private static func fish(_ option: Option, _ condition: String) -> String {
-        let takesFile = option.value.map { $0.kind == .file || $0.kind == .directory } ?? false
-        return "complete -c portctl\(condition)" + (option.letter.map { " -s \($0)" } ?? "")
-            + " -l \(option.name.dropFirst(2))" + (option.value == nil ? "" : takesFile ? " -r -F" : " -x")
-            + " -d \(quoted(option.summary))"
-    }
+        """#
 
-    private static func quoted(_ text: String) -> String {
-        "'" + text.map { $0 == "'" ? "\\'" : String($0) }.joined() + "'"
-    }
+    private static let fish = #"""
+        # Completion of portctl for fish.
+        function __portctl_candidates
+            set -l words (commandline -opc)
+            set -l current (commandline -ct)
+            set -l program (string replace -r '^~/' "$HOME/" -- $words[1])
+            set -e words[1]
+            set -l lines ($program completion fish -- $words "$current" 2>/dev/null)
+            set -l kind "$lines[1]"
+            set -e lines[1]
+            set -l prefix (string match -r -- '^--[^=]*=' "$current")
+            set -l path (string replace -r -- '^--[^=]*=' '' "$current")
+            switch $kind
+                case words
+                    string join -- \n $lines
+                case files
+                    string join -- \n "$prefix"(__fish_complete_path "$path")
+                case directories
+                    string join -- \n "$prefix"(__fish_complete_directories "$path" '')
+                case program
+                    set -l rest $words[(math 1 + (contains -i -- -- $words))..]
+                    complete -C (string join -- ' ' (string escape -- $rest) "$current")
+            end
+        end
+        complete -c portctl -f -a '(__portctl_candidates)'
+
+        """#
 }

@@ -19,8 +19,7 @@ extension Invocation {
         case .wait: _ = try nameServer().waitFor(name, within: duration("--timeout"))
         case .trace: return try trace()
         case .bench: try bench()
-        case .completion:
-            try Console.write(Completion.script(for: arguments["SHELL"].flatMap { Shell(rawValue: $0) } ?? .bash))
+        case .completion: try complete()
         case .help: try help()
         }
         return ExitStatus.done.rawValue
@@ -37,6 +36,16 @@ extension Invocation {
         } else {
             try Console.write(Help.overview(width: width))
         }
+    }
+
+    private func complete() throws {
+        let shell = arguments["SHELL"].flatMap { Shell(rawValue: $0) } ?? .bash
+        if program.isEmpty { return try Console.write(Completion.script(for: shell)) }
+        let answer = Completion.answer(to: program, for: shell) { directory in
+            let server = directory.map { try? PortNameServer(directory: $0) } ?? PortNameServer.shared
+            return ((try? server?.list()) ?? []).map { ($0.name, $0.owner) }
+        }
+        try Console.write(answer)
     }
 
     func nameServer() throws -> PortNameServer {

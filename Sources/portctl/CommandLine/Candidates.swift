@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// What may stand in place of the last word of a command line, which is being written.
+enum Candidates: Equatable {
+    /// One of these. It need not begin as what has been written: shells choose in their own ways.
+    case words([Word])
+    /// The path of a file.
+    case files
+    /// The path of a directory.
+    case directories
+    /// A word of the command line of another program, which begins after `--`.
+    case program
+
+    struct Word: Equatable {
+        let text: String
+        /// What it does, or who has it.
+        var meaning = ""
+    }
+
+    /// Gives the names in a directory, and the processes that hold them.
+    typealias Names = (_ directory: String?) -> [(name: String, owner: Int32)]
+
+    /// Its name in what scripts read.
+    var kind: String {
+        switch self {
+        case .words: "words"
+        case .files: "files"
+        case .directories: "directories"
+        case .program: "program"
+        }
+    }
+
+    /// Finds them.
+    ///
+    /// - Parameters:
+    ///   - line: the words after `portctl`, without quotes.
+    ///   - names: called where a name, or its owner, may stand.
+    init(_ line: [String], names: Names) {
+        var place = Place()
+        for word in line.dropLast() { place.pass(word) }
+        self = place.candidates(for: line.last ?? "", names)
+    }
+}
+
+/// A place in a command line. Words that are wrong are passed as if they were right: the line is not finished.
+private struct Place {
+    private var command: CommandDescription?
+    private var directory: String?
+    /// How many of the command's arguments stand before.
+    private var count = 0
+    /// The option whose value stands here.
+    private var option: Option?
+    private var isAfterDashes = false
+    /// There is no such command, so nothing is known of what follows.
+    private var isWrong = false
+
+    mutating func pass(_ word: String) {
+        if let option = option.take() {
+            take(word, for: option)
+        } else if word == "--", !isAfterDashes {
+            isAfterDashes = true
+        } else if isAfterDashes || !word.hasPrefix("-") || word == "-" || word.dropFirst().first?.isNumber == true {
+            if command != nil {
+                count += 1
+            } else {
+                command = Command(rawValue: word)?.description
+                isWrong = command == nil
+            }
+        } else if let (option, value) = find(word) {
+            if let value { take(value, for: option) } else { self.option = option }
+        }
+    }
+
+    private mutating func take(_ value: String, for option: Option) {
+        if option.value?.kind == .directory { directory = value }
+    }
+
+    /// The option that a word is, which takes a value, and its value when that is there already.
+    private func find(_ word: String) -> (Option, value: String?)? {
+        let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let known = (command?.allOptions ?? []) + CommandDescription.table.flatMap(\.allOptions)
+        let option = known.first { $0.name == parts[0] || $0.letter.map { "-\($0)" } == parts[0] }
+        guard let option, option.value != nil else { return nil }
+        return (option, parts.count == 2 ? parts[1] : nil)
+    }
+
+    func candidates(for word: String, _ names: Candidates.Names) -> Candidates {
+        if isWrong { return .words([]) }
+        if let kind = option?.value?.kind { return candidates(of: kind, names) }
+        if isAfterDashes, let command, command.program != .none {
+            // What completion itself takes there is no program's.
+            return command.command == .completion ? .words([]) : .program
+        }
+        if !isAfterDashes, word.hasPrefix("-") {
+            if let (option, value) = find(word), value != nil, let kind = option.value?.kind {
+                return candidates(of: kind, names)
+            }
+            return .words(
+                (command?.allOptions ?? Option.common).map { Candidates.Word(text: $0.name, meaning: $0.summary) }
+                    + dashes)
+        }
+        guard let command else { return candidates(of: .command, names) }
+        if command.arguments.indices.contains(count) {
+            let candidates = candidates(of: command.arguments[count].kind, names)
+            guard command.program == .alternative, case .words(let words) = candidates else { return candidates }
+            return .words(words + dashes)
+        }
+        return .words(dashes)
+    }
+
+    /// What stands before the command that the command runs.
+    private var dashes: [Candidates.Word] {
+        guard let command, !isAfterDashes else { return [] }
+        let isComplete = command.arguments.count <= count || command.program == .alternative && count == 0
+        return command.program == .none || !isComplete
+            ? [] : [Candidates.Word(text: "--", meaning: "a command follows")]
+    }
+
+    private func candidates(of kind: WordKind, _ names: Candidates.Names) -> Candidates {
+        switch kind {
+        case .file: return .files
+        case .directory: return .directories
+        case .shell: return .words(Shell.allCases.map { Candidates.Word(text: $0.rawValue) })
+        case .command:
+            return .words(CommandDescription.table.map { Candidates.Word(text: $0.name, meaning: $0.summary) })
+        case .portName:
+            // One that cannot be typed is not offered.
+            let held = names(directory).filter { $0.name.shown == $0.name }
+            return .words(held.map { Candidates.Word(text: $0.name, meaning: "process \($0.owner)") })
+        case .processID:
+            let owners = Dictionary(grouping: names(directory), by: \.owner).sorted { $0.key < $1.key }
+            return .words(
+                owners.map {
+                    Candidates.Word(text: "\($0.key)", meaning: $0.value.map(\.name.shown).joined(separator: ", "))
+                })
+        case .messageID, .data, .duration, .size, .count: return .words([])
+        }
+    }
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import NamedPortServer
+import TestSupport
+import Testing
+
+@testable import portctl
+
+/// What completion offers, without a shell.
+@Suite("portctl: what may stand where")
+struct PortctlCandidateTests {
+    private static let held: [(name: String, owner: Int32)] = [
+        ("org.example.a", 12), ("it's", 7), ("moves\u{1B}[2Jthe cursor", 7),
+    ]
+
+    private func candidates(_ line: [String], in directory: String? = nil) -> Candidates {
+        Candidates(line) { asked in
+            #expect(asked == directory)
+            return Self.held
+        }
+    }
+
+    private func texts(_ line: [String]) -> [String]? {
+        guard case .words(let words) = candidates(line) else { return nil }
+        return words.map(\.text)
+    }
+
+    @Test("commands stand first, and after a word that is none stands nothing")
+    func commands() {
+        #expect(texts([""]) == Command.allCases.map(\.rawValue))
+        #expect(texts(["help", "a"]) == Command.allCases.map(\.rawValue))
+        #expect(texts(["completion", ""]) == ["bash", "zsh", "fish"])
+        #expect(texts(["frobnicate", ""]) == [])
+        #expect(texts(["frobnicate", "-"]) == [])
+    }
+
+    @Test("every command has its options and those of all", arguments: CommandDescription.table.map(\.command))
+    func options(of command: Command) {
+        let options = command.description.allOptions.map(\.name)
+        #expect(texts([command.rawValue, "-"])?.filter { $0 != "--" } == options)
+        #expect(texts(["-"]) == Option.common.map(\.name))
+    }
+
+    @Test("names stand where a name may, also with an option before it; one that would move the cursor does not")
+    func names() {
+        let names = Candidates.words([
+            .init(text: "org.example.a", meaning: "process 12"), .init(text: "it's", meaning: "process 7"),
+        ])
+        #expect(candidates(["info", ""]) == names)
+        #expect(candidates(["request", "--hex", "-t", "1s", "org"]) == names)
+        #expect(candidates(["--directory", "/d", "wait", ""], in: "/d") == names)
+        #expect(candidates(["info", "--directory=/d", ""], in: "/d") == names)
+        #expect(texts(["request", "x", ""]) == [])
+        #expect(texts(["trace", ""]) == ["7", "12", "--"])
+    }
+
+    @Test("a value is of its option's kind")
+    func values() {
+        #expect(candidates(["list", "--directory", ""]) == .directories)
+        #expect(candidates(["--directory=/t"]) == .directories)
+        #expect(candidates(["send", "x", "1", "--file", ""]) == .files)
+        #expect(candidates(["send", "x", "1", "-f", ""]) == .files)
+        #expect(candidates(["send", "x", "1", "--file=a"]) == .files)
+        #expect(texts(["list", "--timeout", ""]) == [])
+        #expect(texts(["list", "--watch", ""]) == [])
+    }
+
+    @Test("-- is offered where a program must follow, and after it stands a program")
+    func programs() {
+        #expect(texts(["serve", "x", ""]) == ["--"])
+        #expect(texts(["activate", "x", "-"])?.last == "--")
+        #expect(texts(["activate", "-"])?.contains("--") == false)
+        #expect(texts(["info", "x", "-"])?.contains("--") == false)
+        for line in [["serve", "x", "--", ""], ["activate", "x", "--", "tr", "-"], ["trace", "--", "a", "--", ""]] {
+            #expect(candidates(line) == .program)
+        }
+        #expect(texts(["send", "x", "1", "--", "-"]) == [])  // data
+        #expect(texts(["completion", "bash", "--", ""]) == [])
+    }
+
+    @Test(
+        "a word of bash is read and written as it is quoted",
+        arguments: [
+            ("", "a b", #"a\ b"#), ("x", "x$(y)", #"x\$\(y\)"#), ("'", "it's", #"it'\''s"#), ("'a b", "a b!", "a b!"),
+            ("\"", #"a"$`\!"#, #"a\"\$\`\\"'!'""#), (#"a\ b"#, "a b:c=d", #"a\ b:c=d"#), ("", "über", "über"),
+        ])
+    func bashWords(written: String, word: String, inserted: String) {
+        #expect(BashWord.candidates([word, "other"], for: written).first == inserted)
+        let quote = ["'", "\""].first { written.hasPrefix($0) } ?? ""
+        #expect(BashWord.unquoted(quote + inserted + quote) == word)
+    }
+
+    @Test("bash gets what begins as the word does; the others choose themselves, and are told what it means")
+    func answers() {
+        #expect(Completion.answer(to: ["'re"], for: .bash) { _ in [] } == "words\nrequest\n")
+        let line = Completion.answer(to: ["wait", "zzz"], for: .fish) { _ in Self.held }
+        #expect(line == "words\norg.example.a\tprocess 12\nit's\tprocess 7\n")
+        #expect(Completion.answer(to: ["completion", "x"], for: .zsh) { _ in [] } == "words\nbash\nzsh\nfish\n")
+        #expect(Completion.answer(to: ["send", "--file", "x"], for: .zsh) { _ in [] } == "files\n")
+    }
+}
+
+/// Completion as somebody sees it who presses Tab: each shell in a terminal of tmux.
+@Suite("portctl: completion in a terminal", .portCensus)
+struct PortctlCompletionTests {
+    @Test("bash completes", .enabled(if: isThere(.bash), "bash or tmux is not installed"))
+    func bash() async throws {
+        try await complete(in: .bash)
+        try await show(in: .bash)
+    }
+
+    @Test(
+        "bash completes with the package bash-completion",
+        .enabled(if: isThere(.bash) && FileManager.default.fileExists(atPath: packagePath), "it is not installed"))
+    func bashCompletion() async throws {
+        try await complete(in: .bash, setUp: ". \(Self.packagePath); ")
+    }
+
+    @Test("zsh completes", .enabled(if: isThere(.zsh), "zsh or tmux is not installed"))
+    func zsh() async throws {
+        try await complete(in: .zsh)
+        try await show(in: .zsh)
+    }
+
+    @Test("fish completes", .enabled(if: isThere(.fish), "fish or tmux is not installed"))
+    func fish() async throws {
+        try await complete(in: .fish)
+        try await show(in: .fish)
+    }
+
+    /// What is typed before the Tab key, what the shell makes of it, and where that differs in fish, which quotes with fewer
+    /// signs. A Z is typed after the Tab key, so that nothing is something, too.
+    private static let cases: [(String, String, fish: String?)] = [
+        ("req", "request Z", nil), ("list --wa", "list --watch Z", nil), ("completion fi", "completion fish Z", nil),
+        ("help act", "help activate Z", nil), ("info org.example.", "info org.example.echo Z", nil),
+        ("request 'org.ex", "request 'org.example.echo' Z", nil),
+        ("info org:", "info org:colons:2 Z", nil), ("info org:col", "info org:colons:2 Z", nil),
+        ("info a", #"info a\ \$\(touch\ run\)\ it\'s Z"#, nil),
+        ("info 'a", #"info 'a $(touch run) it'\''s' Z"#, fish: #"info 'a $(touch run) it\'s' Z"#),
+        ("wait --directory . org", "wait --directory . orgZ", nil), ("wait --timeout ", "wait --timeout Z", nil),
+        ("frobnicate ", "frobnicate Z", nil), ("request org.example.echo 1 x", "request org.example.echo 1 xZ", nil),
+        ("serve x -- nohu", "serve x -- nohup Z", nil), ("serve x -- cat so", #"serve x -- cat some\ file Z"#, nil),
+        ("send x 1 --file so", #"send x 1 --file some\ file Z"#, nil),
+        ("send x 1 --file=so", #"send x 1 --file=some\ file Z"#, nil),
+        ("list --directory su", #"list --directory sub\ directory/Z"#, nil),
+        ("list --directory=su", #"list --directory=sub\ directory/Z"#, nil),
+    ]
+
+    private func complete(in shell: Shell, setUp: String = "") async throws {
+        try await withSession(shell, setUp: setUp, names: ["org.example.echo", "org:colons:2", "a $(touch run) it's"]) {
+            session, home in
+            for (typed, expected, fish) in Self.cases {
+                try session.type("\u{15}portctl \(typed)\tZ")
+                try session.wait { $0.last == "> portctl \(shell == .fish ? fish ?? expected : expected)" }
+            }
+            #expect(!FileManager.default.fileExists(atPath: home.path("run")), "a name was run")
+        }
+    }
+
+    /// The page shows a screen of each shell, after what its first line says was typed.
+    private func show(in shell: Shell) async throws {
+        let shown = try #require(try Document("Docs/portctl.md").blocks("screen \(shell)").first)
+        let lines = shown.split(separator: "\n").map(String.init)
+        try await withSession(shell, names: ["org.example.busy", "org.example.echo", "org.example.upper"]) {
+            session, _ in
+            try session.type("\u{0C}portctl request org.example.\t\t")
+            try session.wait { $0.map(Self.withoutNumbers) == lines.map(Self.withoutNumbers) }
+        }
+    }
+
+    private static func withoutNumbers(_ line: String) -> String {
+        line.replacing(/\ +/) { _ in " " }.replacing(/process [0-9]+/) { _ in "process 1" }
+    }
+
+    /// Starts a shell that completes, and servers of the names.
+    private func withSession(
+        _ shell: Shell, setUp: String = "", names: [String],
+        _ body: @escaping @Sendable (TmuxSession, ScratchDirectory) throws -> Void
+    ) async throws {
+        let products = URL(fileURLWithPath: try builtProduct("portctl")).deletingLastPathComponent().path
+        try await withScratchDirectory(leaving: .anything) { home in
+            let directory = try PortNameServer(directory: home.path("swift-ports"))
+            let ports = try names.map { name in
+                let port = MachPort()
+                try directory.register(port, name: name)
+                return port
+            }
+            try home.write("", to: "some file")
+            try FileManager.default.createDirectory(
+                atPath: home.path("sub directory"), withIntermediateDirectories: false)
+            try await offThePool {
+                let session = try TmuxSession(
+                    Self.commands[shell] ?? "", home: home, columns: 80,
+                    environment: ["PATH": "\(products):/usr/bin:/bin", "XDG_RUNTIME_DIR": home.path])
+                do {
+                    try session.type(setUp + (Self.preparations[shell] ?? "") + "clear; echo ready\r")
+                    try session.wait { $0 == ["ready", ">"] }
+                    try body(session, home)
+                } catch {
+                    session.abort()
+                    throw error
+                }
+                #expect(try session.end().end == .exited(0))
+            }
+            ports.forEach { $0.invalidate() }
+        }
+    }
+
+    private static let commands: [Shell: String] = [
+        .bash: "bash --norc --noprofile", .zsh: "zsh -f", .fish: "fish --no-config --private",
+    ]
+
+    /// What a user's start file does.
+    private static let preparations: [Shell: String] = [
+        .bash: #"PS1='> '; eval "$(portctl completion bash)"; "#,
+        .zsh: #"PS1='> '; autoload -U compinit; compinit -D -u; eval "$(portctl completion zsh)"; "#,
+        .fish: #"function fish_prompt; echo '> '; end; set fish_autosuggestion_enabled 0; "#
+            + "portctl completion fish | source; ",
+    ]
+
+    private static let packagePath = "/usr/share/bash-completion/bash_completion"
+
+    private static func isThere(_ shell: Shell) -> Bool {
+        [shell.rawValue, "tmux"].allSatisfy { FileManager.default.isExecutableFile(atPath: "/usr/bin/\($0)") }
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import TestSupport
+import Testing
+
+/// A shell in a terminal that tmux plays, so that a test sees the screen as somebody does who sits before it.
+///
+/// tmux is driven in its control mode: commands go in and are answered, and it tells when the shell has written something.
+final class TmuxSession {
+    private let client: ChildProcess
+    /// Whether the shell has written something since the screen was looked at.
+    private var hasChanged = true
+
+    /// Starts a shell.
+    ///
+    /// - Parameters:
+    ///   - command: its command line.
+    ///   - home: its home, which is where tmux has its socket, too.
+    ///   - columns: how wide the terminal is.
+    ///   - environment: what differs from this process's environment besides.
+    /// - Throws: why there is no tmux.
+    init(_ command: String, home: ScratchDirectory, columns: Int, environment: [String: String?]) throws {
+        var variables = environment
+        for name in ["TMUX", "TMUX_PANE", "ENV", "BASH_ENV", "ZDOTDIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "COLUMNS"] {
+            variables.updateValue(nil, forKey: name)
+        }
+        variables.merge(["HOME": home.path, "LC_ALL": "C.UTF-8", "TERM": "xterm"]) { $1 }
+        client = try ChildProcess(
+            "/usr/bin/tmux", ["-S", home.path("tmux"), "-f", "/dev/null", "-u", "-C", "new-session", command],
+            environment: variables, in: home.path)
+        _ = try answer()  // to new-session
+        _ = try ask("refresh-client -C \(columns)x24")
+    }
+
+    /// Has tmux do something.
+    ///
+    /// - Returns: the lines of its answer.
+    @discardableResult
+    func ask(_ command: String) throws -> [String] {
+        try client.write(command + "\n")
+        return try answer()
+    }
+
+    private func answer() throws -> [String] {
+        var lines: [String]?
+        while let line = try client.nextLine() {
+            if line.hasPrefix("%begin ") {
+                lines = []
+            } else if line.hasPrefix("%end "), let lines {
+                return lines
+            } else if line.hasPrefix("%error "), let lines {
+                throw TmuxError(text: lines.joined(separator: " "))
+            } else if lines != nil {
+                lines?.append(line)
+            } else {
+                note(line)
+            }
+        }
+        throw TmuxError(text: "tmux has ended")
+    }
+
+    private func note(_ line: String) {
+        if line.hasPrefix("%output ") { hasChanged = true }
+    }
+
+    /// Types. A tab is the Tab key.
+    func type(_ text: String) throws {
+        let bytes = text.utf8.map { String($0, radix: 16) }
+        try ask("send-keys -H \(bytes.joined(separator: " "))")
+    }
+
+    /// The lines of the screen down to the last that is not empty, without spaces at their ends.
+    func screen() throws -> [String] {
+        hasChanged = false
+        var lines = try ask("capture-pane -p").map { String($0.reversed().drop { $0 == " " }.reversed()) }
+        while lines.last == "" { lines.removeLast() }
+        return lines
+    }
+
+    /// Waits until the screen is as it should be.
+    ///
+    /// - Throws: what it shows when the watchdog barks, or the shell ends.
+    func wait(until isRight: ([String]) -> Bool) throws {
+        var shown: [String] = []
+        do {
+            while true {
+                shown = try screen()
+                if isRight(shown) { return }
+                while !hasChanged {
+                    guard let line = try client.nextLine() else { throw TmuxError(text: "tmux has ended") }
+                    note(line)
+                }
+            }
+        } catch {
+            throw TmuxError(text: "\(error); the screen shows:\n\(shown.joined(separator: "\n"))")
+        }
+    }
+
+    /// Ends tmux, and the shell with it, whatever it does.
+    func abort() {
+        try? client.write("kill-server\n")
+        _ = try? client.waitForExit()
+    }
+
+    /// Ends the shell, and tmux with it.
+    func end() throws -> ProcessResult {
+        try type("\u{15}exit\r")
+        while try client.nextLine() != nil {}
+        return try client.waitForExit()
+    }
+}
+
+/// tmux could not do what it should.
+struct TmuxError: Error, CustomStringConvertible {
+    let text: String
+
+    var description: String { text }
+}

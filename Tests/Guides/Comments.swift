@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// The code in the comments of declarations, in `Sources`. It is compiled, not run.
+
+import Foundation
+import NamedPortServer
+
+func commentOnNameEvents() async throws {
+    for try await event in PortNameServer.shared.events { print(event) }
+}
+
+struct Order: MessageContent {
+    var number: UInt32
+    var note: String?
+
+    init(from reader: inout MessageReader) throws(PortError) {
+        number = try reader.read()
+        note = try reader.read()
+    }
+
+    func write(to writer: inout MessageWriter) {
+        writer.write(number)
+        writer.write(note)
+    }
+}
+
+func commentOnMessages(_ port: MachPort, answer: (_ message: MachMessage) -> String) async throws {
+    for try await message in port.messages {
+        try message.reply(content: answer(message))
+    }
+}
+
+func commentOnDispatcher(_ port: MachPort, queue: DispatchQueue) throws {
+    try port.setDispatcher { queue.async(execute: $0) }
+}
+
+func commentOnCommandSource(_ known: KnownSources) {
+    let source = CommandSource<String> { source, commands in
+        for command in commands { print(command) }
+    }
+    source.addClient(on: .main, registered: { known.insert($0) }, removed: { known.remove($0) })
+    source.add(to: .current)
+}
+
+/// Where a client keeps what it is told of.
+struct KnownSources: Sendable {
+    private let contexts = LoopBound<Set<CommandSource<String>.Context>>([])
+
+    func insert(_ context: CommandSource<String>.Context) { contexts.value.insert(context) }
+
+    func remove(_ context: CommandSource<String>.Context) { contexts.value.remove(context) }
+}
