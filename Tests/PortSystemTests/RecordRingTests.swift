@@ -54,7 +54,6 @@ import Testing
         "a payload is written where there is room for all of it, otherwise to an array of its own", arguments: [2, 3])
     func landing(room: Int) throws {
         var ends = try Ends()
-        defer { ends.end() }
         _ = ends.writer.write(Self.head(1), [7, 8, 9])
         var target: [UInt8] = [1]
         var outcome = RecordReader.Outcome.empty

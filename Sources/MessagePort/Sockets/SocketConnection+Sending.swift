@@ -192,12 +192,15 @@ extension SocketConnection {
 
     /// What was overdue has been sent: the peer is read again.
     func resumeReading() {
-        let wasPausing = overdue.withLock { overdue -> (isTrue: Bool, charge: PeerCharge?) in
+        // The account first: it is right before the peer is read again.
+        _ = overdue.withLock { $0.isPausing && $0.isEmpty ? $0.charge.take() : nil }
+        let (wasPausing, charge) = overdue.withLock { overdue -> (Bool, PeerCharge?) in
             guard overdue.isPausing, overdue.isEmpty else { return (false, nil) }
             overdue.isPausing = false
-            return (true, overdue.charge.take())
+            return (true, overdue.charge.take())  // another thread has charged meanwhile
         }
-        if wasPausing.isTrue { updateInterest() }
+        withExtendedLifetime(charge) {}  // it goes without the lock
+        if wasPausing { updateInterest() }
     }
 
     /// Charges the peer's process for what it has not read.
