@@ -124,13 +124,17 @@ struct PortctlCommandTests {
     @Test("bench does every check, and each as often as there is time for")
     func bench() async throws {
         try await withScratchDirectory { scratch in
-            let result = try await run("portctl", ["bench", "--quick", "--json"], namesIn: scratch)
+            let own = scratch.path("own")
+            let result = try await run(
+                "portctl", ["bench", "--quick", "--json", "--directory", own], namesIn: scratch)
             #expect(result.end == .exited(0) && result.errors == "")
             let checks = try #require(
                 try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]])
             #expect(checks.count == 8)
             for check in checks { #expect(check["times"] as? Int ?? 0 >= 8) }
             #expect(try heldNames(in: scratch) == [])
+            // The name of the check was there, and not among the user's.
+            #expect(try FileManager.default.contentsOfDirectory(atPath: own).sorted() == ["names", "sockets"])
         }
     }
 }

@@ -70,6 +70,14 @@ extension Invocation {
         let number = open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
         guard number >= 0 else { throw PortError(SystemError(errno), subject: .path(output)) }
         defer { close(number) }
-        try sysWriteAll(number, trace)
+        do throws(SystemError) {
+            try sysWriteAll(number, trace)
+        } catch {
+            throw PortError(error, subject: .path(output))
+        }
+        if isatty(STDERR_FILENO) == 1 {
+            Console.note(
+                "\(output) has the trace, \(HumanSize.text(trace.count)) bytes; open it at https://ui.perfetto.dev.")
+        }
     }
 }
