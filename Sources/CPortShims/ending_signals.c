@@ -13,15 +13,17 @@
 #include <stddef.h>
 #include <unistd.h>
 
-enum { patience_in_milliseconds = 2000 };
+enum { patience_in_milliseconds = 10000 };
 
-static int bell = -1, done = -1;
+static int bell = -1, done = -1, answering = -1;
 static pid_t process;
 
 static const int outer[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 static const int faults[] = {SIGILL, SIGTRAP, SIGABRT, SIGSEGV, SIGBUS, SIGFPE};
 enum { fault_count = sizeof faults / sizeof *faults, outer_count = sizeof outer / sizeof *outer };
 static struct sigaction before[fault_count];
+
+enum { waits = 0x80 };
 
 static int tell(int number) {
     unsigned char byte = (unsigned char)number;
@@ -38,23 +40,33 @@ static void signal_came(int number) {
     errno = code;
 }
 
+static void leave_to_program(int number) {
+    for (int index = 0; index < fault_count; index++)
+        if (faults[index] == number) sigaction(number, &before[index], NULL);
+    for (int index = 0; index < outer_count; index++)
+        if (outer[index] == number) signal(number, SIG_DFL);
+}
+
 static void fault_came(int number, siginfo_t *information, void *context) {
     (void)context;
     int code = errno;
-    if (tell(number)) {
-        struct pollfd end = {done, POLLIN, 0};
-        poll(&end, 1, patience_in_milliseconds);
+    // One that a process has sent comes at any moment, as those above.
+    if (information->si_code != SI_USER || !tell(number)) {
+        if (information->si_code != SI_USER && tell(number | waits)) {
+            struct pollfd end = {done, POLLIN, 0};
+            poll(&end, 1, patience_in_milliseconds);
+        }
+        leave_to_program(number);
+        // A faulty instruction is executed again when this returns; what was sent is sent again.
+        if (information->si_code <= 0 || number == SIGTRAP) raise(number);
     }
-    for (int index = 0; index < fault_count; index++)
-        if (faults[index] == number) sigaction(number, &before[index], NULL);
-    // A faulty instruction is executed again when this returns; what a process has sent is sent again.
-    if (information->si_code <= 0 || number == SIGTRAP) raise(number);
     errno = code;
 }
 
-void shim_tell_ending_signals(int to, int answer) {
-    bell = to;
-    done = answer;
+void shim_tell_ending_signals(const int ends[4]) {
+    bell = ends[1];
+    done = ends[2];
+    answering = ends[3];
     process = getpid();
     struct sigaction ours = {.sa_handler = signal_came, .sa_flags = SA_RESTART};
     for (int index = 0; index < outer_count; index++) {
@@ -70,10 +82,12 @@ void shim_tell_ending_signals(int to, int answer) {
     }
 }
 
-void shim_end_by_signal(int number) {
-    for (int index = 0; index < outer_count; index++) {
-        if (outer[index] != number) continue;
-        signal(number, SIG_DFL);
-        kill(getpid(), number);
+void shim_end_by_signal(int byte) {
+    int number = byte & ~waits;
+    if (byte & waits) {
+        unsigned char answer = 1;
+        if (write(answering, &answer, 1) == 1) return;
     }
+    leave_to_program(number);
+    kill(getpid(), number);
 }

@@ -7,7 +7,7 @@ import Glibc
 /// Has something done before a signal ends the process: SIGINT, SIGTERM, SIGHUP, SIGQUIT, or a fault, as far as the program
 /// leaves them to the kernel. It ends by that signal all the same. SIGKILL tells nobody.
 ///
-/// - Parameter body: called on a thread of its own. After a fault it has two seconds: the thread at fault may hold any lock.
+/// - Parameter body: called on a thread of its own. After a fault of a thread's own it has ten seconds: that thread may hold any lock.
 /// - Throws: `EMFILE`, `ENFILE`, `EAGAIN` when there is no descriptor or thread for it.
 package func sysBeforeEndingSignal(_ body: @escaping @Sendable () -> Void) throws(SystemError) {
     var ends: [CInt] = [-1, -1, -1, -1]
@@ -21,11 +21,10 @@ package func sysBeforeEndingSignal(_ body: @escaping @Sendable () -> Void) throw
     _ = try sysStartThread(blocksSignals: true) {
         sysNameThread("last words")
         while (try? sysPoll(numbers[0], .readable, until: .distantFuture)) != nil {
-            guard let number = ((try? sysRead(numbers[0], capacity: 1)) ?? nil)?.first else { continue }
+            guard let byte = ((try? sysRead(numbers[0], capacity: 1)) ?? nil)?.first else { continue }
             body()
-            _ = try? sysWrite(numbers[3], [1])
-            shim_end_by_signal(CInt(number))
+            shim_end_by_signal(CInt(byte))
         }
     }
-    shim_tell_ending_signals(numbers[1], numbers[2])
+    unsafe shim_tell_ending_signals(numbers)
 }

@@ -112,6 +112,25 @@ struct PortctlTraceTests {
         }
     }
 
+    @Test("a command that traps in a handler leaves its trace, with the handler")
+    func trap() async throws {
+        try await withScratchDirectory(leaving: .anything) { scratch in
+            let file = scratch.path("trace.json")
+            let program = try ChildProcess(
+                builtProduct("portctl"),
+                [
+                    "trace", "--output", file, "--", builtProduct("port-test-peer"), "traced-fault",
+                    scratch.path("names"),
+                ],
+                environment: ["SWIFT_BACKTRACE": "enable=no"])
+            while program.isRunning { await Task.yield() }  // with its input it would end by itself
+            let end = try await program.waitForExit().end
+            #expect(end == .exited(128 + SIGILL) || end == .exited(128 + SIGTRAP))
+            let names = try Self.names(in: String(contentsOfFile: file, encoding: .utf8))
+            #expect(names.contains { $0.hasPrefix("timer \"fault\" #") })
+        }
+    }
+
     @Test("a signal that a process sends to portctl goes to the command")
     func handedOn() async throws {
         try await withScratchDirectory(leaving: .anything) { scratch in
