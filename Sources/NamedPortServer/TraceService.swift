@@ -35,7 +35,9 @@ public final class TraceService: Sendable {
 
     /// Lets run loops of this process be traced from outside, under the name `trace.<process>`, until ``stop()``.
     ///
-    /// The service has a thread of its own, so it answers also while the loops are busy.
+    /// The service has a thread of its own, so it answers also while the loops are busy. In a process that `portctl trace` has
+    /// started, and in no other, it has the trace written at the process's end, and for that handles the signals that would
+    /// end it: see `Docs/Tracing.md`.
     ///
     /// - Parameters:
     ///   - loops: which run loops; at first the main thread's alone.
