@@ -145,6 +145,28 @@ import Testing
         }
     }
 
+    @Test("a look for a client that may have come counts as none, and yet nobody is told that there are none")
+    func accepting() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let told = Counter()
+            try port.notifyWhenNoSenders(on: .current) { told.increment() }
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1))
+            _ = try port.next()
+            port.core.willAccept()
+            #expect(port.statistics.clientCount == 1)
+            peer.end()
+            port.core.receiveFromSockets()
+            #expect(port.statistics.clientCount == 0)
+            _ = ThreadRunLoop.current.run(for: .zero)
+            #expect(told.value == 0)
+            port.core.didAccept()
+            _ = ThreadRunLoop.current.run(for: .zero)
+            #expect(told.value == 1)
+        }
+    }
+
     @Test("whoever only asks is none of the port's senders: its coming and going ends nothing")
     func noSender() async throws {
         try await onBench(over: .socket) { bench in
