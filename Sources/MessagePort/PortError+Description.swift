@@ -87,5 +87,7 @@ extension PortError: CustomStringConvertible {
             "A port of this process has taken the supervisor's socket for the name before; use that port.",
         .servedElsewhere:
             "A port is served by a run loop or by a dispatcher; end the one before you ask for the other.",
+        .notWatchable:
+            "The owner does not let its port be watched; have its program call MachPort.setAllowsWatching(true).",
     ]
 }

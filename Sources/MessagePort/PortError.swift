@@ -157,6 +157,8 @@ extension PortError.Code {
     public static let alreadyCheckedIn = Self(44, "alreadyCheckedIn")
     /// The port is served by a run loop, or by a dispatcher, and the other was asked for.
     public static let servedElsewhere = Self(45, "servedElsewhere")
+    /// The port's owner does not let its messages be watched (``MachPort/setAllowsWatching(_:)``).
+    public static let notWatchable = Self(46, "notWatchable")
 
     /// Every code.
     package static let all: [Self] = [
@@ -166,7 +168,7 @@ extension PortError.Code {
         .systemCallFailed, .messageDropped, .forkedProcess, .notTransferable, .cancelled, .remoteError, .wouldDeadlock,
         .malformedContent, .peerNotReading, .workerNotStarted, .workerExited, .checkInTimedOut, .workerStillRunning,
         .bootstrapInvalid, .tooManyConnections, .watchLimit, .nameWaitTimedOut, .activationInvalid, .nameNotDeclared,
-        .alreadyCheckedIn, .servedElsewhere,
+        .alreadyCheckedIn, .servedElsewhere, .notWatchable,
     ]
 }
 

@@ -62,17 +62,3 @@ extension PortNameServer {
 extension PortError.StaticReason {
     fileprivate static let hasAddress = Self("The port has an address already; check in before anything else.")
 }
-
-extension PortNameServer {
-    /// The path at which a supervisor listens for a name; its directory is made if it is not there.
-    package func makeDeclaredPath(of name: String) throws(PortError) -> String {
-        let directory = try openDirectory()
-        let path = directory.declaredPath(of: try PortName(name))
-        do throws(SystemError) {
-            _ = try sysMakeDirectory(directory.declaredPath)
-        } catch {
-            throw PortError(error, subject: .path(directory.declaredPath))
-        }
-        return path
-    }
-}

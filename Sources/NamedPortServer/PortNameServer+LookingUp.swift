@@ -81,4 +81,14 @@ extension PortDirectory {
 
     /// Where those sockets are.
     var declaredPath: String { path + "/declared" }
+
+    /// The path at which to listen for a name; its directory is made if it is not there.
+    func makeDeclaredPath(of name: PortName) throws(PortError) -> String {
+        do throws(SystemError) {
+            _ = try sysMakeDirectory(declaredPath)
+        } catch {
+            throw PortError(error, subject: .path(declaredPath))
+        }
+        return declaredPath(of: name)
+    }
 }

@@ -55,7 +55,7 @@ extension PortNameServer {
         _ body: (_ write: (PortAddress) throws(PortError) -> Void) throws(PortError) -> Void
     ) throws(PortError) {
         if directory.beginSweepOfNames() { directory.sweepNames() }
-        let file = try Self.take(name, in: directory, preparing: prepare)
+        let file = try Self.take(name, in: directory.names, preparing: prepare)
         do throws(PortError) {
             try file.cut()  // what a dead owner has left is nobody's
             try body { (address) throws(PortError) in try file.write(try Self.record(address).contents) }
@@ -106,7 +106,8 @@ extension PortNameServer {
         return registration != nil
     }
 
-    private static func record(_ address: PortAddress) throws(PortError) -> NameRecord {
+    /// What this process writes into the file of a name that it holds.
+    static func record(_ address: PortAddress) throws(PortError) -> NameRecord {
         let since = MonotonicInstant.now.nanoseconds / 1_000_000_000
         guard let record = NameRecord(owner: sysProcessID(), since: since, socketPath: address.path) else {
             throw PortError(.systemCallFailed, subject: .path(address.path))

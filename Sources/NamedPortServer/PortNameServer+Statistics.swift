@@ -17,6 +17,13 @@ extension PortNameServer {
     public func listStatistics(within limit: Duration) throws(PortError)
         -> [(registration: Registration, statistics: PortStatistics?)]
     {
+        try listAnswers(within: limit).map { ($0.registration, $0.answer.statistics) }
+    }
+
+    /// As above, with what is known of those that did not answer.
+    package func listAnswers(within limit: Duration) throws(PortError)
+        -> [(registration: Registration, answer: StatisticsAnswer)]
+    {
         let deadline = MonotonicInstant.after(limit)
         let names = try openDirectory().names
         let entries = try NameEntry.all(in: names)
@@ -28,14 +35,26 @@ extension PortNameServer {
 }
 
 extension PortNameServer {
-    /// Where the port is that has a name, as its record tells.
+    /// Watches the messages of the port that has a name.
     ///
-    /// - Throws: `nameUnknown`; as ``lookUp(_:)``.
-    package func address(of name: String) throws(PortError) -> PortAddress {
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - byteLimit: how many bytes of each message.
+    ///   - deadline: when to give up.
+    /// - Returns: the watch, which has begun.
+    /// - Throws: `nameUnknown`; as `PortWatch.init`.
+    package func watch(
+        _ name: String, byteLimit: Int, until deadline: MonotonicInstant
+    ) throws(PortError) -> PortWatch {
         let portName = try PortName(name)
         guard let contents = try LockedFile.contents(portName.fileName, in: try openDirectory().names),
             let record = NameRecord(contents: contents)
         else { throw PortError(.nameUnknown, subject: .name(name)) }
-        return PortAddress(path: record.socketPath)
+        do throws(PortError) {
+            return try PortWatch(PortAddress(path: record.socketPath), byteLimit: byteLimit, until: deadline)
+        } catch {
+            // A record may be left by an owner that was killed.
+            throw error.code == .deadName ? PortError(.nameUnknown, subject: .name(name)) : error.at(name: name)
+        }
     }
 }

@@ -17,16 +17,16 @@ extension PortNameServer {
     ///
     /// - Parameters:
     ///   - name: the name.
-    ///   - directory: where.
+    ///   - names: where.
     ///   - prepare: called before that, when the name seems to be free.
     /// - Returns: the file, with what a dead owner has left in it.
     /// - Throws: `nameTaken`, with the owner, unless that does not say who it is; what `prepare` throws.
     static func take(
-        _ name: PortName, in directory: PortDirectory, preparing prepare: () throws(PortError) -> Void
+        _ name: PortName, in names: TrustedDirectory, preparing prepare: () throws(PortError) -> Void = {}
     ) throws(PortError) -> LockedFile {
         var (owner, pause) = (Int32?.none, firstPause)
         for attempt in 0...pauseCount {
-            switch try LockedFile.take(name.fileName, in: directory.names, preparing: prepare) {
+            switch try LockedFile.take(name.fileName, in: names, preparing: prepare) {
             case .locked(let file): return file
             case .held(let contents): owner = NameRecord(contents: contents)?.owner
             }

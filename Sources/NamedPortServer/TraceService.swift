@@ -35,7 +35,9 @@ public final class TraceService: Sendable {
 
     /// Lets run loops of this process be traced from outside, under the name `trace.<process>`, until ``stop()``.
     ///
-    /// The service has a thread of its own, so it answers also while the loops are busy.
+    /// The service has a thread of its own, so it answers also while the loops are busy. In a process that `portctl trace` has
+    /// started, and in no other, it has the trace written at the process's end, and for that handles the signals that would
+    /// end it: see `Docs/Tracing.md`.
     ///
     /// - Parameters:
     ///   - loops: which run loops; at first the main thread's alone.
@@ -122,9 +124,18 @@ private struct Weak<Object: AnyObject & Sendable>: Sendable {
     weak let object: Object?
 }
 
-/// The trace of a process that was started to be traced, which it writes when it exits.
+/// The trace of a process that was started to be traced, which it writes when it exits, or a signal ends it.
 private enum AtExit {
-    private static let traced = Mutex<(service: TraceService, path: String)?>(nil)
+    private struct Traced {
+        let service: TraceService
+        let path: String
+        /// Whether somebody writes the trace, or has written it.
+        var isTaken = false
+    }
+
+    private static let traced = Mutex<Traced?>(nil)
+    /// Set when the trace was written.
+    private static let end = ThreadEvent()
 
     /// Has the service record from now on, if the process was started for that.
     static func begin(_ service: TraceService) {
@@ -133,22 +144,29 @@ private enum AtExit {
         else { return }
         let path = String(value[value.index(after: colon)...])
         let isFirst = traced.withLock { traced in
-            defer { if traced == nil { traced = (service, path) } }
+            defer { if traced == nil { traced = Traced(service: service, path: path) } }
             return traced == nil
         }
         guard isFirst else { return }
         service.begin()
         atexit { AtExit.write() }
+        try? sysBeforeEndingSignal { AtExit.write() }
     }
 
     /// Writes what was recorded, if that was not done.
     ///
     /// - Parameter service: only that of this service; nil for all.
     static func write(if service: TraceService? = nil) {
-        guard let (traced, path) = Self.traced.withLock({ $0 }), service == nil || service === traced,
-            let tracer = traced.end(),
-            let file = try? sysOpen(path, .creating)
-        else { return }
+        let found = Self.traced.withLock { traced -> Traced? in
+            guard let found = traced, service == nil || service === found.service else { return nil }
+            traced?.isTaken = true
+            return found
+        }
+        guard let found else { return }
+        // A process that exits while a signal has the trace written waits for that.
+        if found.isTaken { return _ = end.wait(until: .distantFuture) }
+        defer { end.set() }
+        guard let tracer = found.service.end(), let file = try? sysOpen(found.path, .creating) else { return }
         try? sysTruncate(file.raw, to: 0)
         try? tracer.writeChromeTrace(to: file.raw)
     }

@@ -121,60 +121,20 @@ struct PortctlCommandTests {
         }
     }
 
-    @Test("trace writes what the loops of a process do that agrees, and tells of one that does not")
-    func trace() async throws {
-        try await withScratchDirectory { scratch in
-            let program = try ChildProcess(builtProduct("port-test-peer"), ["traced", scratch.path("names")])
-            #expect(try await offThePool { try program.nextLine() } == "traced")
-            let file = scratch.path("trace.json")
-            for output in [file, "-"] {
-                let result = try await portctl(
-                    ["trace", "\(program.processID)", "--duration", "20ms", "--output", output], in: scratch)
-                #expect(result.end == .exited(0) && result.errors == "")
-                let trace = output == "-" ? result.output : try String(contentsOfFile: file, encoding: .utf8)
-                #expect(try Self.names(in: trace).isSuperset(of: ["thread_name", "beforeWaiting"]))
-            }
-            #expect(try await program.waitForExit().end == .exited(0))
-            let gone = try await portctl(["trace", "\(program.processID)"], in: scratch)
-            #expect(gone.end == .exited(3) && gone.errors.contains("TraceService.start()"))
-        }
-    }
-
-    @Test("trace -- COMMAND records it until it exits, and has its status")
-    func tracedCommand() async throws {
-        try await withScratchDirectory { scratch in
-            let file = scratch.path("trace.json")
-            let program = try ChildProcess(
-                builtProduct("portctl"),
-                ["trace", "--output", file, "--", builtProduct("port-test-peer"), "traced", scratch.path("names")])
-            #expect(try await offThePool { try program.nextLine() } == "traced")
-            #expect(try await program.waitForExit().end == .exited(0))
-            let trace = try String(contentsOfFile: file, encoding: .utf8)
-            #expect(try Self.names(in: trace).isSuperset(of: ["thread_name", "beforeWaiting"]))
-
-            let other = try await portctl(["trace", "--output", file, "--", "sh", "-c", "exit 7"], in: scratch)
-            #expect(other.end == .exited(7) && other.errors.contains("TraceService.start()"))
-            #expect(!FileManager.default.fileExists(atPath: file))
-        }
-    }
-
-    /// The names of the events of a trace.
-    private static func names(in trace: String) throws -> Set<String> {
-        let object = try #require(try JSONSerialization.jsonObject(with: Data(trace.utf8)) as? [String: Any])
-        let events = try #require(object["traceEvents"] as? [[String: Any]])
-        return Set(events.compactMap { $0["name"] as? String })
-    }
-
     @Test("bench does every check, and each as often as there is time for")
     func bench() async throws {
         try await withScratchDirectory { scratch in
-            let result = try await run("portctl", ["bench", "--quick", "--json"], namesIn: scratch)
+            let own = scratch.path("own")
+            let result = try await run(
+                "portctl", ["bench", "--quick", "--json", "--directory", own], namesIn: scratch)
             #expect(result.end == .exited(0) && result.errors == "")
             let checks = try #require(
                 try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]])
             #expect(checks.count == 8)
             for check in checks { #expect(check["times"] as? Int ?? 0 >= 8) }
             #expect(try heldNames(in: scratch) == [])
+            // The name of the check was there, and not among the user's.
+            #expect(try FileManager.default.contentsOfDirectory(atPath: own).sorted() == ["names", "sockets"])
         }
     }
 }

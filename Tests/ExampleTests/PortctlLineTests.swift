@@ -14,6 +14,8 @@ struct PortctlLineTests {
             ["request", "x", "-7", "text", "--timeout", "1.5s", "--hex"],
             ["--timeout=1.5s", "request", "-x", "x", "-7", "text"],
             ["-t", "1.5s", "request", "x", "-7", "--hex", "--", "text"],
+            ["request", "-xt1.5s", "x", "-7", "text"], ["request", "x", "-7", "-xt", "1.5s", "text"],
+            ["request", "x", "-7", "-xt=1.5s", "text"],
         ]
         for line in lines {
             let invocation = try Invocation(line)
@@ -39,7 +41,8 @@ struct PortctlLineTests {
             (["lst"], "Did you mean list?"), (["reqeust", "x", "1"], "Did you mean request?"),
             (["activ"], "Did you mean activate?"), (["help", "servee"], "Did you mean serve?"),
             (["list", "--wach"], "Did you mean --watch?"), (["--jsno", "list"], "Did you mean --json?"),
-            (["list", "--timeuot=1s"], "Did you mean --timeout?"), (["frobnicate"], nil), (["list", "--zzz"], nil),
+            (["list", "--timeuot=1s"], "Did you mean --timeout?"), (["lst", "--help"], "Did you mean list?"),
+            (["frobnicate"], nil), (["list", "--zzz"], nil),
         ] as [([String], String?)])
     func suggestions(line: [String], suggestion: String?) {
         let error = #expect(throws: UsageError.self) { _ = try Invocation(line) }
@@ -117,7 +120,7 @@ struct PortctlLineTests {
                 #expect(overview.contains("  \(synopsis)"))
                 #expect(text.contains("portctl \(synopsis)\n"))
             }
-            for option in description.options {
+            for option in description.allOptions {
                 #expect(text.contains("  \(option.shown)") || text.contains(" \(option.shown)"))
             }
             #expect(text.split(separator: "\n").allSatisfy { $0.count <= 100 })

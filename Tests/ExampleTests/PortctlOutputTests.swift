@@ -62,12 +62,19 @@ struct PortctlOutputTests {
         (statistics.messageCount, statistics.byteCount, statistics.queueCount, statistics.queueLimit) = (3, 2048, 4, 4)
         var row = PortRow(
             name: "a\nb", owner: 7, command: nil, since: "2026-11-21T14:37:10Z", age: .seconds(61),
-            statistics: statistics)
+            state: .running(statistics))
         #expect(row.cells == ["a\\nb", "7", "-", "0", "4/4", "3", "2K", "0"])
         #expect(row.style == .alarming)
-        row.statistics = nil
-        #expect(row.cells.suffix(5) == ["-", "-", "-", "-", "-"] && row.style == .silent)
-        #expect(row.facts.last?.1 == "does not tell")
+        let others: [(PortRow.State, [String], Style)] = [
+            (.busy, ["-", "busy", "-", "-", "-"], .suspicious), (.silent, ["-", "-", "-", "-", "-"], .silent),
+            (.waiting, ["-", "waiting", "-", "-", "-"], .silent),
+        ]
+        for (state, cells, style) in others {
+            row.state = state
+            #expect(row.cells.suffix(5) == cells[...] && row.style == style)
+            #expect(row.facts.last?.0 == "State")
+        }
+        #expect(row.facts[1].0 == "Held by" && row.facts[3].1.hasSuffix(", 1m 1s ago"))
         #expect(PortRow.command([]) == nil)
         #expect(PortRow.command(Array("/usr/bin/tool\0--x\0two words\0".utf8)) == "tool --x two words")
     }

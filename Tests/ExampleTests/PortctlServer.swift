@@ -49,7 +49,7 @@ final class PortctlServer: Sendable {
 
 /// Runs portctl with the names of a directory of the scratch directory.
 func portctl(_ arguments: [String], in scratch: ScratchDirectory) async throws -> ProcessResult {
-    let process = try ChildProcess(builtProduct("portctl"), arguments + ["--directory", scratch.path("names")])
+    let process = try ChildProcess(builtProduct("portctl"), ["--directory", scratch.path("names")] + arguments)
     return try await process.waitForExit()
 }
 

@@ -77,7 +77,7 @@ struct PortctlTests {
         }
     }
 
-    @Test("the list tells owners and what their ports have counted; - where an owner does not tell")
+    @Test("the list tells owners and what their ports have counted, and which owners are busy or not there yet")
     func list() async throws {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("echo", in: scratch)
@@ -85,14 +85,23 @@ struct PortctlTests {
             let names = try PortNameServer(directory: scratch.path("names"))
             let port = MachPort()  // in no loop: it answers nobody
             try names.register(port, name: "a\u{1B}[2J\nb")
+            let held = try DeclaredName("on.demand", in: names)
             let list = try await portctl(["list", "--timeout", "2s"], in: scratch)
             let lines = list.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
-            try #require(lines.count == 3 && list.end == .exited(0))
+            try #require(lines.count == 4 && list.end == .exited(0))
             #expect(lines[0] == ["NAME", "OWNER", "COMMAND", "PEERS", "QUEUE", "MESSAGES", "BYTES", "DROPS"])
             #expect(lines[1].prefix(2) == ["a\\u{1B}[2J\\nb", "\(PeerIdentity.current.processID)"])
-            #expect(lines[1].suffix(5) == ["-", "-", "-", "-", "-"])
+            #expect(lines[1].suffix(5) == ["-", "busy", "-", "-", "-"])
             #expect(lines[2].prefix(5) == ["echo", "\(server.process.processID)", "portctl", "serve", "echo"])
             #expect(lines[2].suffix(5) == ["0", "0/64", "1", "5", "0"])
+            #expect(lines[3].prefix(2) == ["on.demand", "\(PeerIdentity.current.processID)"])
+            #expect(lines[3].suffix(5) == ["-", "waiting", "-", "-", "-"])
+            let info = try await portctl(["info", "on.demand", "--timeout", "1ms"], in: scratch)
+            #expect(
+                info.end == .exited(0) && info.output.contains("Held by  process \(PeerIdentity.current.processID)\n"))
+            #expect(try await portctl(["list", "--names"], in: scratch).output.hasSuffix("\necho\non.demand\n"))
+            held.end()
+            #expect(try await portctl(["info", "on.demand"], in: scratch).end == .exited(3))
             #expect(try await portctl(["send", "echo", "0"], in: scratch) == done())
             #expect(try await server.end() == done())
             port.invalidate()
@@ -118,6 +127,7 @@ struct PortctlTests {
             #expect(
                 object.output.hasPrefix(
                     #"{"name":"echo","owner":\#(server.process.processID),"command":"portctl serve"#))
+            #expect(object.output.contains(#""state":"running","statistics":"#))
             #expect(object.output.contains(statistics))
             #expect(try await portctl(["info", "other"], in: scratch).end == .exited(3))
             #expect(try await portctl(["send", "echo", "0"], in: scratch) == done())
@@ -130,6 +140,8 @@ struct PortctlTests {
         try await withScratchDirectory { scratch in
             let once = try await portctl(["list", "--watch", "--json", "--count", "3", "--interval", "0"], in: scratch)
             #expect(once == done("[]\n[]\n[]\n"))
+            let names = try await portctl(["list", "-wjn2", "--names", "-i0"], in: scratch)
+            #expect(names == done("[]\n[]\n"))
         }
     }
 
@@ -140,6 +152,9 @@ struct PortctlTests {
             (["request", "nobody", "1"], "No live port has the name", 3),
             (["serve", ""], "A port name must not be empty", 1),
             (["serve", String(repeating: "x", count: 129)], "A port name has at most 128 bytes", 1),
+            (["request", "nobody", "1", "--file", "/tmp"], "No live port has the name", 3),
+            (["watch", "nobody"], #"Name: "nobody"."#, 3),
+            (["trace", "2147483647"], "There is no process 2147483647.", 3),
             (["list", "--directory", "/proc"], "The directory must belong to this user and be closed to others", 1),
             (["list", "--directory", "here"], "It is not an absolute path", 1),
             (["list", "--directory", "/two\nlines/here"], "Path: /two\\nlines/here.", 1),
@@ -162,7 +177,10 @@ struct PortctlTests {
             ["send", "x", "one"], ["send", "x", "2147483648"], ["list", "--directory"], ["list", "--colour"],
             ["request", "x", "1", "--send-timeout", "soon"], ["request", "x", "1", "--timeout", "-1"],
             ["request", "x", "1", "--timeout", "nan"], ["activate", "x"], ["send", "x", "1", "y", "--file", "z"],
-            ["two\nlines"], ["send", "x", "1\n"], ["--two\nlines"],
+            ["two\nlines"], ["send", "x", "1\n"], ["--two\nlines"], ["wait", "x", "--timeout="],
+            ["wait", "x", "-t", ""],
+            ["list", "--count", "3"], ["list", "-n3"], ["list", "--interval", "1s"], ["list", "--names", "-t1s"],
+            ["trace", "-d", "1s", "--", "true"], ["request", "x", "1", "-xr"], ["list", "-wq"], ["list", "-w=3"],
         ])
     func usage(arguments: [String]) async throws {
         try await withScratchDirectory { scratch in
@@ -180,7 +198,8 @@ struct PortctlTests {
             let result = try await run("portctl", arguments, namesIn: scratch)
             #expect(result.end == .exited(0) && result.errors == "")
             let words =
-                arguments[0] == "send" ? ["usage: portctl send", "--timeout"] : ["list", "serve", "--directory"]
+                arguments[0] == "send"
+                ? ["usage: portctl send", "--timeout", "--directory"] : ["list", "serve", "--directory"]
             for word in words { #expect(result.output.contains(word)) }
         }
     }

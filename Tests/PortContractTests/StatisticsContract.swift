@@ -88,17 +88,82 @@ import Testing
             let asked = try listener.accept()
             #expect(try asked.next()?.kind == .statistics)
             try asked.send(PacketHeader(kind: .refused, messageID: 18))
-            #expect(try asking.join() == [nil])
+            #expect(try asking.join() == [.silent])
             let watching = runOnThread(name: "watching") {
                 #expect(
                     portError { () throws(PortError) in
                         _ = try PortWatch(address, byteLimit: 64, until: Watchdog.deadline)
-                    }?.code == .peerRefused)
+                    }?.code == .notWatchable)
             }
             let watched = try listener.accept()
             #expect(try watched.next()?.kind == .watch)
             try watched.send(PacketHeader(kind: .refused, messageID: 18))
             try watching.join()
+        }
+    }
+
+    @Test("all are asked, however many do not answer; those that live are busy, those that answer have told")
+    func many() async throws {
+        try await onBench(over: .socket) { bench in
+            let count = 2 * StatisticsInquiry.simultaneous + 3
+            let listeners = try (0..<count).map { try RawListener(bench.directory.path + "/stuck\($0)") }
+            let port = try bench.port()
+            let gone = PortAddress(path: bench.directory.path + "/gone")
+            let addresses = listeners.map(\.address) + [gone, try port.core.address(in: bench.directory)]
+            let answers = try StatisticsInquiry.ask(addresses, until: .after(.milliseconds(10)))
+            #expect(answers.prefix(count) == Array(repeating: .busy, count: count)[...])
+            #expect(answers.suffix(2) == [.silent, .told(port.statistics)])
+            for listener in listeners { #expect(try listener.accept().next()?.kind == .statistics) }
+        }
+    }
+
+    @Test("one that answers late has its share of the time, when others wait for its place")
+    func late() async throws {
+        try await onBench(over: .socket) { bench in
+            let count = StatisticsInquiry.simultaneous + 1
+            let listeners = try (0..<count).map { try RawListener(bench.directory.path + "/late\($0)") }
+            let addresses = listeners.map(\.address)
+            let asking = runOnThread(name: "asking") { try StatisticsInquiry.ask(addresses, until: Watchdog.deadline) }
+            // The last is asked when one of the others has given its place up: this one ends its connection.
+            let first = try listeners[0].accept()
+            #expect(try first.next()?.kind == .statistics)
+            first.end()
+            let last = try listeners[count - 1].accept()
+            #expect(try last.next()?.kind == .statistics)
+            let statistics = PortStatistics()
+            for (index, listener) in listeners.enumerated().dropFirst() {
+                let peer = try index == count - 1 ? last : listener.accept()
+                if index < count - 1 { #expect(try peer.next()?.kind == .statistics) }
+                let header = PacketHeader(kind: .statistics, answers: 1)
+                #expect(
+                    try sysSendPacket(
+                        peer.socket.rawValue, head: header.words, body: statistics.payload[...], descriptors: [])
+                        == .sent)
+            }
+            let answers = try asking.join()
+            #expect(answers.first == .silent && answers.dropFirst().allSatisfy { $0 == .told(statistics) })
+        }
+    }
+
+    @Test("a look for a client that may have come counts as none, and yet nobody is told that there are none")
+    func accepting() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let told = Counter()
+            try port.notifyWhenNoSenders(on: .current) { told.increment() }
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1))
+            _ = try port.next()
+            port.core.willAccept()
+            #expect(port.statistics.clientCount == 1)
+            peer.end()
+            port.core.receiveFromSockets()
+            #expect(port.statistics.clientCount == 0)
+            _ = ThreadRunLoop.current.run(for: .zero)
+            #expect(told.value == 0)
+            port.core.didAccept()
+            _ = ThreadRunLoop.current.run(for: .zero)
+            #expect(told.value == 1)
         }
     }
 

@@ -13,3 +13,12 @@ func traced(_ directory: String) throws(PortError) {
     timer.invalidate()
     withExtendedLifetime(service) {}
 }
+
+/// Lets itself be traced, and traps in a handler.
+func tracedFault(_ directory: String) throws(PortError) {
+    let service = try TraceService.start(nameServer: PortNameServer(directory: directory))
+    let timer = RunLoopTimer(name: "fault", after: .zero) { _ in fatalError("as it should") }
+    ThreadRunLoop.main.add(timer)
+    runUntilInputEnds()
+    withExtendedLifetime(service) {}
+}

@@ -16,6 +16,7 @@
 //   check-in DIRECTORY NAME right|name    tells the port NAME its own port, and serves that until its input ends
 //   activated DIRECTORY NAME              checks in for a declared name; "checked in", then serves until its input ends
 //   activated-local DIRECTORY NAME        the same with a local port, which reverses; "checked in as NAME"
+//   traced-fault DIRECTORY                lets itself be traced, and traps in a handler
 //   traced DIRECTORY                      lets itself be traced; "traced", then a timer fires until its input ends
 //   activated-again DIRECTORY NAME        checks in twice, then lets a child check in, then starts "activated" in its place
 //   knock PATH                            connects to a socket's path as a stranger would; "heard" what comes back
@@ -58,6 +59,7 @@ do throws(PortError) {
     case ("activated", 2): try activated(rest[0], rest[1])
     case ("activated-local", 2): try activatedLocal(rest[0], rest[1])
     case ("traced", 1): try traced(rest[0])
+    case ("traced-fault", 1): try tracedFault(rest[0])
     case ("activated-again", 2): try activatedAgain(rest[0], rest[1])
     case ("knock", 1): knock(rest[0])
     case ("worker", 1): try work(rest[0], "")

@@ -57,6 +57,20 @@ package final class PortDirectory: Sendable {
             user: sysUserID())
     }
 
+    /// The directory of those who hold names until they have started the names' owners.
+    ///
+    /// - Parameter makes: whether it is made when it is not there.
+    /// - Returns: the open, verified directory; nil when it is not there.
+    /// - Throws: as ``open(path:)``.
+    package func supervisors(makes: Bool) throws(PortError) -> TrustedDirectory? {
+        do throws(PortError) {
+            return try top.subdirectory("supervisors", makes: makes)
+        } catch {
+            if error.systemError?.code == ENOENT { return nil }
+            throw error
+        }
+    }
+
     /// Whether the path and its parts still lead to these open directories, and they are still closed to others.
     package var isCurrent: Bool { top.isCurrent && names.isCurrent && sockets.isCurrent }
 }

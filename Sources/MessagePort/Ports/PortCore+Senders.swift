@@ -15,7 +15,17 @@ extension PortCore {
         tell { $0.senders.rightsDidGo(number, hasAddress: $0.extras.address != nil) }
     }
 
-    /// A client has connected; or may be about to be accepted: it counts as one until `clientDidNotCome`.
+    /// A client may be about to be accepted. Between the backlog and the count it would be seen in neither.
+    func willAccept() {
+        state.withLock { $0.senders.willAccept() }
+    }
+
+    /// It is counted now, or there is none.
+    func didAccept() {
+        tell { $0.senders.didAccept(hasAddress: $0.extras.address != nil) }
+    }
+
+    /// A client has connected: it counts as one until `clientDidNotCome`, or `clientDidGo`.
     func clientMayCome() {
         state.withLock { $0.senders.clientMayCome() }
     }

@@ -26,6 +26,8 @@ struct SenderTally: Sendable {
     private var notices: [LoopNotice<Void>] = []
     /// How many processes are connected, without those that only look on.
     private(set) var clientCount: Int32 = 0
+    /// How many threads accept at this moment, each perhaps another process.
+    private var acceptingCount: UInt16 = 0
     private var hasRights = false
     private var hasHadClients = false
 
@@ -44,6 +46,17 @@ struct SenderTally: Sendable {
     /// - Returns: the notices that are due.
     mutating func rightsDidGo(_ number: UInt64, hasAddress: Bool) -> [LoopNotice<Void>] {
         if number == lastNumber { hasRights = false }
+        return takeDue(hasAddress)
+    }
+
+    /// A client may be about to be accepted: until then nobody is told that there is none.
+    mutating func willAccept() {
+        acceptingCount += 1
+    }
+
+    /// - Returns: the notices that are due.
+    mutating func didAccept(hasAddress: Bool) -> [LoopNotice<Void>] {
+        acceptingCount -= 1
         return takeDue(hasAddress)
     }
 
@@ -86,6 +99,7 @@ struct SenderTally: Sendable {
     /// There were senders, and none is left. A port with an address that nobody has connected to yet still waits for the
     /// first: somebody was given the address.
     private func isDue(_ hasAddress: Bool) -> Bool {
-        !hasRights && clientCount == 0 && (hasAddress ? hasHadClients : lastNumber > 0 || hasHadClients)
+        !hasRights && clientCount == 0 && acceptingCount == 0
+            && (hasAddress ? hasHadClients : lastNumber > 0 || hasHadClients)
     }
 }

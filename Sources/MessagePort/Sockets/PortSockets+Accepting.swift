@@ -26,9 +26,8 @@ extension PortSockets {
     }
 
     private func acceptOne(for core: PortCore, _ client: inout SocketConnection?) -> Bool {
-        // Between the backlog and the count a client would be seen in neither.
-        core.clientMayCome()
-        defer { core.clientDidNotCome() }
+        core.willAccept()
+        defer { core.didAccept() }
         do throws(SystemError) {
             guard let accepted = try accept() else { return false }
             let socket = SharedDescriptor(connection: accepted)

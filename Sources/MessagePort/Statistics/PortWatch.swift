@@ -13,7 +13,7 @@ package struct PortWatch: ~Copyable {
         case ended
     }
 
-    private let socket: SharedDescriptor
+    private let question: PortQuestion
     private var lastNumber: UInt64?
 
     /// Asks to be shown the messages of a port.
@@ -22,36 +22,40 @@ package struct PortWatch: ~Copyable {
     ///   - address: where the port is.
     ///   - byteLimit: how many bytes of each message; ``WatchedMessage/byteLimit`` at most.
     ///   - deadline: when to give up.
-    /// - Throws: `peerRefused` when its owner does not agree, `deadName` when nobody is there, `replyTimedOut` when no answer
+    /// - Throws: `notWatchable` when its owner does not agree, `deadName` when nobody is there, `replyTimedOut` when no answer
     ///   came; as a connection to the port.
     package init(_ address: PortAddress, byteLimit: Int, until deadline: MonotonicInstant) throws(PortError) {
-        guard case .connected(let socket, _) = try ProcessEndpoints.connect(toPath: address.path, until: deadline)
-        else {
-            throw PortError(.deadName)
-        }
+        question = try Self.begin(address, byteLimit, until: deadline)
+    }
+
+    private static func begin(
+        _ address: PortAddress, _ byteLimit: Int, until deadline: MonotonicInstant
+    ) throws(PortError) -> PortQuestion {
         let header = PacketHeader(kind: .watch, totalLength: UInt64(max(0, byteLimit)))
-        do throws(SystemError) {
-            _ = try sysSendPacket(socket.rawValue, head: header.encoded, body: [], descriptors: [])
-        } catch {
-            throw PortError(error)
+        let question: PortQuestion
+        switch try PortQuestion.ask(header, at: address, until: deadline) {
+        case .asked(let asked): question = asked
+        case .busy: throw PortError(.replyTimedOut)
+        case .dead: throw PortError(.deadName)
         }
-        guard let event = try Self.event(from: socket, until: deadline) else { throw PortError(.replyTimedOut) }
+        guard let event = try event(of: question, until: deadline) else { throw PortError(.replyTimedOut) }
         switch event {
-        case .watchAnswered(true): break
-        case .watchAnswered(false), .refused: throw PortError(.peerRefused, subject: .reason(.notWatchable))
+        case .watchAnswered(true): return question
+        // An owner that does not know the question refuses it.
+        case .watchAnswered(false), .refused: throw PortError(.notWatchable)
+        case .portEnded: throw PortError(.deadName)
         default: throw PortError(.malformedPacket)
         }
-        self.socket = socket
     }
 
     /// Readable when something has come.
-    package var rawValue: CInt { socket.rawValue }
+    package var rawValue: CInt { question.rawValue }
 
     /// Waits for what comes next.
     ///
     /// - Returns: nil when the deadline came first.
     package mutating func next(until deadline: MonotonicInstant) throws(PortError) -> Event? {
-        guard let event = try Self.event(from: socket, until: deadline) else { return nil }
+        guard let event = try Self.event(of: question, until: deadline) else { return nil }
         guard case .shown(let message) = event else { return .ended }
         defer { lastNumber = message.number }
         return .message(message, leftOut: lastNumber.map { message.number &- $0 &- 1 } ?? 0)
@@ -59,22 +63,13 @@ package struct PortWatch: ~Copyable {
 
     /// - Returns: nil at the deadline.
     private static func event(
-        from socket: SharedDescriptor, until deadline: MonotonicInstant
+        of question: PortQuestion, until deadline: MonotonicInstant
     ) throws(PortError) -> PacketAssembly.Event? {
         do throws(SystemError) {
-            if try sysPoll(socket.rawValue, .readable, until: deadline).isEmpty { return nil }
-            guard case (.packet, let bytes) = try sysReceivePacket(socket.rawValue, limit: PacketHeader.packetLimit),
-                let header = PacketHeader(bytes)
-            else { return .portEnded }
-            var assembly = PacketAssembly()
-            return assembly.take(header, payload: Array(bytes.dropFirst(PacketHeader.size)), descriptors: [])
+            if try sysPoll(question.rawValue, .readable, until: deadline).isEmpty { return nil }
+            return try question.hear() ?? .portEnded
         } catch {
             throw PortError(error)
         }
     }
-}
-
-extension PortError.StaticReason {
-    fileprivate static let notWatchable = Self(
-        "Its owner does not let itself be watched: MachPort.setAllowsWatching(true).")
 }

@@ -19,7 +19,7 @@ extension SendRight {
         try destination.checkProcess()
         if let core = destination as? PortCore { return core.isDead ? nil : core.statistics }
         guard destination is RemotePort else { return nil }
-        return try StatisticsInquiry.ask([destination.address()], until: .after(limit))[0]
+        return try StatisticsInquiry.ask([destination.address()], until: .after(limit))[0].statistics
     }
 }
 

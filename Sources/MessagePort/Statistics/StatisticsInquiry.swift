@@ -1,27 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Asks other processes how their ports are: all at once, each over a connection of its own, until one deadline. So an owner
+// Asks other processes how their ports are: many at once, each over a connection of its own, until one deadline. So an owner
 // that does not understand the question, and ends the connection, does no harm to what else goes to its port.
+//
+// Each connection takes a descriptor, so there is a limit of those that are open. Where there are more ports than that, each
+// has its share of the time: one that has not answered by then gives its place to one that was not asked yet.
 
 package import PortSystem
 
+/// What a port's owner says to the question how the port is.
+package enum StatisticsAnswer: Hashable, Sendable {
+    case told(PortStatistics)
+    /// It lives, and has not answered in time: it is stopped, or busy with something else than its port.
+    case busy
+    /// It is gone, does not talk to this process, or does not understand.
+    case silent
+
+    /// What it told.
+    package var statistics: PortStatistics? {
+        if case .told(let statistics) = self { statistics } else { nil }
+    }
+}
+
 /// Questions that are under way.
 package struct StatisticsInquiry: ~Copyable {
-    /// So many ports are asked at the same time; each takes a descriptor.
-    private static let simultaneous = 128
+    /// So many ports are asked at the same time.
+    package static let simultaneous = 128
     /// Under this token each is asked.
     private static let token: UInt64 = 1
 
     private let addresses: [PortAddress]
+    private let deadline: MonotonicInstant
+    /// The time that each has where others wait for its place.
+    private let share: Duration
     private let epoll: EpollSet
-    private var answers: [PortStatistics?]
-    private var sockets: [Int: SharedDescriptor] = [:]
+    private var answers: [StatisticsAnswer]
+    private var open: [Int: (question: PortQuestion, since: MonotonicInstant)] = [:]
     private var askedCount = 0
 
-    private init(_ addresses: [PortAddress]) throws(PortError) {
+    private init(_ addresses: [PortAddress], until deadline: MonotonicInstant) throws(PortError) {
         self.addresses = addresses
-        answers = Array(repeating: nil, count: addresses.count)
+        self.deadline = deadline
+        let roundCount = max(1, (addresses.count + Self.simultaneous - 1) / Self.simultaneous)
+        share = max(.zero, MonotonicInstant.now.duration(to: deadline)) / roundCount
+        answers = Array(repeating: .silent, count: addresses.count)
         do throws(SystemError) {
             epoll = try EpollSet()
         } catch {
@@ -33,59 +56,82 @@ package struct StatisticsInquiry: ~Copyable {
     ///
     /// - Parameters:
     ///   - addresses: where they are.
-    ///   - deadline: when to give up those that have not answered.
-    /// - Returns: the answers, in the same order; nil where none came: nobody is there, or has time, or understands.
+    ///   - deadline: when to give up those that have not answered. Each is asked, even if that is past.
+    /// - Returns: the answers, in the same order.
     /// - Throws: `descriptorLimit`, `systemCallFailed` when nobody can be asked.
     package static func ask(_ addresses: [PortAddress], until deadline: MonotonicInstant) throws(PortError)
-        -> [PortStatistics?]
+        -> [StatisticsAnswer]
     {
-        var inquiry = try StatisticsInquiry(addresses)
-        while inquiry.askMore(), inquiry.hear(until: deadline) {}
+        var inquiry = try StatisticsInquiry(addresses, until: deadline)
+        while inquiry.askMore() {
+            if !inquiry.hear() { inquiry.giveUpLate() }
+        }
         return inquiry.answers
     }
 
+    private var hasUnasked: Bool { askedCount < addresses.count }
+
     /// - Returns: whether an answer is awaited.
     private mutating func askMore() -> Bool {
-        while askedCount < addresses.count, sockets.count < Self.simultaneous {
-            if let own = RightsTable.shared.ownPort(at: addresses[askedCount]) {
-                answers[askedCount] = own.statistics
-            } else if let socket = Self.question(to: addresses[askedCount]),
-                (try? epoll.add(socket.rawValue, .readable, key: UInt64(askedCount))) != nil
-            {
-                sockets[askedCount] = socket
+        while hasUnasked, open.count < Self.simultaneous {
+            let index = askedCount
+            if let own = RightsTable.shared.ownPort(at: addresses[index]) {
+                answers[index] = .told(own.statistics)
+            } else {
+                do throws(PortError) {
+                    try ask(index)
+                } catch {
+                    // Without a descriptor it waits for the place of another.
+                    if error.code == .descriptorLimit, !open.isEmpty { return true }
+                }
             }
             askedCount += 1
         }
-        return !sockets.isEmpty
+        return !open.isEmpty
     }
 
-    private static func question(to address: PortAddress) -> SharedDescriptor? {
-        guard case .connected(let socket, _)? = try? ProcessEndpoints.connect(toPath: address.path) else { return nil }
-        let header = PacketHeader(kind: .statistics, asks: token)
-        let outcome = try? sysSendPacket(socket.rawValue, head: header.encoded, body: [], descriptors: [])
-        return outcome == .sent ? socket : nil
+    private mutating func ask(_ index: Int) throws(PortError) {
+        let header = PacketHeader(kind: .statistics, asks: Self.token)
+        switch try PortQuestion.ask(header, at: addresses[index]) {
+        case .busy: answers[index] = .busy
+        case .dead: break
+        case .asked(let question):
+            do throws(SystemError) {
+                try epoll.add(question.rawValue, .readable, key: UInt64(index))
+            } catch {
+                throw PortError(error)
+            }
+            open[index] = (question, .now)
+        }
     }
 
-    /// - Returns: false at the deadline.
-    private mutating func hear(until deadline: MonotonicInstant) -> Bool {
-        let reports = epoll.wait(until: deadline)
+    /// When the next must give its place up.
+    private var nextEnd: MonotonicInstant {
+        guard hasUnasked, let first = open.values.map(\.since).min() else { return deadline }
+        return min(deadline, first.advanced(by: share))
+    }
+
+    /// - Returns: false when nothing came in time.
+    private mutating func hear() -> Bool {
+        let reports = epoll.wait(until: nextEnd)
         for report in reports {
             let index = Int(report.key)
-            guard let socket = sockets[index] else { continue }
-            if let answer = Self.answer(from: socket) { answers[index] = answer }
-            epoll.remove(socket.rawValue)
-            sockets[index] = nil
+            guard let question = open.removeValue(forKey: index)?.question else { continue }
+            if case .statistics(let statistics, _)? = (try? question.hear()) ?? nil {
+                answers[index] = .told(statistics)
+            }
+            epoll.remove(question.rawValue)
         }
         return !reports.isEmpty
     }
 
-    private static func answer(from socket: SharedDescriptor) -> PortStatistics? {
-        guard case (.packet, let bytes)? = try? sysReceivePacket(socket.rawValue, limit: PacketHeader.packetLimit),
-            let header = PacketHeader(bytes)
-        else { return nil }
-        var assembly = PacketAssembly()
-        let event = assembly.take(header, payload: Array(bytes.dropFirst(PacketHeader.size)), descriptors: [])
-        guard case .statistics(let statistics, token) = event else { return nil }
-        return statistics
+    /// Gives up those that have had their time.
+    private mutating func giveUpLate() {
+        let now = MonotonicInstant.now
+        for (index, question) in open where now >= deadline || hasUnasked && question.since.advanced(by: share) <= now {
+            answers[index] = .busy
+            epoll.remove(question.question.rawValue)
+            open[index] = nil
+        }
     }
 }

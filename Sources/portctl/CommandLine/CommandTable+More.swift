@@ -9,7 +9,8 @@ extension CommandDescription {
         arguments: [name],
         options: [
             .option("--bytes", "b", "SIZE", .size, "64", "how many bytes of each message to show"),
-            .option("--count", "n", "N", .count, summary: "ends after so many messages"), .json,
+            .option("--count", "n", "N", .count, summary: "ends after so many messages"),
+            .option("--timeout", "t", "T", .duration, "10s", "how long to wait for the owner's consent"), .json,
         ],
         notes: [
             "The owner agrees by MachPort.setAllowsWatching(true). Messages are shown as they are taken from the queue. "
@@ -22,7 +23,8 @@ extension CommandDescription {
         options: [.flag("--once", nil, "ends with the command, and with its status")],
         notes: [
             "The command checks in (PortNameServer.checkIn, LocalMessagePort(checkingInAs:)). When it has ended, the next "
-                + "client starts it again. It is not started more than 5 times in 10 seconds."
+                + "client starts it again. It is not started more than 5 times in 10 seconds.",
+            "A signal ends the command with SIGTERM, then this one; a second signal kills the command.",
         ])
 
     static let wait = CommandDescription(
@@ -34,11 +36,12 @@ extension CommandDescription {
         arguments: [Argument(placeholder: "PID", kind: .processID)], program: .alternative,
         options: [
             .option("--output", "o", "F", .file, "trace.json", "where to write the trace; - is standard output"),
-            .option("--duration", "d", "T", .duration, "5s", "how long to record; a command is recorded until it ends"),
+            .option("--duration", "d", "T", .duration, "5s", "how long to record a process"),
         ],
         notes: [
-            "The process agrees by TraceService.start(), which also records a program that this command has started. Open "
-                + "the file at https://ui.perfetto.dev."
+            "The process agrees by TraceService.start(), which also records a program that this command has started, until "
+                + "it exits or a signal ends it. Open the file at https://ui.perfetto.dev.",
+            "Ctrl-C ends the recording of a process, and what it was is written. A command gets the signals itself.",
         ])
 
     static let bench = CommandDescription(

@@ -27,8 +27,10 @@ extension CommandDescription {
         ],
         notes: [
             "PEERS counts connections of other processes, QUEUE the messages that wait and how many may, MESSAGES and "
-                + "BYTES what has come, DROPS what the queue has dropped. All owners are asked at once. One that is "
-                + "stopped, busy, or of a version that does not tell has - in these columns."
+                + "BYTES what has come, DROPS what the queue has dropped. All owners are asked at once. One that lives "
+                + "and does not answer in time is busy: it is stopped, or its run loop has something else to do. One that "
+                + "does not tell has - in these columns. A name that is waiting is held by portctl activate, which "
+                + "starts the owner when somebody connects."
         ])
 
     private static let info = CommandDescription(
@@ -61,7 +63,7 @@ extension CommandDescription {
         arguments: [name], program: .optional,
         options: [.flag("--quiet", "q", "does not tell what came")],
         notes: [
-            "With COMMAND, it is run for each message, with the bytes on its standard input, and in its environment "
+            "With COMMAND, it is run for each message, one after the other, with the bytes on its standard input, and in its environment "
                 + "PORT_MESSAGE_ID and PORT_SENDER, the process that sent it. What it writes is the reply; if it ends "
                 + "with another status than 0, that is the code of an error reply.",
             "A message with the id 0 ends it.",

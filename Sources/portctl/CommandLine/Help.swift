@@ -39,7 +39,7 @@ enum Help {
     static func text(of description: CommandDescription, width: Int = 100) -> String {
         var lines = description.synopses.enumerated().map { ($0 == 0 ? "usage: " : "       ") + "portctl \($1)" }
         lines += [""] + wrapped(sentence(description.summary), width: width)
-        if !description.options.isEmpty { lines += ["", "Options:"] + options(description.options, width: width) }
+        lines += ["", "Options:"] + options(description.allOptions, width: width)
         for note in description.notes { lines += [""] + wrapped(note, width: width) }
         return lines.map { $0 + "\n" }.joined()
     }

@@ -39,18 +39,30 @@ private struct Parser {
                 words.append(word)
                 continue
             }
-            let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            let option = try find(parts[0])
-            guard option.value != nil else {
-                if parts.count == 2 { throw UsageError(sentence: "\(option.name) takes no value.", command: command) }
-                options.append((option, ""))
-                continue
-            }
-            guard let value = parts.count == 2 ? parts[1] : line.popFirst() else {
-                throw UsageError(sentence: "\(option.name) needs a value.", command: command)
-            }
-            options.append((option, value))
+            try readOption(word, &line)
         }
+    }
+
+    /// Reads `--name`, `--name value`, `--name=value`, `-n value`, `-n=value`, `-nvalue`, and several letters together.
+    private mutating func readOption(_ word: String, _ line: inout ArraySlice<String>) throws(UsageError) {
+        let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        if !word.hasPrefix("--"), word.count > 2, parts[0].count > 2,
+            let option = option(named: "-\(word.dropFirst().prefix(1))")
+        {
+            let rest = String(word.dropFirst(2))
+            if option.value != nil { return options.append((option, rest)) }
+            options.append((option, ""))
+            return try readOption("-" + rest, &line)
+        }
+        let option = try find(parts[0])
+        guard option.value != nil else {
+            if parts.count == 2 { throw UsageError(sentence: "\(option.name) takes no value.", command: command) }
+            return options.append((option, ""))
+        }
+        guard let value = parts.count == 2 ? parts[1] : line.popFirst() else {
+            throw UsageError(sentence: "\(option.name) needs a value.", command: command)
+        }
+        options.append((option, value))
     }
 
     /// A dash alone is standard input, and before a digit it is a sign.
@@ -59,12 +71,17 @@ private struct Parser {
         return !("0"..."9").contains(second)
     }
 
-    private func find(_ word: String) throws(UsageError) -> Option {
-        let own = command?.description.allOptions ?? []
+    /// The option that a word means: one of the command, if that is known, or of another.
+    private func option(named word: String) -> Option? {
         func isMeant(_ option: Option) -> Bool {
             word == option.name || option.letter.map { word == "-\($0)" } ?? false
         }
-        if let option = own.first(where: isMeant) ?? Self.options.first(where: isMeant) { return option }
+        return command?.description.allOptions.first(where: isMeant) ?? Self.options.first(where: isMeant)
+    }
+
+    private func find(_ word: String) throws(UsageError) -> Option {
+        if let option = option(named: word) { return option }
+        let own = command?.description.allOptions ?? []
         throw Self.unknown(
             "There is no option \(word).", word, among: (own.isEmpty ? Self.options : own).map(\.name), command)
     }
@@ -103,6 +120,9 @@ private struct Parser {
                     "\(description.name) has no option \(option.name).", option.name,
                     among: description.allOptions.map(\.name), invocation.command)
             }
+            if own.value != nil, value.isEmpty {
+                throw UsageError(sentence: "\(own.name) needs a value.", command: invocation.command)
+            }
             if let objection = own.value?.kind.objection(to: value) {
                 throw UsageError(sentence: "\(own.name): \(objection)", command: invocation.command)
             }
@@ -131,8 +151,24 @@ private struct Parser {
         if description.program == .required, invocation.program.isEmpty {
             throw fail("\(description.name) needs -- and a command.")
         }
-        if invocation.arguments["DATA"] != nil, invocation.has("--file") {
-            throw fail("\(description.name) takes DATA or --file, not both.")
+        if let objection = invocation.contradiction { throw fail(objection) }
+    }
+}
+
+extension Invocation {
+    /// What of the command line has no meaning together; nil when all has.
+    fileprivate var contradiction: String? {
+        if arguments["DATA"] != nil, has("--file") { return "\(command.rawValue) takes DATA or --file, not both." }
+        if has("--hex"), has("--raw") { return "\(command.rawValue) takes --hex or --raw, not both." }
+        if command == .list, !has("--watch"), let option = ["--count", "--interval"].first(where: { has($0) }) {
+            return "list takes \(option) only with --watch."
         }
+        if command == .list, has("--names"), has("--timeout") {
+            return "list takes no --timeout with --names: nobody is asked."
+        }
+        if command == .trace, !program.isEmpty, has("--duration") {
+            return "trace takes no --duration with a command, which is recorded until it ends."
+        }
+        return nil
     }
 }

@@ -10,7 +10,9 @@ extension Invocation {
             return try serveBench(launcher)
         }
         let isTelling = Console.isTerminal && !has("--json")
-        let checks = try Checks(span: has("--quick") ? .milliseconds(100) : .milliseconds(1200), telling: isTelling)
+        let checks = Checks(
+            span: has("--quick") ? .milliseconds(100) : .milliseconds(1200), telling: isTelling,
+            server: try nameServer())
         let results = try checks.run(worker: launchWorker())
         let table = Table(
             columns: [

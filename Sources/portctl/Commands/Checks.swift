@@ -9,11 +9,8 @@ struct Checks {
     /// How long to do each.
     let span: Duration
     let telling: Bool
-
-    init(span: Duration, telling: Bool) throws {
-        self.span = span
-        self.telling = telling
-    }
+    /// Where the check of names registers one.
+    let server: PortNameServer
 
     /// Does all, and ends the worker.
     func run(worker: PortWorker) throws -> [CheckResult] {
@@ -64,9 +61,9 @@ struct Checks {
         let name = "portctl.bench.\(PeerIdentity.current.processID)"
         let own = port.makeSendRight()
         return try check("name: register, look up, free") {
-            try PortNameServer.shared.register(port, name: name)
-            if try PortNameServer.shared.lookUp(name) != own { throw CheckFailure(name: "a name leads elsewhere") }
-            PortNameServer.shared.unregister(name)
+            try server.register(port, name: name)
+            if try server.lookUp(name) != own { throw CheckFailure(name: "a name leads elsewhere") }
+            server.unregister(name)
         }
     }
 

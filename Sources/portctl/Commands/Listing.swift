@@ -6,10 +6,8 @@ import NamedPortServer
 extension Invocation {
     func list() throws {
         let server = try nameServer()
-        if has("--names") {
-            return try Console.write(server.list().map { $0.name.shown + "\n" }.joined())
-        }
         if has("--watch") { return try watchList(server) }
+        if has("--names") { return try Console.write(names(server)) }
         let rows = try rows(server)
         if rows.isEmpty, !has("--json") {
             if Console.isTerminal { Console.note("No name is held.") }
@@ -28,8 +26,20 @@ extension Invocation {
         try Console.write(table.lines().dropFirst().map { $0 + "\n" }.joined())
     }
 
+    /// All names, those of ports that run and those whose owners are started on demand.
     private func rows(_ server: PortNameServer) throws -> [PortRow] {
-        try server.listStatistics(within: duration("--timeout")).map { PortRow($0.registration, $0.statistics) }
+        let running = try server.listAnswers(within: duration("--timeout")).map { registration, answer in
+            PortRow(registration, PortRow.State(answer))
+        }
+        let waiting = try server.listDeclared().map { PortRow($0, .waiting) }
+        return (running + waiting).sorted { $0.name < $1.name }
+    }
+
+    /// The names alone: nobody is asked.
+    private func names(_ server: PortNameServer) throws -> [UInt8] {
+        let names = try (server.list() + server.listDeclared()).map(\.name).sorted()
+        if has("--json") { return JSONValue.array(names.map { .text($0) }).line }
+        return Array(names.map { $0.shown + "\n" }.joined().utf8)
     }
 
     private static func table(_ rows: [PortRow]) -> Table {
@@ -38,22 +48,28 @@ extension Invocation {
 
     /// Shows the list again and again, until a signal comes: on a terminal in place.
     private func watchList(_ server: PortNameServer) throws {
-        let interrupt = try Interrupt()
+        Interrupt.endsProgram(writing: Console.isTerminal ? Screen.farewell : "")
         let screen = Screen()
         defer { screen.end() }
         var left = count("--count") ?? .max
         while true {
-            let rows = try rows(server)
-            if has("--json") {
-                try Console.write(JSONValue.array(rows.map(\.json)).line)
-            } else {
-                let lines = Self.table(rows).lines(width: Console.width)
-                let styles = [Style.title] + rows.map(\.style)
-                try screen.show(Array(zip(lines, styles)))
-            }
+            try show(server, on: screen)
             left -= 1
             if left == 0 { return }
-            if try interrupt.wait(until: .after(duration("--interval"))) { return }
+            ThreadEvent().wait(until: .after(duration("--interval")))
         }
+    }
+
+    private func show(_ server: PortNameServer, on screen: Screen) throws {
+        if has("--names") {
+            let names = try names(server)
+            if has("--json") { return try Console.write(names) }
+            return try screen.show(
+                String(decoding: names, as: UTF8.self).split(separator: "\n").map { (String($0), .plain) })
+        }
+        let rows = try rows(server)
+        if has("--json") { return try Console.write(JSONValue.array(rows.map(\.json)).line) }
+        let lines = Self.table(rows).lines(width: Console.width)
+        try screen.show(Array(zip(lines, [Style.title] + rows.map(\.style))))
     }
 }

@@ -5,30 +5,57 @@ import NamedPortServer
 
 /// What is known of a name: decides how it is shown.
 struct PortRow {
+    /// How the port is.
+    enum State: Hashable {
+        case running(PortStatistics)
+        /// Its owner lives, and has not answered in time.
+        case busy
+        /// Its owner does not tell.
+        case silent
+        /// Its owner is started when somebody connects; `owner` listens until then.
+        case waiting
+
+        init(_ answer: StatisticsAnswer) {
+            self =
+                switch answer {
+                case .told(let statistics): .running(statistics)
+                case .busy: .busy
+                case .silent: .silent
+                }
+        }
+
+        /// As JSON has it.
+        var name: String {
+            switch self {
+            case .running: "running"
+            case .busy: "busy"
+            case .silent: "silent"
+            case .waiting: "waiting"
+            }
+        }
+    }
+
     var name: String
     var owner: Int32
     /// The owner's program and its arguments; nil when that cannot be seen.
     var command: String?
     var since: String
     var age: Duration
-    /// Nil when the owner does not tell.
-    var statistics: PortStatistics?
+    var state: State
 
-    init(_ registration: PortNameServer.Registration, _ statistics: PortStatistics?) {
+    init(_ registration: PortNameServer.Registration, _ state: State) {
         self.init(
             name: registration.name, owner: registration.owner, command: Self.command(of: registration.owner),
-            since: "\(registration.sinceTime)", age: registration.age, statistics: statistics)
+            since: "\(registration.sinceTime)", age: registration.age, state: state)
     }
 
-    init(
-        name: String, owner: Int32, command: String?, since: String, age: Duration, statistics: PortStatistics?
-    ) {
+    init(name: String, owner: Int32, command: String?, since: String, age: Duration, state: State) {
         self.name = name
         self.owner = owner
         self.command = command
         self.since = since
         self.age = age
-        self.statistics = statistics
+        self.state = state
     }
 
     static let columns: [Table.Column] = [
@@ -39,43 +66,70 @@ struct PortRow {
         .init(title: "DROPS", isRight: true, expendability: 2),
     ]
 
+    var statistics: PortStatistics? {
+        if case .running(let statistics) = state { statistics } else { nil }
+    }
+
     var cells: [String] {
-        let numbers =
-            statistics.map { told in
-                [
-                    "\(told.clientCount)", "\(told.queueCount)/\(told.queueLimit)", "\(told.messageCount)",
-                    HumanSize.text(told.byteCount), "\(told.droppedMessageCount)",
-                ]
-            } ?? Array(repeating: "-", count: 5)
-        return [name.shown, "\(owner)", command?.shown ?? "-"] + numbers
+        [name.shown, "\(owner)", command?.shown ?? "-"] + numbers
+    }
+
+    private var numbers: [String] {
+        switch state {
+        case .running(let told):
+            [
+                "\(told.clientCount)", "\(told.queueCount)/\(told.queueLimit)", "\(told.messageCount)",
+                HumanSize.text(told.byteCount), "\(told.droppedMessageCount)",
+            ]
+        case .busy, .waiting: ["-", state.name, "-", "-", "-"]
+        case .silent: ["-", "-", "-", "-", "-"]
+        }
     }
 
     var style: Style {
-        guard let statistics else { return .silent }
-        if statistics.queueCount >= statistics.queueLimit { return .alarming }
-        return statistics.droppedMessageCount > 0 ? .suspicious : .plain
+        switch state {
+        case .running(let told) where told.queueCount >= told.queueLimit: .alarming
+        case .running(let told): told.droppedMessageCount > 0 ? .suspicious : .plain
+        case .busy: .suspicious
+        case .silent, .waiting: .silent
+        }
     }
 
     /// A line for each thing that is known.
     var facts: [(String, String)] {
-        var facts = [
-            ("Name", name.shown), ("Owner", "process \(owner)"), ("Command", command?.shown ?? "-"),
-            ("Since", "\(since), \(HumanDuration.text(age)) ago"),
+        let facts = [
+            ("Name", name.shown), (state == .waiting ? "Held by" : "Owner", "process \(owner)"),
+            ("Command", command?.shown ?? "-"), ("Since", "\(since), \(ageText)"),
+            ("State", stateText),
         ]
-        guard let told = statistics else { return facts + [("Port", "does not tell")] }
-        facts += [
+        guard let told = statistics else { return facts }
+        return facts + [
             ("Peers", "\(told.clientCount)"),
             ("Queue", "\(told.queueCount) of \(told.queueLimit), at most \(told.queueHighWaterMark) so far"),
             ("Messages", "\(told.messageCount)"), ("Bytes", "\(told.byteCount) (\(HumanSize.text(told.byteCount)))"),
             ("Drops", "\(told.droppedMessageCount)"),
         ]
-        return facts
+    }
+
+    /// When a name was registered is known in whole seconds.
+    private var ageText: String {
+        let seconds = age.components.seconds
+        return seconds > 0 ? HumanDuration.text(.seconds(seconds)) + " ago" : "just now"
+    }
+
+    private var stateText: String {
+        switch state {
+        case .running: "running"
+        case .busy: "busy: the owner lives, and did not answer in time"
+        case .silent: "the owner does not tell"
+        case .waiting: "waiting: the owner is started when somebody connects"
+        }
     }
 
     var json: JSONValue {
         .object([
             ("name", .text(name)), ("owner", .number(owner)), ("command", command.map { .text($0) } ?? .null),
-            ("since", .text(since)),
+            ("since", .text(since)), ("state", .text(state.name)),
             (
                 "statistics",
                 statistics.map { told in

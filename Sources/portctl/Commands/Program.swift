@@ -37,6 +37,40 @@ struct Program {
         return status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F
     }
 
+    /// Waits for the end of a process. The first signal that comes meanwhile sends it SIGTERM, each further one SIGKILL.
+    ///
+    /// - Returns: its exit status, as above, and whether a signal came.
+    static func wait(
+        for process: pid_t, endingAt interrupt: Interrupt
+    ) throws(SystemError) -> (status: Int32, wasInterrupted: Bool) {
+        guard let end = try sysProcessDescriptor(ofChild: process) else { return (wait(for: process), false) }
+        let epoll = try EpollSet()
+        try epoll.add(end.raw, .readable, key: 0)
+        try epoll.add(interrupt.descriptor, .readable, key: 1)
+        var wasInterrupted = false
+        while !epoll.wait(until: .distantFuture).contains(where: { $0.key == 0 }) {
+            _ = try interrupt.take()
+            try sysSignal(end.raw, wasInterrupted ? SIGKILL : SIGTERM)
+            wasInterrupted = true
+        }
+        return (wait(for: process), wasInterrupted)
+    }
+
+    /// Waits for the end of a process. What a terminal sends goes to it anyway; signals of other processes are handed on.
+    ///
+    /// - Returns: its exit status, as above.
+    static func wait(for process: pid_t, handingOn interrupt: Interrupt) throws(SystemError) -> Int32 {
+        guard let end = try sysProcessDescriptor(ofChild: process) else { return wait(for: process) }
+        let epoll = try EpollSet()
+        try epoll.add(end.raw, .readable, key: 0)
+        try epoll.add(interrupt.descriptor, .readable, key: 1)
+        while !epoll.wait(until: .distantFuture).contains(where: { $0.key == 0 }) {
+            let (number, isOfTerminal) = try interrupt.take()
+            if !isOfTerminal { try sysSignal(end.raw, number) }
+        }
+        return wait(for: process)
+    }
+
     /// Runs it with bytes on its standard input.
     ///
     /// - Returns: what it wrote to its standard output, and its status.

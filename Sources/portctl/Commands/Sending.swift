@@ -47,18 +47,24 @@ extension Invocation {
             let number = open(file, O_RDONLY | O_CLOEXEC)
             guard number >= 0 else { throw PortError(SystemError(errno), subject: .path(file)) }
             defer { close(number) }
-            return MachMessage(id: id, bytes: try Self.readAll(number))
+            return MachMessage(id: id, bytes: try Self.readAll(number, of: file))
         }
-        guard arguments["DATA"] != "-" else { return MachMessage(id: id, bytes: try Self.readAll(STDIN_FILENO)) }
+        guard arguments["DATA"] != "-" else {
+            return MachMessage(id: id, bytes: try Self.readAll(STDIN_FILENO, of: "standard input"))
+        }
         return MachMessage(id: id, text: arguments["DATA"] ?? "")
     }
 
     /// Reads all, or more than a message may have: then sending it says so.
-    private static func readAll(_ descriptor: CInt) throws(SystemError) -> [UInt8] {
-        var bytes: [UInt8] = []
-        while bytes.count <= MessageLimits.payload, let piece = try sysRead(descriptor, capacity: 1 << 16),
-            !piece.isEmpty
-        { bytes += piece }
-        return bytes
+    private static func readAll(_ descriptor: CInt, of path: String) throws(PortError) -> [UInt8] {
+        do throws(SystemError) {
+            var bytes: [UInt8] = []
+            while bytes.count <= MessageLimits.payload, let piece = try sysRead(descriptor, capacity: 1 << 16),
+                !piece.isEmpty
+            { bytes += piece }
+            return bytes
+        } catch {
+            throw PortError(error, subject: .path(path))
+        }
     }
 }

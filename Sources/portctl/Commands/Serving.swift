@@ -5,23 +5,33 @@ import Glibc
 import NamedPortServer
 
 extension Invocation {
-    /// Answers until a message with the id 0 comes. The name is free again when this process ends, in whatever way.
+    /// Answers one message after the other until one with the id 0 comes. The name is free again when this process ends, in
+    /// whatever way.
     func serve() throws {
         signal(SIGPIPE, SIG_IGN)  // a command need not read what it is given
-        let isQuiet = has("--quiet")
-        let program = program
-        let port = try LocalMessagePort(name: name, nameServer: try nameServer()) { port, message in
-            if !isQuiet { Self.say(Self.line(for: message)) }
+        let (server, port) = (try nameServer(), MachPort())
+        // While a command runs, what comes waits in the port's queue, and who asks how the port is gets an answer.
+        let thread = try ResidentThread(name: "port reading")
+        let reading = try PortReading(of: port, on: thread.loop)
+        try server.register(port, name: name)
+        port.setAllowsWatching(true)
+        if !has("--quiet") { Self.say("process \(sysProcessID()) serves \(name.shown)") }
+        while true {
+            guard let message = try port.receive(within: .seconds(3600)) else { continue }
+            reading.goOn()
+            if !has("--quiet") { Self.say(Self.line(for: message)) }
             if message.id == 0 {
-                port.invalidate()
-                ThreadRunLoop.main.stop()
+                server.unregister(name)
+                Self.reply(message.bytes, to: message)
+                return port.invalidate()
             }
-            return program.isEmpty || message.id == 0 ? message.bytes : Self.answer(message, with: program)
+            Self.answer(message, with: program)
         }
-        port.port.setAllowsWatching(true)
-        try port.schedule()
-        if !isQuiet { Self.say("process \(sysProcessID()) serves \(name.shown)") }
-        ThreadRunLoop.main.run()
+    }
+
+    /// The requester may have gone meanwhile: then nobody wants the reply.
+    private static func reply(_ bytes: [UInt8], to message: MachMessage) {
+        if message.expectsReply { try? message.reply(MachMessage(id: message.id, bytes: bytes)) }
     }
 
     private static func line(for message: MachMessage) -> String {
@@ -29,18 +39,18 @@ extension Invocation {
         return "\(kind) \(message.id) from process \(message.sender.processID): \(message.bytes.count) bytes"
     }
 
-    /// What a program makes of a message; nil when the requester was told that it failed.
-    private static func answer(_ message: MachMessage, with program: [String]) -> [UInt8]? {
+    /// Answers with what a program makes of a message; without one, with the same bytes.
+    private static func answer(_ message: MachMessage, with program: [String]) {
+        if program.isEmpty { return reply(message.bytes, to: message) }
         let environment = ["PORT_MESSAGE_ID": "\(message.id)", "PORT_SENDER": "\(message.sender.processID)"]
         do {
             let (output, status) = try Program(program).run(input: message.bytes, environment: environment)
-            if status == 0 { return output }
+            if status == 0 { return reply(output, to: message) }
             try? message.replyError(status, "The command ended with status \(status).")
         } catch {
             Console.note("\(program[0]): \(error)")
             try? message.replyError(-1, "The command could not be run: \(error)")
         }
-        return nil
     }
 
     /// Writes a line to standard output at once.

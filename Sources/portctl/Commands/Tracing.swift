@@ -10,7 +10,6 @@ extension Invocation {
     /// - Returns: the exit status: that of the command, if there was one.
     func trace() throws -> Int32 {
         guard program.isEmpty else { return try traceProgram() }
-        let interrupt = try Interrupt()
         let process = arguments["PID"].flatMap { Int32($0) } ?? 0
         let server = try nameServer()
         let service: RemoteMessagePort
@@ -18,44 +17,51 @@ extension Invocation {
             service = try RemoteMessagePort(name: TraceService.name(of: process), nameServer: server)
         } catch {
             guard error.code == .nameUnknown else { throw error }
+            if sysHasEnded(process) { Console.leave(.absent, "There is no process \(process).") }
             Console.leave(
                 .absent, "Process \(process) does not let itself be traced: it calls TraceService.start() for that.")
         }
         try service.request(MachMessage(id: TraceService.Order.begin))
+        // Until then, and from then on, a signal ends this process; in between it ends the recording.
+        let interrupt = try Interrupt()
+        if isatty(STDERR_FILENO) == 1 {
+            Console.note("Recording process \(process) for \(HumanDuration.text(duration("--duration"))); Ctrl-C ends.")
+        }
         _ = try interrupt.wait(until: .after(duration("--duration")))
+        interrupt.end()
         let trace = try service.request(MachMessage(id: TraceService.Order.end))
         try write(trace: trace.bytes)
         return ExitStatus.done.rawValue
     }
 
     private func traceProgram() throws -> Int32 {
-        let output = text("--output") ?? "-"
-        // The command may change its directory.
-        let path = output == "-" ? "/tmp/portctl-trace.\(sysProcessID()).json" : Self.absolute(output)
-        unlink(path)
+        let interrupt = try Interrupt()
+        // Others cannot know, or make, what is in a directory of one's own.
+        let directory = try Self.makePrivateDirectory()
+        let path = directory + "/trace.json"
+        defer {
+            unlink(path)
+            rmdir(directory)
+        }
         // It is for the command and not for what that starts: a process knows its own by the number.
         let process = try Program(program).start(
             environment: ["PORTCTL_TRACE_PATH": path],
             prefix: "\(TraceService.variable)=$$:$PORTCTL_TRACE_PATH; export \(TraceService.variable); "
                 + "unset PORTCTL_TRACE_PATH; ")
-        for number in [SIGINT, SIGTERM] { signal(number, SIG_IGN) }  // they are the command's
-        let status = Program.wait(for: process)
+        let status = try Program.wait(for: process, handingOn: interrupt)
         guard let file = try? sysOpen(path, .reading) else {
-            Console.note(
-                "The command has left no trace: it calls TraceService.start() for that, and has to exit by itself.")
+            Console.note("The command has left no trace: it calls TraceService.start() for that.")
             return status == 0 ? ExitStatus.failure.rawValue : status
         }
-        if output == "-" {
-            try Console.write(try sysReadAll(file.raw))
-            unlink(path)
-        }
+        try write(trace: try sysReadAll(file.raw))
         return status
     }
 
-    private static func absolute(_ path: String) -> String {
-        guard !path.hasPrefix("/"), let directory = getcwd(nil, 0) else { return path }
-        defer { free(directory) }
-        return String(cString: directory) + "/" + path
+    private static func makePrivateDirectory() throws(PortError) -> String {
+        let parent = sysEnvironment("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
+        var path = Array("\(parent)/portctl.XXXXXX".utf8CString)
+        guard mkdtemp(&path) != nil else { throw PortError(SystemError(errno), subject: .path(parent)) }
+        return String(decoding: path.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     private func write(trace: [UInt8]) throws {
@@ -64,6 +70,14 @@ extension Invocation {
         let number = open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
         guard number >= 0 else { throw PortError(SystemError(errno), subject: .path(output)) }
         defer { close(number) }
-        try sysWriteAll(number, trace)
+        do throws(SystemError) {
+            try sysWriteAll(number, trace)
+        } catch {
+            throw PortError(error, subject: .path(output))
+        }
+        if isatty(STDERR_FILENO) == 1 {
+            Console.note(
+                "\(output) has the trace, \(HumanSize.text(trace.count)) bytes; open it at https://ui.perfetto.dev.")
+        }
     }
 }

@@ -6,27 +6,21 @@ import NamedPortServer
 extension Invocation {
     /// Follows a port's messages until its owner ends, or a signal comes.
     func watch() throws {
-        let interrupt = try Interrupt()
-        var watch = try PortWatch(
-            nameServer().address(of: name), byteLimit: size("--bytes"), until: .after(.seconds(10)))
+        Interrupt.endsProgram()
+        var watch = try nameServer().watch(
+            name, byteLimit: size("--bytes"), until: .after(duration("--timeout")))
         if !has("--json"), Console.isTerminal { Console.note("Watching \(name.shown); Ctrl-C ends.") }
-        let epoll = try EpollSet()
-        try epoll.add(watch.rawValue, [.readable, .peerClosed], key: 0)
-        try epoll.add(interrupt.descriptor, .readable, key: 1)
         var left = count("--count") ?? .max
-        while left > 0 {
-            if epoll.wait(until: .distantFuture).contains(where: { $0.key == 1 }) { return }
-            switch try watch.next(until: .distantPast) {
-            case .message(let message, let leftOut)?:
-                if has("--json") {
-                    try Console.write(Self.json(message, leftOut).line)
-                } else {
-                    try Console.write(Self.lines(message, leftOut).map { $0 + "\n" }.joined())
-                }
-                left -= 1
-            case .ended?: return Console.note("The port has ended, or its owner shows no more.")
-            case nil: continue
+        while left > 0, let event = try watch.next(until: .distantFuture) {
+            guard case .message(let message, let leftOut) = event else {
+                return Console.note("The port has ended, or its owner shows no more.")
             }
+            if has("--json") {
+                try Console.write(Self.json(message, leftOut).line)
+            } else {
+                try Console.write(Self.lines(message, leftOut).map { $0 + "\n" }.joined())
+            }
+            left -= 1
         }
     }
 

@@ -6,9 +6,14 @@ import NamedPortServer
 
 /// The end of the pipe into which the signal handler writes.
 nonisolated(unsafe) private var interruptBell: CInt = -1
+/// What is written when a signal ends the program.
+nonisolated(unsafe) private var lastWords: StaticString = ""
 
-/// SIGINT, SIGTERM and SIGHUP as something to wait for.
+/// SIGINT, SIGTERM and SIGHUP as something to wait for. A call that waits for something else as well would leave Ctrl-C dead for
+/// so long: such calls are made before, or the program ends at the signal.
 struct Interrupt {
+    static let signals = [SIGINT, SIGTERM, SIGHUP]
+
     /// Readable once one of them has come.
     let descriptor: CInt
 
@@ -19,18 +24,53 @@ struct Interrupt {
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)  // a handler must not wait
         (descriptor, interruptBell) = (ends[0], ends[1])
-        for number in [SIGINT, SIGTERM, SIGHUP] {
-            signal(number) { _ in
-                var byte: UInt8 = 1
+        for number in Self.signals {
+            var action = sigaction()
+            action.sa_flags = SA_SIGINFO | SA_RESTART
+            action.__sigaction_handler.sa_sigaction = { number, information, _ in
+                // Only processes send codes that are not positive.
+                let isOfTerminal = (information?.pointee.si_code ?? 0) > 0
+                var byte = UInt8(number) | (isOfTerminal ? Self.terminalMark : 0)
+                let code = errno
                 _ = Glibc.write(interruptBell, &byte, 1)
+                errno = code
             }
+            sigaction(number, &action, nil)
         }
     }
+
+    private static let terminalMark: UInt8 = 0x80
 
     /// Waits for one of the signals.
     ///
     /// - Returns: false when the moment came first.
     func wait(until moment: MonotonicInstant) throws(SystemError) -> Bool {
         try !sysPoll(descriptor, .readable, until: moment).isEmpty
+    }
+
+    /// Takes a signal that has come.
+    ///
+    /// - Returns: its number, and whether the terminal has sent it, which sends it to all processes of its job.
+    func take() throws(SystemError) -> (number: CInt, isOfTerminal: Bool) {
+        let byte = try sysRead(descriptor, capacity: 1)?.first ?? 0
+        return (CInt(byte & ~Self.terminalMark), byte & Self.terminalMark != 0)
+    }
+
+    /// From now on these signals end the program again.
+    func end() {
+        for number in Self.signals { signal(number, SIG_DFL) }
+    }
+
+    /// From now on these signals end the program at once, whatever it is waiting for, as if it had done all that it was asked for.
+    ///
+    /// - Parameter words: what is written to standard output then.
+    static func endsProgram(writing words: StaticString = "") {
+        lastWords = words
+        for number in signals {
+            signal(number) { _ in
+                _ = Glibc.write(STDOUT_FILENO, lastWords.utf8Start, lastWords.utf8CodeUnitCount)
+                _exit(ExitStatus.done.rawValue)
+            }
+        }
     }
 }

@@ -3,7 +3,6 @@
 
 import Glibc
 import NamedPortServer
-import Synchronization
 
 /// Tells on a terminal how much of a long message has been sent.
 struct Progress: ~Copyable {
@@ -11,11 +10,7 @@ struct Progress: ~Copyable {
     private static let shortest = 1 << 20
     private static let interval = Duration.milliseconds(100)
 
-    private final class State: Sendable {
-        let isOver = Atomic<Bool>(false)
-    }
-
-    private let state = State()
+    private let isOver = ThreadEvent()
     private let thread: SystemThread?
 
     /// - Parameters:
@@ -26,18 +21,17 @@ struct Progress: ~Copyable {
             thread = nil
             return
         }
-        thread = try? sysStartThread { [state] in
-            while !state.isOver.load(ordering: .acquiring) {
-                Self.tell(Self.line(sent(), of: total))
-                usleep(UInt32(Self.interval / .microseconds(1)))
-            }
+        thread = try? sysStartThread { [isOver] in
+            // What is sent sooner shows nothing.
+            if isOver.wait(until: .after(Self.interval)) { return }
+            repeat { Self.tell(Self.line(sent(), of: total)) } while !isOver.wait(until: .after(Self.interval))
             Self.tell("")
         }
     }
 
     /// The message has been sent, or will not be.
     consuming func end() {
-        state.isOver.store(true, ordering: .releasing)
+        isOver.set()
         thread?.join()
     }
 

@@ -5,6 +5,9 @@ import NamedPortServer
 
 /// What is shown again and again: in place on a terminal, one after the other elsewhere.
 struct Screen {
+    /// What gives the terminal back as it was.
+    static let farewell: StaticString = "\u{1B}[?25h\u{1B}[?1049l"
+
     private let isTerminal = Console.isTerminal
 
     init() {
@@ -13,7 +16,7 @@ struct Screen {
     }
 
     func end() {
-        if isTerminal { try? Console.write("\u{1B}[?25h\u{1B}[?1049l") }
+        if isTerminal { try? Console.write("\(Self.farewell)") }
     }
 
     func show(_ lines: [(text: String, style: Style)]) throws {

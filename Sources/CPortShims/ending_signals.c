@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// The signals that end a process, told to a thread that has something to do before. A signal that came from outside is only
+// told: the interrupted thread may hold any lock, and goes on until the thread that was told has sent the signal again. One
+// that the thread's own instruction raised cannot go on: it waits, but not for ever, because the other may need its locks.
+// Then the handler that was there before, such as the one that prints a backtrace, gets the signal.
+
+#include "CPortShims.h"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+enum { patience_in_milliseconds = 10000 };
+
+static int bell = -1, done = -1, answering = -1;
+static pid_t process;
+
+static const int outer[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+static const int faults[] = {SIGILL, SIGTRAP, SIGABRT, SIGSEGV, SIGBUS, SIGFPE};
+enum { fault_count = sizeof faults / sizeof *faults, outer_count = sizeof outer / sizeof *outer };
+static struct sigaction before[fault_count];
+
+enum { waits = 0x80 };
+
+static int tell(int number) {
+    unsigned char byte = (unsigned char)number;
+    // In a forked child nobody listens.
+    return getpid() == process && write(bell, &byte, 1) == 1;
+}
+
+static void signal_came(int number) {
+    int code = errno;
+    if (!tell(number)) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    errno = code;
+}
+
+static void leave_to_program(int number) {
+    for (int index = 0; index < fault_count; index++)
+        if (faults[index] == number) sigaction(number, &before[index], NULL);
+    for (int index = 0; index < outer_count; index++)
+        if (outer[index] == number) signal(number, SIG_DFL);
+}
+
+static void fault_came(int number, siginfo_t *information, void *context) {
+    (void)context;
+    int code = errno;
+    // One that a process has sent comes at any moment, as those above.
+    if (information->si_code != SI_USER || !tell(number)) {
+        if (information->si_code != SI_USER && tell(number | waits)) {
+            struct pollfd end = {done, POLLIN, 0};
+            poll(&end, 1, patience_in_milliseconds);
+        }
+        leave_to_program(number);
+        // A faulty instruction is executed again when this returns; what was sent is sent again.
+        if (information->si_code <= 0 || number == SIGTRAP) raise(number);
+    }
+    errno = code;
+}
+
+void shim_tell_ending_signals(const int ends[4]) {
+    bell = ends[1];
+    done = ends[2];
+    answering = ends[3];
+    process = getpid();
+    struct sigaction ours = {.sa_handler = signal_came, .sa_flags = SA_RESTART};
+    for (int index = 0; index < outer_count; index++) {
+        struct sigaction old;
+        // The program's own way with a signal stays.
+        if (sigaction(outer[index], NULL, &old) != 0 || old.sa_handler != SIG_DFL) continue;
+        sigaction(outer[index], &ours, NULL);
+    }
+    struct sigaction fault = {.sa_sigaction = fault_came, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    for (int index = 0; index < fault_count; index++) {
+        if (sigaction(faults[index], NULL, &before[index]) == 0 && before[index].sa_handler != SIG_IGN)
+            sigaction(faults[index], &fault, NULL);
+    }
+}
+
+void shim_end_by_signal(int byte) {
+    int number = byte & ~waits;
+    if (byte & waits) {
+        unsigned char answer = 1;
+        if (write(answering, &answer, 1) == 1) return;
+    }
+    leave_to_program(number);
+    kill(getpid(), number);
+}

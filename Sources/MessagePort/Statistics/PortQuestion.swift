@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+
+/// A connection to a port over which one question goes, and what comes because of it.
+struct PortQuestion: Sendable {
+    /// What became of the attempt to ask.
+    enum Outcome: Sendable {
+        case asked(PortQuestion)
+        /// Too many wait to be accepted.
+        case busy
+        /// Nobody is there.
+        case dead
+    }
+
+    private let socket: SharedDescriptor
+
+    /// Readable when something has come.
+    var rawValue: CInt { socket.rawValue }
+
+    /// Asks.
+    ///
+    /// - Parameters:
+    ///   - header: the question; it has no payload.
+    ///   - address: where the port is.
+    ///   - deadline: how long to wait for a place among those who wait to be accepted.
+    /// - Returns: what became of it.
+    /// - Throws: `descriptorLimit`, `systemCallFailed`; `peerRefused`, `malformedPacket`.
+    static func ask(
+        _ header: PacketHeader, at address: PortAddress, until deadline: MonotonicInstant = .distantPast
+    ) throws(PortError) -> Outcome {
+        switch try ProcessEndpoints.connect(toPath: address.path, until: deadline) {
+        case .busy: return .busy
+        case .dead: return .dead
+        case .connected(let socket, _):
+            do throws(SystemError) {
+                let outcome = try sysSendPacket(socket.rawValue, head: header.words, body: [], descriptors: [])
+                return outcome == .sent ? .asked(PortQuestion(socket: socket)) : .dead
+            } catch {
+                throw PortError(error)
+            }
+        }
+    }
+
+    /// Takes what has come.
+    ///
+    /// - Returns: what it is; nil when the other side is gone.
+    func hear() throws(SystemError) -> PacketAssembly.Event? {
+        let (outcome, head, payload) = try sysReceiveHeadedPacket(socket.rawValue, limit: PacketHeader.packetLimit)
+        guard case .packet = outcome, let head, let header = PacketHeader(head) else { return nil }
+        var assembly = PacketAssembly()
+        return assembly.take(header, payload: payload, descriptors: [])
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// What a supervisor does that holds a name until it has started the name's owner: it listens at the declared path. Two of them
+// would take each other's path away, so each first locks the name's file in the directory of supervisors, and the path is made
+// and removed by the holder of that lock only. The lock of the name itself stays free: it is the owner's.
+
+import Glibc
+import MessagePort
+import PortSystem
+import Synchronization
+
+/// A name for which this process listens, to start its owner when the first client comes.
+package final class DeclaredName: Sendable {
+    /// Where it listens.
+    package let path: String  // immutable
+    private let socket: FileDescriptor  // immutable
+    private let made: FileStatus?  // immutable; what is at the path
+    private let lock: Mutex<LockedFile?>  // emptied by end()
+
+    /// The listening socket, which the owner is to get.
+    package var rawValue: CInt { socket.raw }
+
+    /// Listens for a name.
+    ///
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - server: in whose directory.
+    /// - Throws: `nameTaken` when a live port has the name, or another supervisor listens for it; as
+    ///   ``PortNameServer/register(_:name:)``.
+    package init(_ name: String, in server: PortNameServer) throws(PortError) {
+        let portName = try PortName(name)
+        let directory = try server.openDirectory()
+        guard let supervisors = try directory.supervisors(makes: true) else {
+            throw PortError(SystemError(ENOENT), subject: .path(directory.path))
+        }
+        let path = try directory.makeDeclaredPath(of: portName)
+        let file = try PortNameServer.take(portName, in: supervisors)
+        do throws(PortError) {
+            try file.cut()
+            // While its lock is taken nobody can register the name.
+            let free = try PortNameServer.take(portName, in: directory.names)
+            do throws(PortError) {
+                socket = try Self.listen(at: path, for: portName)
+            } catch {
+                free.remove()
+                throw error
+            }
+            free.remove()
+            try file.write(try PortNameServer.record(PortAddress(path: path)).contents)
+        } catch {
+            file.remove()
+            throw error
+        }
+        made = (try? sysStatus(atPath: path)) ?? nil
+        self.path = path
+        lock = Mutex(consume file)
+    }
+
+    deinit {
+        end()
+    }
+
+    /// Listens no more. Idempotent.
+    package func end() {
+        guard let file = lock.withLock({ $0.take() }) else { return }
+        // Somebody who does not know the lock may have put another socket there.
+        if let made, let there = (try? sysStatus(atPath: path)) ?? nil, there.isSameFile(as: made) {
+            try? sysUnlink(path, in: AT_FDCWD)
+        }
+        file.remove()
+    }
+}
+
+extension DeclaredName {
+    /// How many clients may wait until the owner accepts them; the kernel may allow fewer.
+    private static let backlog: CInt = 4096
+
+    private static func listen(at path: String, for name: PortName) throws(PortError) -> FileDescriptor {
+        // Whoever listens there does not know the lock, as systemd. What a dead one has left is taken away.
+        switch try ProcessEndpoints.connect(toPath: path) {
+        case .connected(_, let peer): throw PortError(.nameTaken, subject: .name(name.string), owner: peer.processID)
+        case .busy: throw PortError(.nameTaken, subject: .name(name.string))
+        case .dead: break
+        }
+        do throws(SystemError) {
+            if let left = try sysStatus(atPath: path), left.mode & S_IFMT == S_IFSOCK {
+                try sysUnlink(path, in: AT_FDCWD)
+            }
+            let socket = try sysPacketSocket()
+            try sysBind(socket.raw, path: path)
+            try sysListen(socket.raw, backlog: backlog)
+            return socket
+        } catch {
+            throw PortError(error, subject: .path(path))
+        }
+    }
+}
+
+extension PortNameServer {
+    /// The names that supervisors hold whose owners do not run, in alphabetical order: those of other programs, as systemd, are
+    /// not known here. Such a name can be looked up; that starts its owner.
+    ///
+    /// - Returns: each with the supervisor's process.
+    /// - Throws: as ``list()``.
+    package func listDeclared() throws(PortError) -> [Registration] {
+        let directory = try openDirectory()
+        guard let supervisors = try directory.supervisors(makes: false) else { return [] }
+        let running = try NameEntry.all(in: directory.names)
+        return try NameEntry.all(in: supervisors).filter { running[$0.key] == nil }.values.map(\.registration)
+            .sorted { $0.name < $1.name }
+    }
+}

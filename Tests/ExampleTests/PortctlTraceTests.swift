@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import NamedPortServer
+import TestSupport
+import Testing
+
+@Suite("portctl: trace", .portCensus)
+struct PortctlTraceTests {
+    /// The names of the events of a trace.
+    private static func names(in trace: String) throws -> Set<String> {
+        let object = try #require(try JSONSerialization.jsonObject(with: Data(trace.utf8)) as? [String: Any])
+        let events = try #require(object["traceEvents"] as? [[String: Any]])
+        return Set(events.compactMap { $0["name"] as? String })
+    }
+
+    private static let expected: Set = ["thread_name", "beforeWaiting"]
+
+    @Test("trace writes what the loops of a process do that agrees, and tells of one that does not, or is not there")
+    func trace() async throws {
+        try await withScratchDirectory { scratch in
+            let program = try ChildProcess(builtProduct("port-test-peer"), ["traced", scratch.path("names")])
+            #expect(try await offThePool { try program.nextLine() } == "traced")
+            let file = scratch.path("trace.json")
+            for output in [file, "-"] {
+                var names: Set<String> = []
+                // Where the machine is busy the program has done nothing in that time.
+                while !names.isSuperset(of: Self.expected) {
+                    let result = try await portctl(
+                        ["trace", "\(program.processID)", "--duration", "20ms", "--output", output], in: scratch)
+                    try #require(result.end == .exited(0) && result.errors == "")
+                    let trace = output == "-" ? result.output : try String(contentsOfFile: file, encoding: .utf8)
+                    names = try Self.names(in: trace)
+                }
+            }
+            #expect(try await program.waitForExit().end == .exited(0))
+            let gone = try await portctl(["trace", "\(program.processID)"], in: scratch)
+            #expect(gone.end == .exited(3))
+            #expect(gone.errors == "portctl: There is no process \(program.processID).\n")
+            let other = try await portctl(["trace", "\(PeerIdentity.current.processID)"], in: scratch)
+            #expect(other.end == .exited(3) && other.errors.contains("TraceService.start()"))
+        }
+    }
+
+    @Test("a signal ends the recording of a process, and it is written")
+    func interrupted() async throws {
+        try await withScratchDirectory { scratch in
+            let program = try ChildProcess(builtProduct("port-test-peer"), ["traced", scratch.path("names")])
+            #expect(try await offThePool { try program.nextLine() } == "traced")
+            let (file, tool) = (scratch.path("trace.json"), try builtProduct("portctl"))
+            try await offThePool {
+                let session = try TerminalSession(
+                    tool,
+                    ["trace", "\(program.processID)", "-d", "1h", "-o", file, "--directory", scratch.path("names")])
+                try session.read(until: "for 1h 0m; Ctrl-C ends.")
+                session.kill(SIGINT)
+                #expect(try session.end() == 0)
+            }
+            #expect(try Self.names(in: String(contentsOfFile: file, encoding: .utf8)).isSuperset(of: ["thread_name"]))
+            #expect(try await program.waitForExit().end == .exited(0))
+        }
+    }
+
+    @Test("trace -- COMMAND records it until it exits, and has its status; elsewhere it leaves nothing")
+    func command() async throws {
+        try await withScratchDirectory { scratch in
+            let file = scratch.path("trace.json")
+            for output in [file, "-"] {
+                let program = try ChildProcess(
+                    builtProduct("portctl"),
+                    [
+                        "trace", "--output", output, "--", builtProduct("port-test-peer"), "traced",
+                        scratch.path("names"),
+                    ],
+                    environment: ["TMPDIR": scratch.path])
+                #expect(try await offThePool { try program.nextLine() } == "traced")
+                let result = try await program.waitForExit()
+                #expect(result.end == .exited(0) && result.errors == "")
+                let trace =
+                    output == "-"
+                    ? String(result.output.dropFirst("traced\n".count))
+                    : try String(contentsOfFile: file, encoding: .utf8)
+                #expect(try Self.names(in: trace).isSuperset(of: Self.expected))
+            }
+            try FileManager.default.removeItem(atPath: file)
+            let other = try await portctl(["trace", "--output", file, "--", "sh", "-c", "exit 7"], in: scratch)
+            #expect(other.end == .exited(7) && other.errors.contains("TraceService.start()"))
+            #expect(!FileManager.default.fileExists(atPath: file))
+            let left = try FileManager.default.contentsOfDirectory(atPath: scratch.path)
+            #expect(!left.contains { $0.hasPrefix("portctl") })
+        }
+    }
+
+    @Test(
+        "a command that a signal ends leaves its trace, unless it is killed",
+        arguments: [SIGTERM, SIGINT, SIGHUP, SIGTRAP, SIGKILL])
+    func endedBySignal(_ signal: CInt) async throws {
+        try await withScratchDirectory(leaving: .anything) { scratch in
+            let file = scratch.path("trace.json")
+            let script = "echo $$; exec \"$0\" \"$@\""
+            let program = try ChildProcess(
+                builtProduct("portctl"),
+                ["trace", "--output", file, "--", "sh", "-c", script, builtProduct("port-test-peer"), "traced"]
+                    + [scratch.path("names")], environment: ["SWIFT_BACKTRACE": "enable=no"])
+            let line = try await offThePool { try program.nextLine() }
+            let command = try #require(line.flatMap { Int32($0) })
+            #expect(try await offThePool { try program.nextLine() } == "traced")
+            kill(command, signal)
+            while program.isRunning { await Task.yield() }  // with its input it would end by itself
+            let result = try await program.waitForExit()
+            #expect(result.end == .exited(128 + signal))
+            #expect(FileManager.default.fileExists(atPath: file) == (signal != SIGKILL))
+            guard signal != SIGKILL else { return #expect(result.errors.contains("has left no trace")) }
+            #expect(try Self.names(in: String(contentsOfFile: file, encoding: .utf8)).contains("thread_name"))
+        }
+    }
+
+    @Test("a command that traps in a handler leaves its trace, with the handler")
+    func trap() async throws {
+        try await withScratchDirectory(leaving: .anything) { scratch in
+            let file = scratch.path("trace.json")
+            let program = try ChildProcess(
+                builtProduct("portctl"),
+                [
+                    "trace", "--output", file, "--", builtProduct("port-test-peer"), "traced-fault",
+                    scratch.path("names"),
+                ],
+                environment: ["SWIFT_BACKTRACE": "enable=no"])
+            while program.isRunning { await Task.yield() }  // with its input it would end by itself
+            let end = try await program.waitForExit().end
+            #expect(end == .exited(128 + SIGILL) || end == .exited(128 + SIGTRAP))
+            let names = try Self.names(in: String(contentsOfFile: file, encoding: .utf8))
+            #expect(names.contains { $0.hasPrefix("timer \"fault\" #") })
+        }
+    }
+
+    @Test("a signal that a process sends to portctl goes to the command")
+    func handedOn() async throws {
+        try await withScratchDirectory(leaving: .anything) { scratch in
+            let file = scratch.path("trace.json")
+            let program = try ChildProcess(
+                builtProduct("portctl"),
+                ["trace", "--output", file, "--", builtProduct("port-test-peer"), "traced", scratch.path("names")])
+            #expect(try await offThePool { try program.nextLine() } == "traced")
+            program.kill(SIGTERM)
+            while program.isRunning { await Task.yield() }  // with its input it would end by itself
+            #expect(try await program.waitForExit().end == .exited(128 + SIGTERM))
+            #expect(FileManager.default.fileExists(atPath: file))
+        }
+    }
+}

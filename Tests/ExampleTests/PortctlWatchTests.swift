@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+@testable import MessagePort
+import NamedPortServer
+import TestSupport
+import Testing
+
+@Suite("portctl: owners that are stopped, busy or dead", .portCensus)
+struct PortctlWatchTests {
+    @Test(
+        "Ctrl-C ends every command at once whose owner does not answer",
+        arguments: [
+            (["watch", "stopped", "--timeout", "1h"], nil), (["list", "--watch", "--timeout", "1h"], nil),
+            (["list", "--timeout", "1h"], SIGINT), (["info", "stopped", "--timeout", "1h"], SIGINT),
+            (["request", "stopped", "1", "--timeout", "1h"], SIGINT), (["trace", "PROCESS"], SIGINT),
+        ] as [([String], CInt?)])
+    func interrupted(words: [String], signal: CInt?) async throws {
+        try await withScratchDirectory { scratch in
+            let names = try PortNameServer(directory: scratch.path("names"))
+            let process = "\(PeerIdentity.current.processID)"
+            let port = MachPort()  // in no loop: it answers nobody
+            try names.register(
+                port, name: words[0] == "trace" ? TraceService.name(of: PeerIdentity.current.processID) : "stopped")
+            let program = try ChildProcess(
+                builtProduct("portctl"),
+                ["--directory", scratch.path("names")] + words.map { $0 == "PROCESS" ? process : $0 })
+            try await offThePool {
+                let sockets = try #require(port.core.sockets)
+                // It waits for an answer now, or will.
+                #expect(try !sysPoll(sockets.rawValue, .readable, until: Watchdog.deadline).isEmpty)
+            }
+            program.kill(SIGINT)
+            let end = try await program.waitForExit().end
+            #expect(end == signal.map { .signalled($0) } ?? .exited(0))
+            port.invalidate()
+        }
+    }
+
+    @Test("watch names the port that does not let itself be watched, and says what its program has to call")
+    func notWatchable() async throws {
+        try await withScratchDirectory { scratch in
+            let names = try PortNameServer(directory: scratch.path("names"))
+            let port = try LocalMessagePort(name: "mine", nameServer: names) { _, _ in nil }
+            let silent = try await portctl(["watch", "mine", "--timeout", "1ms"], in: scratch)
+            #expect(silent.end == .exited(4) && isOneLine(silent.errors))
+            #expect(silent.errors.contains(#"It is the port "mine"."#))
+            let thread = try ResidentThread(name: "owner")
+            try port.schedule(on: thread.loop)
+            let refused = try await portctl(["watch", "mine"], in: scratch)
+            #expect(refused.end == .exited(1) && isOneLine(refused.errors))
+            #expect(refused.errors.contains("MachPort.setAllowsWatching(true)"))
+            #expect(refused.errors.contains(#"It is the port "mine"."#) && !refused.errors.contains("same user"))
+            port.invalidate()
+            await offThePool {
+                thread.stop()
+                _ = thread.join()
+            }
+        }
+    }
+
+    @Test("while serve runs a command, its queue is told; commands run one after the other, in order")
+    func busyCommand() async throws {
+        try await withScratchDirectory { scratch in
+            let gate = scratch.path("gate")
+            try #require(mkfifo(gate, 0o600) == 0)
+            let server = try await PortctlServer(
+                "slow", in: scratch,
+                ["--", "sh", "-c", "read line <\"$0\"; echo \"$PORT_MESSAGE_ID $line\" >>\"$0.log\"", gate])
+            for id in 1...3 { #expect(try await portctl(["send", "slow", "\(id)"], in: scratch) == done()) }
+            #expect(try await server.line()?.hasPrefix("message 1 ") == true)
+            var told = ""
+            repeat {
+                told = try await portctl(["info", "slow", "--json", "--timeout", "1h"], in: scratch).output
+            } while !told.contains(#""queued":2,"#)
+            #expect(told.contains(#""state":"running""#) && told.contains(#""messages":3,"#))
+            try await offThePool {
+                for word in ["a", "b", "c"] {
+                    let writer = try FileHandle(forWritingTo: URL(fileURLWithPath: gate))
+                    try writer.write(contentsOf: Data("\(word)\n".utf8))
+                    try writer.close()
+                    while try Self.count(of: gate + ".log") < Int(UnicodeScalar(word)!.value) - 96 { yieldThread() }
+                }
+            }
+            #expect(try String(contentsOfFile: gate + ".log", encoding: .utf8) == "1 a\n2 b\n3 c\n")
+            #expect(try await portctl(["send", "slow", "0"], in: scratch) == done())
+            for _ in 0..<3 { _ = try await server.line() }
+            #expect(try await server.end() == done())
+        }
+    }
+
+    private static func count(of log: String) throws -> Int {
+        guard let text = try? String(contentsOfFile: log, encoding: .utf8) else { return 0 }
+        return text.count { $0 == "\n" }
+    }
+
+    @Test("serve's queue is as long as the port's, and goes on when it was full")
+    func fullQueue() async throws {
+        try await withScratchDirectory { scratch in
+            let server = try await PortctlServer("slow", in: scratch, ["--", "sh", "-c", "cat >/dev/null"])
+            let right = try PortNameServer(directory: scratch.path("names")).lookUp("slow")
+            try await offThePool {
+                for _ in 0..<80 { try right.send(MachMessage(id: 1), within: Watchdog.patience) }
+                let reply = try right.request(MachMessage(id: 0, text: "bye"), replyLimit: Watchdog.patience)
+                #expect(reply.text == "bye")
+            }
+            #expect(try await server.end() == done())
+        }
+    }
+
+    @Test("a request to an owner that was killed says so")
+    func deadOwner() async throws {
+        try await withScratchDirectory(leaving: .anything) { scratch in
+            let server = try await PortctlServer("dead", in: scratch)
+            let waiting = try await PortctlServer("waits", in: scratch, ["--", "sh", "-c", "kill -9 $PPID"])
+            server.process.kill()
+            #expect(try await server.end().end == .signalled(9))
+            let result = try await portctl(["request", "dead", "1"], in: scratch)
+            #expect(result.end == .exited(3) && isOneLine(result.errors))
+            #expect(result.errors == "portctl: No live port has the name; start its owner first. Name: \"dead\".\n")
+            let lost = try await portctl(["request", "waits", "1"], in: scratch)
+            #expect(lost.end == .exited(3) && isOneLine(lost.errors))
+            #expect(lost.errors.hasPrefix("portctl: The receiver went away before it replied; "))
+            #expect(lost.errors.contains(#"It is the port "waits"."#))
+            #expect(try await waiting.end().end == .signalled(9))
+        }
+    }
+
+    @Test("a file that cannot be read is named")
+    func unreadable() async throws {
+        try await withScratchDirectory { scratch in
+            let server = try await PortctlServer("echo", in: scratch)
+            for (path, reason) in [(scratch.path, "Is a directory"), (scratch.path("none"), "No such file")] {
+                let result = try await portctl(["request", "echo", "1", "--file", path], in: scratch)
+                #expect(result.end == .exited(1) && isOneLine(result.errors))
+                #expect(result.errors.contains("Path: \(path). ") && result.errors.contains(reason))
+            }
+            #expect(try await portctl(["send", "echo", "0"], in: scratch) == done())
+            #expect(try await server.end() == done())
+        }
+    }
+}
