@@ -105,7 +105,7 @@ struct PortctlCandidateTests {
 /// Completion as somebody sees it who presses Tab: each shell in a terminal of tmux.
 @Suite("portctl: completion in a terminal", .portCensus)
 struct PortctlCompletionTests {
-    @Test("bash completes", .enabled(if: isThere(.bash), "bash or tmux is not installed"))
+    @Test("bash completes", .enabled(if: TmuxSession.isThere(.bash), "bash or tmux is not installed"))
     func bash() async throws {
         try await complete(in: .bash)
         try await show(in: .bash)
@@ -113,18 +113,20 @@ struct PortctlCompletionTests {
 
     @Test(
         "bash completes with the package bash-completion",
-        .enabled(if: isThere(.bash) && FileManager.default.fileExists(atPath: packagePath), "it is not installed"))
+        .enabled(
+            if: TmuxSession.isThere(.bash) && FileManager.default.fileExists(atPath: packagePath), "it is not installed"
+        ))
     func bashCompletion() async throws {
         try await complete(in: .bash, setUp: ". \(Self.packagePath); ")
     }
 
-    @Test("zsh completes", .enabled(if: isThere(.zsh), "zsh or tmux is not installed"))
+    @Test("zsh completes", .enabled(if: TmuxSession.isThere(.zsh), "zsh or tmux is not installed"))
     func zsh() async throws {
         try await complete(in: .zsh)
         try await show(in: .zsh)
     }
 
-    @Test("fish completes", .enabled(if: isThere(.fish), "fish or tmux is not installed"))
+    @Test("fish completes", .enabled(if: TmuxSession.isThere(.fish), "fish or tmux is not installed"))
     func fish() async throws {
         try await complete(in: .fish)
         try await show(in: .fish)
@@ -149,7 +151,9 @@ struct PortctlCompletionTests {
     ]
 
     private func complete(in shell: Shell, setUp: String = "") async throws {
-        try await withSession(shell, setUp: setUp, names: ["org.example.echo", "org:colons:2", "a $(touch run) it's"]) {
+        try await TmuxSession.with(
+            shell, setUp: setUp, names: ["org.example.echo", "org:colons:2", "a $(touch run) it's"]
+        ) {
             session, home in
             for (typed, expected, fish) in Self.cases {
                 try session.type("\u{15}portctl \(typed)\tZ")
@@ -163,7 +167,7 @@ struct PortctlCompletionTests {
     private func show(in shell: Shell) async throws {
         let shown = try #require(try Document("Docs/portctl.md").blocks("screen \(shell)").first)
         let lines = shown.split(separator: "\n").map(String.init)
-        try await withSession(shell, names: ["org.example.busy", "org.example.echo", "org.example.upper"]) {
+        try await TmuxSession.with(shell, names: ["org.example.busy", "org.example.echo", "org.example.upper"]) {
             session, _ in
             try session.type("\u{0C}portctl request org.example.\t\t")
             try session.wait { $0.map(Self.withoutNumbers) == lines.map(Self.withoutNumbers) }
@@ -174,55 +178,5 @@ struct PortctlCompletionTests {
         line.replacing(/\ +/) { _ in " " }.replacing(/process [0-9]+/) { _ in "process 1" }
     }
 
-    /// Starts a shell that completes, and servers of the names.
-    private func withSession(
-        _ shell: Shell, setUp: String = "", names: [String],
-        _ body: @escaping @Sendable (TmuxSession, ScratchDirectory) throws -> Void
-    ) async throws {
-        let products = URL(fileURLWithPath: try builtProduct("portctl")).deletingLastPathComponent().path
-        try await withScratchDirectory(leaving: .anything) { home in
-            let directory = try PortNameServer(directory: home.path("swift-ports"))
-            let ports = try names.map { name in
-                let port = MachPort()
-                try directory.register(port, name: name)
-                return port
-            }
-            try home.write("", to: "some file")
-            try FileManager.default.createDirectory(
-                atPath: home.path("sub directory"), withIntermediateDirectories: false)
-            try await offThePool {
-                let session = try TmuxSession(
-                    Self.commands[shell] ?? "", home: home, columns: 80,
-                    environment: ["PATH": "\(products):/usr/bin:/bin", "XDG_RUNTIME_DIR": home.path])
-                do {
-                    try session.type(setUp + (Self.preparations[shell] ?? "") + "clear; echo ready\r")
-                    try session.wait { $0 == ["ready", ">"] }
-                    try body(session, home)
-                } catch {
-                    session.abort()
-                    throw error
-                }
-                #expect(try session.end().end == .exited(0))
-            }
-            ports.forEach { $0.invalidate() }
-        }
-    }
-
-    private static let commands: [Shell: String] = [
-        .bash: "bash --norc --noprofile", .zsh: "zsh -f", .fish: "fish --no-config --private",
-    ]
-
-    /// What a user's start file does.
-    private static let preparations: [Shell: String] = [
-        .bash: #"PS1='> '; eval "$(portctl completion bash)"; "#,
-        .zsh: #"PS1='> '; autoload -U compinit; compinit -D -u; eval "$(portctl completion zsh)"; "#,
-        .fish: #"function fish_prompt; echo '> '; end; set fish_autosuggestion_enabled 0; "#
-            + "portctl completion fish | source; ",
-    ]
-
     private static let packagePath = "/usr/share/bash-completion/bash_completion"
-
-    private static func isThere(_ shell: Shell) -> Bool {
-        [shell.rawValue, "tmux"].allSatisfy { FileManager.default.isExecutableFile(atPath: "/usr/bin/\($0)") }
-    }
 }

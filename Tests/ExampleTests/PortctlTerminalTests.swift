@@ -41,6 +41,41 @@ struct PortctlTerminalTests {
         }
     }
 
+    /// One of the owners is stopped.
+    @Test(
+        "list --watch shows in tmux what the page shows, also when the terminal becomes narrow, and Ctrl-C ends it",
+        .enabled(if: TmuxSession.isThere(.bash), "bash or tmux is not installed"))
+    func watchedInTmux() async throws {
+        let page = try Document("Docs/portctl.md")
+        let (wide, narrow) = (
+            try #require(page.blocks("screen wide").first), try #require(page.blocks("screen narrow").first)
+        )
+        try await TmuxSession.with(.bash, columns: 72) { session, _ in
+            let names = ["busy", "echo", "upper"].map { "org.example.\($0)" }
+            for (number, name) in names.enumerated() {
+                try session.type(
+                    "portctl serve \(name) >/dev/null 2>&1 & portctl wait \(name); clear; echo \(number)\r")
+                try session.wait { $0 == ["\(number)", ">"] }
+            }
+            for name in names.dropFirst() { try session.type("portctl request \(name) 1 hi; ") }
+            try session.type("kill -STOP %1; clear; portctl list --watch\r")
+            try session.wait { Self.withoutNumbers($0) == Self.withoutNumbers(wide.lines) }
+            try session.ask("refresh-client -C 40x24")
+            try session.wait { Self.withoutNumbers($0) == Self.withoutNumbers(narrow.lines) }
+            try session.type("\u{03}")
+            try session.wait { $0.last == ">" }
+            try session.type("kill -KILL %1 %2 %3; wait; clear; echo over\r")
+            try session.wait { $0.suffix(2) == ["over", ">"] }
+        }
+    }
+
+    /// Process numbers differ, and with them the widths of columns.
+    private static func withoutNumbers(_ lines: [String]) -> [String] {
+        lines.map { line in
+            line.replacing(/\ +/) { _ in " " }.replacing(/^(org\S+ )[0-9]+ portctl\S*/) { "\($0.output.1)1 portctl…" }
+        }
+    }
+
     @Test("a line is as wide as the terminal, and NO_COLOR is heeded")
     func width() async throws {
         try await withScratchDirectory { scratch in
@@ -106,4 +141,8 @@ struct PortctlTerminalTests {
     private static func withoutWidths(_ line: String) -> String {
         line.split(separator: " ").joined(separator: " ").replacing(/\ [0-9]+ portctl/) { _ in " 1 portctl" }
     }
+}
+
+extension String {
+    fileprivate var lines: [String] { split(separator: "\n").map(String.init) }
 }

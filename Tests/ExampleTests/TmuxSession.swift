@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Foundation
+import NamedPortServer
 import TestSupport
 import Testing
+
+@testable import portctl
 
 /// A shell in a terminal that tmux plays, so that a test sees the screen as somebody does who sits before it.
 ///
@@ -116,4 +120,57 @@ struct TmuxError: Error, CustomStringConvertible {
     let text: String
 
     var description: String { text }
+}
+
+extension TmuxSession {
+    /// Starts a shell that completes, and holds the names while a test uses it.
+    static func with(
+        _ shell: Shell, columns: Int = 80, setUp: String = "", names: [String] = [],
+        _ body: @escaping @Sendable (TmuxSession, ScratchDirectory) throws -> Void
+    ) async throws {
+        let products = URL(fileURLWithPath: try builtProduct("portctl")).deletingLastPathComponent().path
+        try await withScratchDirectory(leaving: .anything) { home in
+            let directory = try PortNameServer(directory: home.path("swift-ports"))
+            let ports = try names.map { name in
+                let port = MachPort()
+                try directory.register(port, name: name)
+                return port
+            }
+            try home.write("", to: "some file")
+            try FileManager.default.createDirectory(
+                atPath: home.path("sub directory"), withIntermediateDirectories: false)
+            try await offThePool {
+                let session = try TmuxSession(
+                    commands[shell] ?? "", home: home, columns: columns,
+                    environment: ["PATH": "\(products):/usr/bin:/bin", "XDG_RUNTIME_DIR": home.path])
+                do {
+                    try session.type(setUp + (preparations[shell] ?? "") + "clear; echo ready\r")
+                    try session.wait { $0 == ["ready", ">"] }
+                    try body(session, home)
+                } catch {
+                    session.abort()
+                    throw error
+                }
+                #expect(try session.end().end == .exited(0))
+            }
+            ports.forEach { $0.invalidate() }
+        }
+    }
+
+    /// Whether both the shell and tmux are installed.
+    static func isThere(_ shell: Shell) -> Bool {
+        [shell.rawValue, "tmux"].allSatisfy { FileManager.default.isExecutableFile(atPath: "/usr/bin/\($0)") }
+    }
+
+    private static let commands: [Shell: String] = [
+        .bash: "bash --norc --noprofile", .zsh: "zsh -f", .fish: "fish --no-config --private",
+    ]
+
+    /// What a user's start file does.
+    private static let preparations: [Shell: String] = [
+        .bash: #"PS1='> '; eval "$(portctl completion bash)"; "#,
+        .zsh: #"PS1='> '; autoload -U compinit; compinit -D -u; eval "$(portctl completion zsh)"; "#,
+        .fish: #"function fish_prompt; echo '> '; end; set fish_autosuggestion_enabled 0; "#
+            + "portctl completion fish | source; ",
+    ]
 }

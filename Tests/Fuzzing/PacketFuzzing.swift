@@ -18,7 +18,8 @@ public enum PacketFuzzing {
             precondition(header.encoded.elementsEqual(packet.bytes.prefix(PacketHeader.size)), "a head has one form")
             let payload = Array(packet.bytes.dropFirst(PacketHeader.size))
             kept += payload.count
-            switch assembly.take(header, payload: payload, descriptors: packet.descriptors) {
+            guard let event = take(header, payload, packet.descriptors, by: &assembly) else { return }
+            switch event {
             case .violation, .refused: return
             case .message(let message, _, _):
                 precondition(message.size <= kept, "bytes that nobody sent")
@@ -37,6 +38,29 @@ public enum PacketFuzzing {
             }
             if !assembly.isBegun { kept = 0 }
         }
+    }
+
+    /// Takes a packet as a connection does: while a message is begun, what follows the head is written behind it, and taken back
+    /// when it is no piece.
+    ///
+    /// - Returns: nil when it has no room there, which ends the connection.
+    private static func take(
+        _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?,
+        by assembly: inout PacketAssembly
+    ) -> PacketAssembly.Event? {
+        guard assembly.hasRoomForPiece else {
+            return assembly.take(header, payload: payload, descriptors: descriptors)
+        }
+        var hasRoom = false
+        let count = try? assembly.land { room in
+            hasRoom = payload.count <= room.freeCapacity
+            if hasRoom { for byte in payload { room.append(byte) } }
+        }
+        guard hasRoom, count == payload.count else { return nil }
+        if header.kind == .continuation { return assembly.didLand(payload.count, descriptors: descriptors) }
+        let bytes = assembly.takeBack(payload.count)
+        precondition(bytes == payload, "bytes that nobody sent")
+        return assembly.take(header, payload: bytes, descriptors: descriptors)
     }
 
     /// A message that is taken is one that this library could have sent: sent again, it is the same bytes.
