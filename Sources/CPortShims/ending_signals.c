@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { patience_in_milliseconds = 10000 };
@@ -40,6 +41,19 @@ static void signal_came(int number) {
     errno = code;
 }
 
+static long milliseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Other signals that the thread gets meanwhile do not end the wait. */
+static void wait_for_answer(void) {
+    struct pollfd end = {done, POLLIN, 0};
+    long limit = milliseconds() + patience_in_milliseconds, rest = patience_in_milliseconds;
+    while (rest > 0 && poll(&end, 1, (int)rest) < 0 && errno == EINTR) rest = limit - milliseconds();
+}
+
 static void leave_to_program(int number) {
     for (int index = 0; index < fault_count; index++)
         if (faults[index] == number) sigaction(number, &before[index], NULL);
@@ -52,10 +66,7 @@ static void fault_came(int number, siginfo_t *information, void *context) {
     int code = errno;
     // One that a process has sent comes at any moment, as those above.
     if (information->si_code != SI_USER || !tell(number)) {
-        if (information->si_code != SI_USER && tell(number | waits)) {
-            struct pollfd end = {done, POLLIN, 0};
-            poll(&end, 1, patience_in_milliseconds);
-        }
+        if (information->si_code != SI_USER && tell(number | waits)) wait_for_answer();
         leave_to_program(number);
         // A faulty instruction is executed again when this returns; what was sent is sent again.
         if (information->si_code <= 0 || number == SIGTRAP) raise(number);

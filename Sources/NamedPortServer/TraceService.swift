@@ -129,6 +129,8 @@ private enum AtExit {
     private struct Traced {
         let service: TraceService
         let path: String
+        /// A forked child that exits leaves the file alone.
+        let process = sysProcessID()
         /// Whether somebody writes the trace, or has written it.
         var isTaken = false
     }
@@ -158,7 +160,8 @@ private enum AtExit {
     /// - Parameter service: only that of this service; nil for all.
     static func write(if service: TraceService? = nil) {
         let found = Self.traced.withLock { traced -> Traced? in
-            guard let found = traced, service == nil || service === found.service else { return nil }
+            guard let found = traced, found.process == sysProcessID(), service == nil || service === found.service
+            else { return nil }
             traced?.isTaken = true
             return found
         }

@@ -11,6 +11,15 @@ import Glibc
 /// - Throws: `EMFILE`, `ENFILE`, `EAGAIN` when there is no descriptor or thread for it.
 package func sysBeforeEndingSignal(_ body: @escaping @Sendable () -> Void) throws(SystemError) {
     var ends: [CInt] = [-1, -1, -1, -1]
+    do throws(SystemError) {
+        try start(&ends, body)
+    } catch {
+        for end in ends where end >= 0 { _ = FileDescriptor(owning: end) }
+        throw error
+    }
+}
+
+private func start(_ ends: inout [CInt], _ body: @escaping @Sendable () -> Void) throws(SystemError) {
     for first in [0, 2] {
         _ = try retrying(.pipe) {
             unsafe ends.withUnsafeMutableBufferPointer { unsafe shim_pipe($0.baseAddress.map { unsafe $0 + first }) }

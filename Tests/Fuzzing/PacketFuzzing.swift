@@ -57,7 +57,7 @@ public enum PacketFuzzing {
             if hasRoom { for byte in payload { room.append(byte) } }
         }
         guard hasRoom, count == payload.count else { return nil }
-        if header.kind == .continuation { return assembly.didLand(payload.count, descriptors: descriptors) }
+        if header.kind == .continuation { return assembly.didLand(payload.count, header, descriptors: descriptors) }
         let bytes = assembly.takeBack(payload.count)
         precondition(bytes == payload, "bytes that nobody sent")
         return assembly.take(header, payload: bytes, descriptors: descriptors)

@@ -134,6 +134,8 @@ import Testing
         #expect(assembly.take(PacketHeader(kind: .continuation), payload: [], descriptors: []).text == "violation")
     }
 
+    private static let piece = PacketHeader(kind: .continuation)
+
     /// Has bytes written behind what was begun.
     private static func land(_ bytes: [UInt8], in assembly: inout PacketAssembly) throws -> Int {
         try assembly.land { (room) throws(SystemError) in
@@ -148,9 +150,9 @@ import Testing
         _ = assembly.take(Self.message(5), payload: [1, 2], descriptors: [])
         #expect(assembly.hasRoomForPiece)
         #expect(try Self.land([3], in: &assembly) == 1)
-        #expect(assembly.didLand(1, descriptors: []).text == "incomplete")
+        #expect(assembly.didLand(1, Self.piece, descriptors: []).text == "incomplete")
         #expect(try Self.land([4, 5, 6, 7], in: &assembly) == 2)
-        #expect(assembly.didLand(2, descriptors: []).text == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
+        #expect(assembly.didLand(2, Self.piece, descriptors: []).text == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
         #expect(!assembly.hasRoomForPiece)
     }
 
@@ -162,7 +164,7 @@ import Testing
         #expect(assembly.takeBack(count) == [9, 9])
         #expect(assembly.takeBack(0) == [])
         _ = try Self.land([3, 4, 5], in: &assembly)
-        #expect(assembly.didLand(3, descriptors: nil).text == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
+        #expect(assembly.didLand(3, Self.piece, descriptors: nil).text == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
     }
 
     @Test("nothing written, a piece with descriptors, and a piece of nothing are violations")
@@ -172,12 +174,34 @@ import Testing
             var assembly = PacketAssembly()
             _ = assembly.take(Self.message(5), payload: [1, 2], descriptors: [])
             let count = try Self.land(bytes, in: &assembly)
-            #expect(assembly.didLand(count, descriptors: descriptors).text == "violation")
+            #expect(assembly.didLand(count, Self.piece, descriptors: descriptors).text == "violation")
         }
         var assembly = PacketAssembly()
+        _ = assembly.take(Self.message(5), payload: [1, 2], descriptors: [])
+        let lie = PacketHeader(kind: .continuation, descriptorCount: 2)
+        #expect(try assembly.didLand(Self.land([3], in: &assembly), lie, descriptors: []).text == "violation")
         #expect(try Self.land([1], in: &assembly) == 0)
-        #expect(assembly.didLand(1, descriptors: []).text == "violation")
+        #expect(assembly.didLand(1, Self.piece, descriptors: []).text == "violation")
     }
+
+    @Test("wherever a message is cut, it is the same, and its last body has memory of its own only when it begins a packet")
+    func cuts() throws {
+        let whole = try EncodedMessage(MachMessage(id: 5, components: [.bytes([1, 2, 3]), .bytes([4, 5, 6, 7])]))
+        var header = Self.message(UInt64(whole.size))
+        header.componentCount = 2
+        for cut in 0..<whole.size {
+            var assembly = PacketAssembly()
+            _ = assembly.take(header, payload: Array(whole.payload.prefix(cut)), descriptors: [])
+            let rest = Array(whole.payload.dropFirst(cut))
+            let event = try assembly.didLand(Self.land(rest, in: &assembly), Self.piece, descriptors: [])
+            guard case .message(let message, _, _) = event else { throw NoMessage() }
+            #expect(message.tail == (cut == whole.size - 4 ? [4, 5, 6, 7] : []), "\(cut)")
+            let decoded = message.decoded { SendRight(DeadDestination($0)) }
+            #expect(decoded?.parts.count == 2 && decoded?.parts.byteCount == 7, "\(cut)")
+        }
+    }
+
+    private struct NoMessage: Error {}
 
     @Test("of a message that is too large nothing is written")
     func landingTooLarge() {
@@ -228,24 +252,28 @@ import Testing
         #expect(next.text == "message 5 [7] asks 11 answers 22")
     }
 
-    @Test("an announced size costs no memory until the bytes arrive")
+    @Test("of an announced size 16 MiB are set aside, and then no more than twice what has come")
     func announced() throws {
-        // 50 of the largest messages are begun; what was announced would not fit into any machine.
-        let assemblies = (0..<50).map { _ in
-            let assembly = Assembler()
-            #expect(
-                assembly.take(Self.message(UInt64(MessageLimits.payload)), payload: [1], descriptors: []).text
-                    == "incomplete")
-            return assembly
+        var assembly = PacketAssembly()
+        _ = assembly.take(Self.message(UInt64(MessageLimits.payload)), payload: [1], descriptors: [])
+        let slack = 1 << 16
+        #expect(assembly.capacity <= 16 << 20 + slack)
+        var arrived = 1
+        while arrived < 20 << 20 {
+            let count = try assembly.land { (room) throws(SystemError) in
+                room.append(repeating: 7, count: room.freeCapacity)
+            }
+            arrived += count
+            #expect(assembly.didLand(count, Self.piece, descriptors: []).text == "incomplete")
+            if assembly.capacity > max(16 << 20, 2 * arrived) + slack { Issue.record("at \(arrived)") }
         }
-        #expect(assemblies.count == 50)
-        #expect(try residentBytes() < 1 << 30)
     }
 
-    private func residentBytes() throws -> Int {
-        let file = try sysOpen("/proc/self/statm", .reading)
-        let text = String(decoding: try sysRead(file.raw, capacity: 200) ?? [], as: UTF8.self)
-        return try #require(Int(text.split(separator: " ")[1])) * 4096
+    @Test("what was announced sets no more aside than is missing")
+    func exact() throws {
+        var assembly = PacketAssembly()
+        _ = assembly.take(Self.message(1 << 20), payload: [1], descriptors: [])
+        #expect(assembly.capacity <= 1 << 20 + 1 << 12)
     }
 }
 

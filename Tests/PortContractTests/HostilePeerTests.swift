@@ -14,6 +14,7 @@ import Testing
         case emptyPacket, shortPacket, foreignMagic, otherVersion, unknownKind, oversizedPacket, lieAboutDescriptors,
             hiddenDescriptors
         case lieAboutLength, hugeTotal, tooManyComponents, continuationOfNothing, messageInMessage, emptyContinuation
+        case lieInContinuation, descriptorInContinuation, longContinuation, textInMessage
         case brokenRecords, abortOfNothing, replyPortNoAddress
         case failureInMessage, longFailure, abandonedWithPayload, portEndFromClient
         case answerToNothing, dropOfNothing, failureOfNothing
@@ -51,6 +52,14 @@ import Testing
                 whole.totalLength = 100
                 try peer.send(whole, [1])
                 try peer.send(PacketHeader(kind: self == .messageInMessage ? .message : .continuation))
+            case .lieInContinuation, .descriptorInContinuation, .longContinuation, .textInMessage:
+                whole.totalLength = 3
+                try peer.send(whole, [1])
+                let kind = self == .textInMessage ? PacketKind.replyFailed : .continuation
+                let lie: UInt16 = self == .lieInContinuation ? 1 : 0
+                let files = self == .descriptorInContinuation ? [peer.socket] : []
+                let header = PacketHeader(kind: kind, descriptorCount: lie + UInt16(files.count))
+                try peer.send(header, self == .longContinuation ? [2, 3, 4] : [2, 3], files)
             case .brokenRecords:
                 whole.componentCount = 1
                 whole.totalLength = 9

@@ -18,6 +18,7 @@ import Testing
             kindUnknown
         case recordAcrossTail, foreignMagic, laneInRing, descriptorsInRing, answerFromClient
         case bellWithBytes, bellWithFile, bellWithToken
+        case lieInContinuation, longContinuation, emptyContinuation, textInMessage
 
         var testDescription: String { rawValue }
 
@@ -44,6 +45,12 @@ import Testing
             case .bellWithBytes: try ring.peer.send(PacketHeader(kind: .bell), [1])
             case .bellWithFile: try ring.peer.send(PacketHeader(kind: .bell), [], [ring.words.file])
             case .bellWithToken: try ring.peer.send(PacketHeader(kind: .bell, asks: 1))
+            case .lieInContinuation, .longContinuation, .emptyContinuation, .textInMessage:
+                try ring.write(PacketHeader(kind: .message, messageID: 1, totalLength: 3), [1])
+                let kind = self == .textInMessage ? PacketKind.replyFailed : .continuation
+                let header = PacketHeader(kind: kind, descriptorCount: self == .lieInContinuation ? 1 : 0)
+                let pieces: [Self: [UInt8]] = [.longContinuation: [2, 3, 4], .emptyContinuation: []]
+                try ring.write(header, pieces[self] ?? [2, 3])
             case .answerFromClient: try ring.write(PacketHeader(kind: .ringAnswer))
             }
         }

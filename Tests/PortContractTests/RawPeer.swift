@@ -45,7 +45,7 @@ struct RawPeer: Sendable {
             PacketHeader(
                 kind: .message, descriptorCount: UInt16(encoded.descriptors.count), messageID: encoded.id,
                 componentCount: UInt32(encoded.componentCount), asks: asks, answers: answers,
-                totalLength: UInt64(encoded.payload.count)), encoded.payload, encoded.descriptors)
+                totalLength: UInt64(encoded.size)), encoded.payload + encoded.tail, encoded.descriptors)
     }
 
     /// A token under which the port has asked over this connection, its only one, and waits for nothing any more.

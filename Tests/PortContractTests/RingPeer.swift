@@ -52,8 +52,8 @@ final class RingPeer {
         let encoded = try EncodedMessage(message)
         let header = PacketHeader(
             kind: .message, messageID: encoded.id, componentCount: UInt32(encoded.componentCount), asks: asks,
-            totalLength: UInt64(encoded.payload.count))
-        try write(header, encoded.payload)
+            totalLength: UInt64(encoded.size))
+        try write(header, encoded.payload + encoded.tail)
     }
 
     func write(_ header: PacketHeader, _ payload: [UInt8] = []) throws {

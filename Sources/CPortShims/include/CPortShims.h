@@ -105,7 +105,7 @@ extern const int SHIM_CLD_EXITED;
 /* The main dispatch queue: an eventfd that is readable while blocks wait, and the function that runs them. */
 int shim_main_queue_descriptor(void);
 void shim_main_queue_serve(void);
-/* From now on each signal that would end the process is told: a byte comes out of the first pipe, which is to be given to the
+/* From now on each signal of ten that would end the process is told: a byte comes out of the first pipe, which is to be given to the
  * next function. A fault of the thread's own waits for that, for ten seconds; the second pipe says so. */
 void shim_tell_ending_signals(const int pipes[4]);
 void shim_end_by_signal(int byte);

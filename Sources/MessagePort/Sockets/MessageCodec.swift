@@ -48,8 +48,7 @@ extension EncodedMessage {
         payload = []
         descriptors = []
         let size = Self.payloadSize(message)
-        if size > PacketHeader.payloadLimit, case .bytes(let bytes)? = message.parts.last, bytes.count >= Self.tailSize
-        {
+        if size > Self.undividedSize, case .bytes(let bytes)? = message.parts.last, bytes.count >= Self.tailSize {
             tail = bytes
         }
         payload.reserveCapacity(size - tail.count)
@@ -70,7 +69,9 @@ extension EncodedMessage {
         try Self.checkSize(self.size, limit)
     }
 
-    /// From this size on, and in a message of several packets, bytes are not copied into the payload.
+    /// What may find room in an empty socket, which takes four packets, goes in as few packets as there can be.
+    static let undividedSize = 4 * PacketHeader.payloadLimit
+    /// From this size on, and in a larger message, bytes are not copied into the payload.
     private static let tailSize = 16 << 10
 
     /// The address of a right's port. One of this process that has ended has none any more: its right travels as a dead name.
@@ -133,13 +134,12 @@ extension EncodedMessage {
     func decoded<Failure: Error>(
         resolve: (PortAddress) throws(Failure) -> SendRight
     ) throws(Failure) -> MachMessage? {
-        if !tail.isEmpty, !isDividedByRecord { return try joined.decoded(resolve: resolve) }
         var message = MachMessage(id: id)
         var unclaimed = descriptors[...]
         var position = 0
         var rightCount = 0
         while position < payload.count {
-            guard let (kind, body) = record(at: &position),
+            guard let (kind, body) = record(at: &position, tailSize: tail.count),
                 kind == .replyPort || message.parts.count < componentCount
             else { return nil }
             if kind == .right || kind == .replyPort { rightCount += 1 }
@@ -160,34 +160,26 @@ extension EncodedMessage {
                 message.replyPort = try resolve(address)
             }
         }
-        guard unclaimed.isEmpty, message.parts.count == componentCount else { return nil }
+        guard unclaimed.isEmpty, message.parts.count == componentCount, position == size else { return nil }
         return message
     }
 
-    /// Whether the tail is the body of the last record, bytes. Then it is taken as it is.
-    private var isDividedByRecord: Bool {
+    /// Whether what is missing, so many bytes, is the body of the last record, of kind bytes: then it is the tail.
+    func isFollowedByBody(of size: Int) -> Bool {
         var position = 0
-        while position < payload.count, record(at: &position) != nil {}
+        while position < payload.count, record(at: &position, tailSize: size) != nil {}
         return position > payload.count
     }
 
-    /// The same, with all records in the payload: its sender made its packets otherwise.
-    private var joined: EncodedMessage {
-        var message = self
-        message.payload += tail
-        message.tail = []
-        return message
-    }
-
     /// Reads the record at `position` and moves behind it: beyond the payload when the tail is its body.
-    private func record(at position: inout Int) -> (RecordKind, ArraySlice<UInt8>)? {
+    private func record(at position: inout Int, tailSize: Int) -> (RecordKind, ArraySlice<UInt8>)? {
         let rest = payload[position...]
         guard rest.count >= 8, let kind = RecordKind(rawValue: rest[position]),
             rest[position + 1] == 0, rest[position + 2] == 0, rest[position + 3] == 0
         else { return nil }
         let length = Int(payload.littleEndian(at: position + 4) as UInt32)
         let body = rest.dropFirst(8).prefix(length)
-        let isTail = kind == .bytes && body.isEmpty && length > 0 && length == tail.count
+        let isTail = kind == .bytes && body.isEmpty && length > 0 && length == tailSize
         guard body.count == length || isTail else { return nil }
         position += 8 + length
         return (kind, body)

@@ -6,7 +6,7 @@
 //   idle ──message, not complete──▶ begun ──continuation, complete──▶ idle
 //                                     │ abort ──▶ idle
 //
-// Nothing is believed that was not counted: a length is checked against the limit before anything is kept, memory grows
+// Nothing is believed that was not counted: a length is checked against the limit before anything is kept, memory is written
 // only with the bytes that arrived, and each packet that does not fit the state ends the connection.
 
 import PortSystem
@@ -62,6 +62,18 @@ struct PacketAssembly: Sendable {
         var isKept: Bool { isWanted && !isTooLarge }
         /// How many bytes have come.
         var count: Int
+        /// Whether what is missing is one body, which lies in the message's tail.
+        var isTail = false
+
+        /// How many bytes are still to come.
+        var missing: Int { Int(header.totalLength) - count }
+
+        /// Changes the bytes behind which the next piece lies.
+        mutating func withEnd<Result, Failure: Error>(
+            _ body: (inout [UInt8]) throws(Failure) -> Result
+        ) throws(Failure) -> Result {
+            isTail ? try body(&message.tail) : try body(&message.payload)
+        }
     }
 
     private var begun: Begun?
@@ -76,8 +88,7 @@ struct PacketAssembly: Sendable {
     /// of another.
     var mayNeedPlace: Bool {
         guard let begun else { return true }
-        let missing = Int(begun.header.totalLength) - begun.count
-        return begun.header.answers == 0 && !begun.isTooLarge && missing <= PacketHeader.payloadLimit
+        return begun.header.answers == 0 && !begun.isTooLarge && begun.missing <= PacketHeader.payloadLimit
     }
 
     /// Whether the next piece of a message can be written where it will lie.
@@ -89,17 +100,18 @@ struct PacketAssembly: Sendable {
     /// - Returns: how much was written.
     /// - Throws: what `write` throws.
     mutating func land(_ write: (inout OutputSpan<UInt8>) throws(SystemError) -> Void) throws(SystemError) -> Int {
-        guard let (missing, count) = begun.map({ (Int($0.header.totalLength) - $0.count, $0.message.tail.count) })
-        else { return 0 }
-        begun?.message.makeRoom(for: min(missing, PacketHeader.payloadLimit), missing: missing)
-        try begun?.message.tail.append(
-            addingCapacity: min(missing, PacketHeader.payloadLimit), initializingWith: write)
-        return (begun?.message.tail.count ?? count) - count
+        guard let missing = begun?.missing else { return 0 }
+        let count = try begun?.withEnd { (bytes) throws(SystemError) in
+            try bytes.land(min(missing, PacketHeader.payloadLimit), of: missing, write)
+        }
+        return count ?? 0
     }
 
     /// What was written is the next piece.
-    mutating func didLand(_ count: Int, descriptors: [SharedDescriptor]?) -> Event {
-        guard var piece = begun.take(), descriptors?.isEmpty ?? true, count > 0 else { return .violation }
+    mutating func didLand(_ count: Int, _ header: PacketHeader, descriptors: [SharedDescriptor]?) -> Event {
+        guard var piece = begun.take(), header.descriptorCount == 0, descriptors?.isEmpty ?? true, count > 0 else {
+            return .violation
+        }
         piece.count += count
         return finish(piece)
     }
@@ -108,10 +120,15 @@ struct PacketAssembly: Sendable {
     ///
     /// - Returns: what was written.
     mutating func takeBack(_ count: Int) -> [UInt8] {
-        let bytes = Array(begun?.message.tail.suffix(count) ?? [])
-        begun?.message.tail.removeLast(bytes.count)
-        return bytes
+        let bytes = begun?.withEnd { bytes in
+            defer { bytes.removeLast(count) }
+            return Array(bytes.suffix(count))
+        }
+        return bytes ?? []
     }
+
+    /// For tests: how much is set aside for the message that was begun.
+    var capacity: Int { begun.map { $0.message.payload.capacity + $0.message.tail.capacity } ?? 0 }
 
     /// Nothing more comes: a message that was begun will not be finished.
     mutating func giveUp() { begun = nil }
@@ -134,7 +151,7 @@ struct PacketAssembly: Sendable {
         guard received == nil || Int(header.descriptorCount) == descriptors.count else { return .violation }
         switch header.kind {
         case .message: return begin(header, payload, received, limit, isWanted, charge)
-        case .continuation: return proceed(payload, descriptors)
+        case .continuation: return proceed(header, payload, received)
         case .abort:
             guard begun != nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
             begun = nil
@@ -198,26 +215,28 @@ struct PacketAssembly: Sendable {
             charge: charge)
         if isWanted, !isTooLarge {
             message.payload = payload
-            // Room for what was announced, as far as a lie would not cost much.
-            let missing = Int(header.totalLength) - payload.count
-            if missing > 0 { message.tail.reserveCapacity(min(missing, Self.trustedLength)) }
             message.descriptors = descriptors ?? []
         }
-        return finish(
-            Begun(
-                header: header, message: message, lacksDescriptors: descriptors == nil, isTooLarge: isTooLarge,
-                isWanted: isWanted, count: payload.count))
+        var piece = Begun(
+            header: header, message: message, lacksDescriptors: descriptors == nil, isTooLarge: isTooLarge,
+            isWanted: isWanted, count: payload.count)
+        if piece.isKept, piece.missing > 0 {
+            piece.isTail = message.isFollowedByBody(of: piece.missing)
+            // Room for what was announced, as far as a lie would not cost much.
+            let room = min(piece.missing, Self.trustedLength)
+            piece.withEnd { $0.reserveCapacity($0.count + room) }
+        }
+        return finish(piece)
     }
 
-    private mutating func proceed(_ payload: [UInt8], _ descriptors: [SharedDescriptor]) -> Event {
-        if hasRoomForPiece { begun?.message.tail += payload }
-        return didLand(payload.count, descriptors: descriptors)
+    private mutating func proceed(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?) -> Event {
+        if hasRoomForPiece { begun?.withEnd { $0 += payload } }
+        return didLand(payload.count, header, descriptors: descriptors)
     }
 
     private mutating func finish(_ piece: Begun) -> Event {
-        let total = Int(piece.header.totalLength)
-        if piece.count > total { return .violation }
-        if piece.count < total {
+        if piece.missing < 0 { return .violation }
+        if piece.missing > 0 {
             begun = piece
             return .incomplete
         }
@@ -229,10 +248,18 @@ struct PacketAssembly: Sendable {
     }
 }
 
-extension EncodedMessage {
-    /// Makes room for more of the tail: for twice as much each time, so that little is copied, but not for more than is missing.
-    fileprivate mutating func makeRoom(for count: Int, missing: Int) {
-        guard tail.capacity - tail.count < count else { return }
-        tail.reserveCapacity(tail.count + min(missing, max(count, tail.count)))
+extension [UInt8] {
+    /// Has at most so many bytes appended, of those that are missing in the end.
+    ///
+    /// Makes room for twice as much each time, so that little is copied, but not for more than is missing.
+    ///
+    /// - Returns: how many were appended.
+    fileprivate mutating func land(
+        _ room: Int, of missing: Int, _ write: (inout OutputSpan<UInt8>) throws(SystemError) -> Void
+    ) throws(SystemError) -> Int {
+        let old = count
+        if capacity - count < room { reserveCapacity(count + Swift.min(missing, Swift.max(room, count))) }
+        try append(addingCapacity: room, initializingWith: write)
+        return count - old
     }
 }

@@ -70,15 +70,14 @@ struct SendingLane: Sendable {
     /// Whether packets go into the ring now.
     var usesRing: Bool { isOnRing }
 
-    /// Counts the packets of a message, and says whether rings are to be offered before it.
-    mutating func shouldOffer(before packetCount: Int) -> Bool {
+    /// Whether rings are to be offered.
+    mutating func shouldOffer() -> Bool {
         guard case .none = phase else { return false }
         switch use {
         case .never: return false
         case .always: return true
         case .earned: break
         }
-        sentCount += packetCount
         guard sentCount >= Self.earningCount else { return false }
         let now = MonotonicInstant.coarse
         defer { (sentCount, countStart) = (0, now) }
@@ -129,7 +128,10 @@ struct SendingLane: Sendable {
 
     /// Finds the way for a packet, and writes it into the ring if that is it.
     mutating func place(_ packet: OutgoingPacket) -> Step {
-        guard case .open = phase, var writer else { return .socket }
+        guard case .open = phase, var writer else {
+            sentCount += 1
+            return .socket
+        }
         defer { self.writer = writer }
         if !packet.descriptors.isEmpty {
             socketCount = Self.quietCount

@@ -21,12 +21,12 @@ extension SocketConnection {
     /// Whether rings were offered and neither taken nor refused.
     var awaitsRingAnswer: Bool { sendingLane.withLock { $0.isOffered } }
 
-    /// Offers rings to the port's end, when it is time, before a message of so many packets. The caller has the turn.
-    func offerRings(before packetCount: Int = 1) {
+    /// Offers rings to the port's end, when it is time. The caller has the turn.
+    func offerRings() {
         guard port == nil else { return }
         // Who only sends reads nothing, and would never learn of the answer.
         if awaitsRingAnswer { return receiveUnlessReceiving() }
-        guard sendingLane.withLock({ $0.shouldOffer(before: packetCount) }) else { return }
+        guard sendingLane.withLock({ $0.shouldOffer() }) else { return }
         do throws(SystemError) {
             let (memory, file) = try SharedMemory.make(size: RecordRing.pairSize)
             // First: the answer may be there before this goes on.
@@ -49,7 +49,7 @@ extension SocketConnection {
         else { return refuse(.malformedPacket) }
         lane.wasOffered = true
         let memory = header.totalLength == UInt64(RecordRing.pairSize) ? descriptors?.first.flatMap(map) : nil
-        let isTaken = memory != nil && port?.object?.sockets?.takeRings(for: self) == true
+        let isTaken = memory != nil && RingUse.standard != .never && port?.object?.sockets?.takeRings(for: self) == true
         if isTaken, let memory { open(memory, &lane) }
         let code = isTaken ? 0 : Int32(PortError.Code.systemCallFailed.rawValue)
         owe([OverduePacket(packet: OutgoingPacket(header: PacketHeader(kind: .ringAnswer, messageID: code)))])
@@ -197,7 +197,7 @@ extension SocketConnection {
                     guard let header = PacketHeader(words) else { return refuse(.malformedPacket) }
                     if landed > 0 {
                         if header.kind == .continuation {
-                            return handle(arrival.assembly.didLand(landed, descriptors: []), core)
+                            return handle(arrival.assembly.didLand(landed, header, descriptors: []), core)
                         }
                         payload = arrival.assembly.takeBack(landed)
                     }

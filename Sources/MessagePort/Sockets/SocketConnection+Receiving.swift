@@ -133,8 +133,8 @@ extension SocketConnection {
         _ head: PacketWords?, _ count: Int, _ descriptors: [SharedDescriptor]?, _ arrival: inout Arrival,
         _ core: PortCore?
     ) -> Bool {
-        if head.flatMap(PacketHeader.init)?.kind == .continuation {
-            return handle(arrival.assembly.didLand(count, descriptors: descriptors), core)
+        if let header = head.flatMap(PacketHeader.init), header.kind == .continuation {
+            return handle(arrival.assembly.didLand(count, header, descriptors: descriptors), core)
         }
         return take(head, arrival.assembly.takeBack(count), descriptors, &arrival, core)
     }

@@ -197,9 +197,9 @@ extension SocketConnection {
         let (wasPausing, charge) = overdue.withLock { overdue -> (Bool, PeerCharge?) in
             guard overdue.isPausing, overdue.isEmpty else { return (false, nil) }
             overdue.isPausing = false
-            return (true, overdue.charge.take())  // another thread has charged meanwhile
+            return (true, overdue.charge.take())
         }
-        withExtendedLifetime(charge) {}  // it goes without the lock
+        _ = consume charge  // another thread has charged meanwhile; it goes without the lock
         if wasPausing { updateInterest() }
     }
 

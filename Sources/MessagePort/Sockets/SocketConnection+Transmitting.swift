@@ -113,7 +113,7 @@ extension SocketConnection {
         // What becomes overdue between two pieces waits: pieces of one message follow each other.
         if !message.isBegun {
             if try !proceedWithOverdue() { return false }
-            offerRings(before: 1 + message.restSize / PacketHeader.payloadLimit)
+            offerRings()
         }
         while !message.isDone {
             let packet = message.next(atMost: pieceLimit(for: message))

@@ -63,7 +63,7 @@ package struct StatisticsInquiry: ~Copyable {
         -> [StatisticsAnswer]
     {
         var inquiry = try StatisticsInquiry(addresses, until: deadline)
-        while inquiry.askMore() {
+        while try inquiry.askMore() {
             if !inquiry.hear() { inquiry.giveUpLate() }
         }
         return inquiry.answers
@@ -72,7 +72,7 @@ package struct StatisticsInquiry: ~Copyable {
     private var hasUnasked: Bool { askedCount < addresses.count }
 
     /// - Returns: whether an answer is awaited.
-    private mutating func askMore() -> Bool {
+    private mutating func askMore() throws(PortError) -> Bool {
         while hasUnasked, open.count < Self.simultaneous {
             let index = askedCount
             if let own = RightsTable.shared.ownPort(at: addresses[index]) {
@@ -82,7 +82,10 @@ package struct StatisticsInquiry: ~Copyable {
                     try ask(index)
                 } catch {
                     // Without a descriptor it waits for the place of another.
-                    if error.code == .descriptorLimit, !open.isEmpty { return true }
+                    if error.code == .descriptorLimit {
+                        if open.isEmpty { throw error }
+                        return true
+                    }
                 }
             }
             askedCount += 1
@@ -117,7 +120,7 @@ package struct StatisticsInquiry: ~Copyable {
         for report in reports {
             let index = Int(report.key)
             guard let question = open.removeValue(forKey: index)?.question else { continue }
-            if case .statistics(let statistics, _)? = (try? question.hear()) ?? nil {
+            if case .statistics(let statistics, Self.token)? = (try? question.hear()) ?? nil {
                 answers[index] = .told(statistics)
             }
             epoll.remove(question.rawValue)
