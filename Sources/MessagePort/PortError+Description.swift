@@ -4,30 +4,38 @@
 import PortSystem
 
 extension PortError: CustomStringConvertible {
-    /// What happened and what to do, then which port, name, path or worker it is about, as far as that is known.
+    /// One sentence: what happened, in parentheses which port, name, path or worker it is about and what else is known, and what
+    /// to do.
     public var description: String {
-        var text = Self.sentences[code] ?? "The port operation failed (\(code))."
+        let sentence = Self.sentences[code] ?? "The port operation failed (\(code)); look the code up."
+        guard !facts.isEmpty, let end = sentence.firstRange(of: "; ")?.lowerBound else { return sentence }
+        return "\(sentence[..<end]) (\(facts.joined(separator: ", ")))\(sentence[end...])"
+    }
+
+    /// What is known besides, in the order in which it is told.
+    private var facts: [String] {
+        var facts: [String] = []
         switch subject {
-        case .name(let name): text += " Name: \(name.debugDescription)."
-        case .path(let path, let reason):
-            if let reason { text += " \(reason.text)" }
-            text += " Path: \(path)."
-        case .size(let size, let limit, let unit): text += " It has \(size) \(unit); the limit is \(limit)."
-        case .reason(let reason): text += " \(reason.text)"
-        case .worker(let worker, let exit): text += " Worker: \(worker)\(exit.map { ", \($0)" } ?? "")."
-        case .text(let more): text += " \(more)"
-        case .remote(let code, let more): text += " Its code: \(code)." + (more.isEmpty ? "" : " It says: \(more)")
+        case .name(let name): facts.append(name.debugDescription)
+        case .path(let path, let reason): facts += [reason?.text, path].compactMap { $0 }
+        case .size(let size, let limit, let unit): facts.append("\(size) of at most \(limit) \(unit)")
+        case .reason(let reason): facts.append(reason.text)
+        case .worker(let worker, let exit): facts += ["worker \(worker)", exit.map { "\($0)" }].compactMap { $0 }
+        case .text(let more): facts.append(more)
+        case .remote(let code, let more):
+            facts.append("its code \(code)")
+            if !more.isEmpty { facts.append("it says \(more.debugDescription)") }
         case nil: break
         }
-        if let place { text += " It is \(place)." }
+        if let place { facts.append(place) }
         switch knownDelivery {
-        case .unread?: text += " Nobody had read the message."
-        case .read?: text += " The message had been read."
+        case .unread?: facts.append("nobody had read the message")
+        case .read?: facts.append("the message had been read")
         case .notSent?, .unknown?, nil: break
         }
-        if let owner { text += " Owner: process \(owner)." }
-        if let systemError { text += " The kernel says: \(systemError)." }
-        return text
+        if let owner { facts.append("owner: process \(owner)") }
+        if let systemError { facts.append("the kernel says: \(systemError)") }
+        return facts
     }
 
     private static let sentences: [Code: String] = [
@@ -50,7 +58,7 @@ extension PortError: CustomStringConvertible {
         .nameTooLong: "A port name has at most 128 bytes of UTF-8; choose a shorter one.",
         .nameHasNUL: "A port name must not contain a NUL byte; choose another.",
         .directoryUntrusted:
-            "The directory must belong to this user and be closed to others (mode 0700); mend it, or remove it.",
+            "The directory must belong to this user and be closed to others, with mode 0700; mend it, or remove it.",
         .peerRefused: "The other side does not talk to this process; run both as the same user.",
         .malformedPacket:
             "What came over the connection is not of this library's format; look at which program is at the other end.",

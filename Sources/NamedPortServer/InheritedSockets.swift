@@ -132,7 +132,7 @@ final class InheritedSockets: Sendable {
 }
 
 extension PortError.StaticReason {
-    fileprivate static let notPacketSocket = Self("It is no Unix socket of packets (ListenSequentialPacket=).")
-    fileprivate static let notListening = Self("It does not listen (Accept= must be no).")
-    fileprivate static let noPath = Self("It has no absolute path.")
+    fileprivate static let notPacketSocket = Self("it is no Unix socket of packets, ListenSequentialPacket=")
+    fileprivate static let notListening = Self("it does not listen, Accept= must be no")
+    fileprivate static let noPath = Self("it has no absolute path")
 }

@@ -60,5 +60,5 @@ extension PortNameServer {
 }
 
 extension PortError.StaticReason {
-    fileprivate static let hasAddress = Self("The port has an address already; check in before anything else.")
+    fileprivate static let hasAddress = Self("the port has an address already: a port checks in before anything else")
 }

@@ -21,7 +21,7 @@ import Testing
             #expect(error.worker == worker.identity)
             let exit = kind == "crash" ? WorkerExit.signalled(SIGUSR1) : .exited(status: try #require(Int32(argument)))
             #expect(error.workerExit == exit)
-            #expect(error.description.contains("Worker: \(worker.identity), \(exit)."))
+            #expect(error.description.contains("(worker \(worker.identity), \(exit)"))
         }
     }
 

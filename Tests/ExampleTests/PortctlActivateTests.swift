@@ -83,8 +83,8 @@ struct PortctlActivateTests {
             for (name, owner) in [("held", own), ("listened", supervisor.processID), ("foreign", own)] {
                 let result = try await portctl(["activate", name, "--", "true"], in: scratch)
                 #expect(result.end == .exited(1) && isOneLine(result.errors))
-                #expect(result.errors.hasPrefix("portctl: Another port holds the name; "), "\(name)")
-                #expect(result.errors.contains("Name: \"\(name)\". Owner: process \(owner)."))
+                #expect(result.errors.hasPrefix("portctl: Another port holds the name ("), "\(name)")
+                #expect(result.errors.contains("(\"\(name)\", owner: process \(owner));"))
             }
             #expect(try declared(in: scratch).sorted() == ["foreign", "listened"])
             port.invalidate()

@@ -24,7 +24,7 @@ struct PortctlCommandTests {
             let failing = try await PortctlServer("failing", in: scratch, ["--", "sh", "-c", script])
             let result = try await portctl(["request", "failing", "7", "x"], in: scratch)
             #expect(result.end == .exited(5))
-            #expect(result.errors.contains("Its code: 7. It says: The command ended with status 7."))
+            #expect(result.errors.contains(#"(its code 7, it says "The command ended with status 7.", "#))
             #expect(try await portctl(["send", "failing", "0"], in: scratch) == done())
             #expect(try await failing.end() == done())
         }

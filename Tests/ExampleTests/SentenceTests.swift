@@ -23,20 +23,24 @@ struct SentenceTests {
         #expect(sentence.count <= 140, "\(sentence.count) characters: \(sentence)")
     }
 
-    @Test("what is known of an error follows its sentence")
+    @Test("what is known of an error stands in its one sentence, behind what happened")
     func particulars() {
         func said(_ error: PortError) -> String { error.description }
-        #expect(said(PortError(.deadName).at("port 3")).hasSuffix("look it up again. It is port 3."))
-        #expect(said(PortError(.peerDied).at(name: "a")).contains(#" It is the port "a"."#))
-        #expect(said(PortError(.nameUnknown, subject: .name("a")).at(name: "a")).hasSuffix(#" Name: "a"."#))
-        #expect(said(PortError(.peerDied).at("port 3").at("port 4")).hasSuffix(" It is port 3."))
-        #expect(said(PortError(.deadName).at("port 3").at(name: "a")).hasSuffix(#" It is the port "a"."#))
-        let sizes: [PortError.Unit: String] = [
-            .bytes: "It has 7 bytes; the limit is 5.", .rights: "It has 7 rights; the limit is 5.",
-        ]
+        #expect(
+            said(PortError(.deadName).at("port 3"))
+                == "The port at the other end is gone (port 3); look it up again.")
+        #expect(said(PortError(.peerDied).at(name: "a")).contains(#" (the port "a"); "#))
+        #expect(said(PortError(.nameUnknown, subject: .name("a")).at(name: "a")).contains(#" has the name ("a"); "#))
+        #expect(said(PortError(.peerDied).at("port 3").at("port 4")).contains("(port 3); "))
+        #expect(said(PortError(.deadName).at("port 3").at(name: "a")).contains(#"(the port "a"); "#))
+        let sizes: [PortError.Unit: String] = [.bytes: "(7 of at most 5 bytes);", .rights: "(7 of at most 5 rights);"]
         for (unit, text) in sizes {
-            #expect(said(PortError(.messageTooLarge, subject: .size(7, limit: 5, of: unit))).hasSuffix(text))
+            #expect(said(PortError(.messageTooLarge, subject: .size(7, limit: 5, of: unit))).contains(text))
         }
+        #expect(
+            said(PortError.remote(code: 9, text: "No.\nNever.").at(name: "a"))
+                == #"The receiver answered with an error of its own (its code 9, it says "No.\nNever.", "#
+                + #"the port "a", the message had been read); do what its code asks for."#)
     }
 
     @Test("an error of sending, and of asking, names the port")
@@ -152,6 +156,6 @@ struct SentenceTests {
     }
 
     private func isAbout(_ place: String, _ error: any Error) -> Bool {
-        "\(error)".contains("It is \(place)") || "\(error)".contains("\(place).")
+        "\(error)".contains("(\(place)") || "\(error)".contains(", \(place)")
     }
 }

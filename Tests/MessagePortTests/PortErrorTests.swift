@@ -36,13 +36,13 @@ import Testing
     @Test("the sentence tells the particulars")
     func particulars() {
         #expect(
-            "\(PortError(.messageTooLarge, subject: .size(7, limit: 5)))".contains("It has 7 bytes; the limit is 5."))
+            "\(PortError(.messageTooLarge, subject: .size(7, limit: 5)))".contains("(7 of at most 5 bytes);"))
         #expect(
             "\(PortError(.nameTaken, subject: .name("a\"b"), owner: 42))".contains(
-                "Name: \"a\\\"b\". Owner: process 42."))
+                "(\"a\\\"b\", owner: process 42);"))
         #expect(
             "\(PortError(.directoryUntrusted, subject: .path("/x", .symbolicLink)))".contains(
-                "symbolic link. Path: /x."))
+                "(it is a symbolic link, /x);"))
         #expect("\(PortError(SystemError(ENOSPC)))".contains("(errno \(ENOSPC))"))
     }
 

@@ -46,7 +46,7 @@ struct WireFormatDocumentTests {
         }.first
         let large = MachMessage(bytes: [UInt8](repeating: 7, count: PacketHeader.payloadLimit))
         let pieces = try packets { try $0.send(large, until: .distantPast) }
-        #expect(pieces.map(\.count) == [PacketHeader.size + 8, PacketHeader.packetLimit])
+        #expect(pieces.map(\.count) == [PacketHeader.packetLimit, PacketHeader.size + 8])
         sent["continuation-head"] = pieces.last.map { Array($0.prefix(PacketHeader.size)) }
         sent["abort"] = PacketHeader(kind: .abort).encoded
         sent["reply-dropped"] = try packets { $0.dropReply(to: 1) }.first

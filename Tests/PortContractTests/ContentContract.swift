@@ -38,7 +38,7 @@ import Testing
             var message = MachMessage(id: 9, components: .init(repeating: .bytes([]), count: count))
             let error = portError { () throws(PortError) in try right.send(message) }
             #expect(error?.code == .messageTooLarge && error?.delivery == .notSent)
-            #expect("\(try #require(error))".contains("It has \(count) components; the limit is \(count - 1)."))
+            #expect("\(try #require(error))".contains("(\(count) of at most \(count - 1) components"))
             #expect(message.id == 9 && message.components.count == count)
             message.components = [.bytes([1])]
             try right.send(message)

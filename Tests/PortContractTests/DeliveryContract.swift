@@ -20,7 +20,7 @@ import Testing
                     let error = portError { () throws(PortError) in _ = try right.ask(MachMessage(id: -5, text: text)) }
                     #expect(error?.code == .remoteError && error?.delivery == .read)
                     #expect(error?.remoteCode == -5 && error?.remoteText == text)
-                    #expect(error.map { "\($0)" }?.contains("Its code: -5.") == true)
+                    #expect(error.map { "\($0)" }?.contains("(its code -5, ") == true)
                 }
                 #expect(try port.lines(4) == Array(repeating: "noReplyRight", count: 4))
             }
@@ -69,7 +69,7 @@ import Testing
             try port.invalidate()
             let error = try requester.join()
             #expect(error?.code == .peerDied && error?.delivery == .unread)
-            #expect(error.map { "\($0)" }?.contains("Nobody had read the message.") == true)
+            #expect(error.map { "\($0)" }?.contains("nobody had read the message") == true)
         }
     }
 

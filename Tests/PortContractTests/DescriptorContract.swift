@@ -73,7 +73,7 @@ import Testing
                 let error = portError { () throws(PortError) in try right.send(message) }
                 #expect(error?.code == .tooManyDescriptors)
                 #expect(error?.delivery == .notSent)
-                #expect("\(try #require(error))".contains("It has 254 descriptors; the limit is 253."))
+                #expect("\(try #require(error))".contains("(254 of at most 253 descriptors"))
                 #expect(MessageLimits.descriptors == 253)
                 #expect(message.descriptors.count == 254)
                 try sysWriteAll(message.descriptors[253].rawValue, [1])

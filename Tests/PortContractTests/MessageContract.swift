@@ -135,7 +135,7 @@ import Testing
             #expect(error?.code == .messageTooLarge && error?.delivery == .notSent)
             // Each component takes eight bytes more.
             let (size, limit) = (count << 20 + count * 8, MessageLimits.payload)
-            #expect("\(try #require(error))".contains("It has \(size) bytes; the limit is \(limit)."))
+            #expect("\(try #require(error))".contains("(\(size) of at most \(limit) bytes"))
             #expect(large.id == 9 && large.components.count == count)
             #expect(large.byteParts.allSatisfy { $0 == part })
             try right.send(MachMessage(id: 7))

@@ -5,14 +5,14 @@ import Glibc
 import PortSystem
 
 extension PortError.StaticReason {
-    package static let notAbsolute = Self("It is not an absolute path.")
-    package static let leadsUp = Self("A component of it is `..`.")
-    package static let hasNUL = Self("It contains a NUL byte.")
-    package static let symbolicLink = Self("It is a symbolic link.")
-    package static let notDirectory = Self("It is not a directory.")
-    package static let notRegularFile = Self("It is not a regular file.")
-    package static let otherOwner = Self("It belongs to another user.")
-    package static let openToOthers = Self("It is open to other users.")
+    package static let notAbsolute = Self("it is not an absolute path")
+    package static let leadsUp = Self("a component of it is `..`")
+    package static let hasNUL = Self("it contains a NUL byte")
+    package static let symbolicLink = Self("it is a symbolic link")
+    package static let notDirectory = Self("it is not a directory")
+    package static let notRegularFile = Self("it is not a regular file")
+    package static let otherOwner = Self("it belongs to another user")
+    package static let openToOthers = Self("it is open to other users")
 }
 
 extension FileStatus {

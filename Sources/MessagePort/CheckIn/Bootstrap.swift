@@ -71,6 +71,6 @@ enum Bootstrap {
 }
 
 extension PortError.StaticReason {
-    fileprivate static let notBootstrapVariable = Self("The variable is not <descriptor>:<inode>.")
-    fileprivate static let anotherUsersBootstrap = Self("The other end belongs to another user.")
+    fileprivate static let notBootstrapVariable = Self("the variable is not <descriptor>:<inode>")
+    fileprivate static let anotherUsersBootstrap = Self("the other end belongs to another user")
 }

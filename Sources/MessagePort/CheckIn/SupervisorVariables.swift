@@ -46,7 +46,7 @@ package struct SupervisorVariables: Hashable, Sendable {
 }
 
 extension PortError.StaticReason {
-    fileprivate static let notProcess = Self("LISTEN_PID is not a process id.")
-    fileprivate static let notCount = Self("LISTEN_FDS is not a number of descriptors.")
-    fileprivate static let wrongNames = Self("LISTEN_FDNAMES does not name as many descriptors as LISTEN_FDS counts.")
+    fileprivate static let notProcess = Self("LISTEN_PID is not a process id")
+    fileprivate static let notCount = Self("LISTEN_FDS is not a number of descriptors")
+    fileprivate static let wrongNames = Self("LISTEN_FDNAMES does not name as many descriptors as LISTEN_FDS counts")
 }

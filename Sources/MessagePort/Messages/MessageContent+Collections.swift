@@ -7,7 +7,7 @@ extension String: MessageContent {
         let count = try reader.readCount()
         let start = reader
         guard let text = String(validating: try reader.readRaw(count: count), as: UTF8.self) else {
-            throw start.malformed("\(count) bytes are not UTF-8.")
+            throw start.malformed("\(count) bytes are not UTF-8")
         }
         self = text
     }

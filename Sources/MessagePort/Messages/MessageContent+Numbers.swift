@@ -21,7 +21,7 @@ extension Int: MessageContent {
     /// Reads 8 bytes, the lowest first.
     public init(from reader: inout MessageReader) throws(PortError) {
         let wide: Int64 = try reader.readInteger()
-        guard let number = Int(exactly: wide) else { throw reader.malformed("\(wide) does not fit.") }
+        guard let number = Int(exactly: wide) else { throw reader.malformed("\(wide) does not fit") }
         self = number
     }
     /// Writes 8 bytes, the lowest first.
@@ -32,7 +32,7 @@ extension UInt: MessageContent {
     /// Reads 8 bytes, the lowest first.
     public init(from reader: inout MessageReader) throws(PortError) {
         let wide: UInt64 = try reader.readInteger()
-        guard let number = UInt(exactly: wide) else { throw reader.malformed("\(wide) does not fit.") }
+        guard let number = UInt(exactly: wide) else { throw reader.malformed("\(wide) does not fit") }
         self = number
     }
     /// Writes 8 bytes, the lowest first.
@@ -43,7 +43,7 @@ extension Bool: MessageContent {
     /// Reads one byte, 0 or 1.
     public init(from reader: inout MessageReader) throws(PortError) {
         let byte: UInt8 = try reader.readInteger()
-        guard byte <= 1 else { throw reader.malformed("\(byte) is neither 0 nor 1.") }
+        guard byte <= 1 else { throw reader.malformed("\(byte) is neither 0 nor 1") }
         self = byte == 1
     }
     /// Writes one byte, 0 or 1.

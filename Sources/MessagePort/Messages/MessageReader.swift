@@ -41,7 +41,7 @@ public struct MessageReader: Sendable {
     /// - Throws: ``PortError/Code/malformedContent`` when there are fewer.
     public mutating func readRaw(count: Int) throws(PortError) -> ArraySlice<UInt8> {
         guard count >= 0, count <= remainingCount else {
-            throw malformed("\(count) bytes were to be read and \(remainingCount) are left.")
+            throw malformed("\(count) bytes were to be read and \(remainingCount) are left")
         }
         defer { position += count }
         return bytes[position..<position + count]
@@ -51,7 +51,7 @@ public struct MessageReader: Sendable {
     ///
     /// - Throws: ``PortError/Code/malformedContent`` when something is left.
     public func finish() throws(PortError) {
-        if remainingCount > 0 { throw malformed("\(remainingCount) bytes are left over.") }
+        if remainingCount > 0 { throw malformed("\(remainingCount) bytes are left over") }
     }
 
     mutating func readInteger<Number: FixedWidthInteger>() throws(PortError) -> Number {
@@ -63,13 +63,13 @@ public struct MessageReader: Sendable {
     mutating func readCount() throws(PortError) -> Int {
         let count: UInt32 = try readInteger()
         guard Int(count) <= remainingCount else {
-            throw malformed("\(count) elements were announced and \(remainingCount) bytes are left.")
+            throw malformed("\(count) elements were announced and \(remainingCount) bytes are left")
         }
         return Int(count)
     }
 
     /// The error for bytes that are not what they should be, with the position.
     func malformed(_ reason: String) -> PortError {
-        PortError(.malformedContent, subject: .text("At byte \(position): \(reason)"))
+        PortError(.malformedContent, subject: .text("at byte \(position): \(reason)"))
     }
 }

@@ -304,7 +304,7 @@ extension SocketConnection {
         case PortError.Code.descriptorLimit?:
             // It was accepted only to be refused: what was sent lies unread.
             return PortError(
-                .descriptorLimit, subject: .reason(.init("It is the other process that has none.")), delivery: .unread)
+                .descriptorLimit, subject: .reason(.init("it is the other process that has none")), delivery: .unread)
         case PortError.Code.tooManyConnections?: return PortError(.tooManyConnections, delivery: .unread)
         case let code?: return PortError(code)
         case nil: return PortError(.peerRefused)
