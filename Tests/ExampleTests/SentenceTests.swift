@@ -156,6 +156,6 @@ struct SentenceTests {
     }
 
     private func isAbout(_ place: String, _ error: any Error) -> Bool {
-        "\(error)".contains("(\(place)") || "\(error)".contains(", \(place)")
+        "\(error)".contains("\(place))") || "\(error)".contains("\(place), ")
     }
 }

@@ -164,7 +164,8 @@ import Testing
         #expect(assembly.takeBack(count) == [9, 9])
         #expect(assembly.takeBack(0) == [])
         _ = try Self.land([3, 4, 5], in: &assembly)
-        #expect(assembly.didLand(3, Self.piece, descriptors: nil).text == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
+        #expect(
+            assembly.didLand(3, Self.piece, descriptors: nil).text == "message 5 [1, 2, 3, 4, 5] asks 11 answers 22")
     }
 
     @Test("nothing written, a piece with descriptors, and a piece of nothing are violations")
@@ -184,7 +185,7 @@ import Testing
         #expect(assembly.didLand(1, Self.piece, descriptors: []).text == "violation")
     }
 
-    @Test("wherever a message is cut, it is the same, and its last body has memory of its own only when it begins a packet")
+    @Test("wherever a message is cut, it is the same; its last body has memory of its own when it begins a packet")
     func cuts() throws {
         let whole = try EncodedMessage(MachMessage(id: 5, components: [.bytes([1, 2, 3]), .bytes([4, 5, 6, 7])]))
         var header = Self.message(UInt64(whole.size))

@@ -229,7 +229,9 @@ struct PacketAssembly: Sendable {
         return finish(piece)
     }
 
-    private mutating func proceed(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?) -> Event {
+    private mutating func proceed(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?)
+        -> Event
+    {
         if hasRoomForPiece { begun?.withEnd { $0 += payload } }
         return didLand(payload.count, header, descriptors: descriptors)
     }
