@@ -28,6 +28,18 @@ import Testing
         }
     }
 
+    @Test("in how many components bytes are makes no difference to what an idle connection takes at once")
+    func atOnce() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let taken = try [[253_000], [3_000, 250_000], [250_000, 3_000], [100_000, 153_000]].map { sizes in
+                let message = MachMessage(components: sizes.map { .bytes(pattern($0)) })
+                return try bench.right(to: port).trySend(message)
+            }
+            #expect(Set(taken).count == 1, "\(taken)")
+        }
+    }
+
     @Test("bytes of every size arrive whole", arguments: TestTransport.allCases)
     func sizes(over transport: TestTransport) async throws {
         // One packet's payload less the head of one record: the largest message of one packet.
