@@ -97,7 +97,7 @@ private struct CharacterClass: Sendable {
     private let test: @convention(c) (UInt32) -> Int32
 
     init(_ name: String) {
-        guard let function = dlsym(nil, name) else { fatalError("The C library has no \(name).") }
+        guard let function = dlsym(nil, name) else { leave("the C library has no \(name)") }
         test = unsafeBitCast(function, to: (@convention(c) (UInt32) -> Int32).self)
     }
 

@@ -103,5 +103,10 @@ final class MyWorkerClass: Sendable {
     }
 }
 
-try MainThread().launchThread()
-ThreadRunLoop.main.run()
+do {
+    try MainThread().launchThread()
+    ThreadRunLoop.main.run()
+} catch {
+    FileHandle.standardError.write(Data("listing-3-12: \(error)\n".utf8))
+    exit(1)
+}

@@ -125,6 +125,11 @@ func processClientRequest(
     return Array("42".utf8)
 }
 
-let myPort = try mySpawnThread()
-ThreadRunLoop.main.run()
-myPort.invalidate()
+do {
+    let myPort = try mySpawnThread()
+    ThreadRunLoop.main.run()
+    myPort.invalidate()
+} catch {
+    FileHandle.standardError.write(Data("listing-3-17: \(error)\n".utf8))
+    exit(1)
+}

@@ -43,19 +43,24 @@ func makePort() -> MachPort {
     }
 }
 
-for messages in [["work", "work", "stop"], ["work", "remove the source"]] {
-    print("a thread that is sent: \(messages.joined(separator: ", "))")
-    let port = makePort()
-    for text in messages {
-        try port.makeSendRight().send(MachMessage(text: text), within: .seconds(1))
-    }
-    Thread.detachNewThread {
-        do {
-            try skeletonThreadMain(port)
-        } catch {
-            print("\(error)")
+do {
+    for messages in [["work", "work", "stop"], ["work", "remove the source"]] {
+        print("a thread that is sent: \(messages.joined(separator: ", "))")
+        let port = makePort()
+        for text in messages {
+            try port.makeSendRight().send(MachMessage(text: text), within: .seconds(1))
         }
-        ThreadRunLoop.main.stop()
+        Thread.detachNewThread {
+            do {
+                try skeletonThreadMain(port)
+            } catch {
+                print("\(error)")
+            }
+            ThreadRunLoop.main.stop()
+        }
+        ThreadRunLoop.main.run()
     }
-    ThreadRunLoop.main.run()
+} catch {
+    FileHandle.standardError.write(Data("listing-3-2: \(error)\n".utf8))
+    exit(1)
 }

@@ -19,13 +19,25 @@ struct NoteService: Sendable {
                 try? message.replyError(NoteRequest.noSuchNote, "\(error)")
             }
         }
-        try PortNameServer.shared.register(port, name: NoteRequest.portName)
+        try takeName(port)
         try port.schedule()
+        let traces = try TraceService.start()  // for portctl trace
+        defer { traces.stop() }
         print("serves \(NoteRequest.portName)")
         fflush(nil)  // at once, also into a pipe
         ThreadRunLoop.main.run()
         port.invalidate()
         print("served \(lastNumber.value) notes")
+    }
+
+    /// Takes the name over from the supervisor that has started the service, or registers it where somebody else has.
+    private func takeName(_ port: MachPort) throws(PortError) {
+        do throws(PortError) {
+            try PortNameServer.shared.checkIn(port, name: NoteRequest.portName)
+        } catch {
+            guard error.code == .nameNotDeclared else { throw error }
+            try PortNameServer.shared.register(port, name: NoteRequest.portName)
+        }
     }
 
     private func answer(_ message: MachMessage, at port: MachPort) throws {

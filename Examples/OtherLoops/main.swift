@@ -14,7 +14,8 @@ func sendMessages(to port: MachPort) {
                 try right.send(MachMessage(text: text), within: .seconds(10))
             }
         } catch {
-            fatalError("The sender cannot go on: \(error)")
+            FileHandle.standardError.write(Data("loops: \(error)\n".utf8))
+            exit(1)
         }
     }
 }
@@ -22,6 +23,11 @@ func sendMessages(to port: MachPort) {
 /// Whether this is the last message.
 func isLast(_ message: MachMessage) -> Bool { message.text == "three" }
 
-try inDispatch()
-try inFoundation()
-try inTask()
+do {
+    try inDispatch()
+    try inFoundation()
+    try inTask()
+} catch {
+    FileHandle.standardError.write(Data("loops: \(error)\n".utf8))
+    exit(1)
+}

@@ -111,6 +111,11 @@ func keepTheLatest() throws {
     print("  \(count) report came, \(dropped) were replaced by newer ones")
 }
 
-try waitForRoom()
-try askForRoom()
-try keepTheLatest()
+do {
+    try waitForRoom()
+    try askForRoom()
+    try keepTheLatest()
+} catch {
+    FileHandle.standardError.write(Data("progress: \(error)\n".utf8))
+    exit(1)
+}

@@ -3,6 +3,7 @@
 //
 // A thread that waits for tasks in its run loop, beside the polling thread that it replaces.
 
+import Foundation
 import RunLoopCore
 
 let taskCount = 5
@@ -45,7 +46,8 @@ func residentThread() throws {
                 task()
             }
         } catch {
-            fatalError("The resident thread took no task: \(error)")
+            FileHandle.standardError.write(Data("resident: \(error)\n".utf8))
+            exit(1)
         }
     }
     let (wakes, inVain) = (counter.wakes, counter.wakesInVain)
@@ -79,6 +81,11 @@ func forgottenThread() throws {
     main.run()
 }
 
-pollingThread()
-try residentThread()
-try forgottenThread()
+do {
+    pollingThread()
+    try residentThread()
+    try forgottenThread()
+} catch {
+    FileHandle.standardError.write(Data("resident: \(error)\n".utf8))
+    exit(1)
+}

@@ -72,14 +72,19 @@ func handOver(_ launch: Launch) throws(PortError) -> Bool {
     }
 }
 
-let launch = Launch(
-    directory: FileManager.default.currentDirectoryPath, arguments: Array(CommandLine.arguments.dropFirst()))
-if launch.quits {
-    if try !handOver(launch) {
-        FileHandle.standardError.write(Data("single: no instance runs\n".utf8))
-        exit(EX_UNAVAILABLE)
+do {
+    let launch = Launch(
+        directory: FileManager.default.currentDirectoryPath, arguments: Array(CommandLine.arguments.dropFirst()))
+    if launch.quits {
+        if try !handOver(launch) {
+            FileHandle.standardError.write(Data("single: no instance runs\n".utf8))
+            exit(EX_UNAVAILABLE)
+        }
+    } else {
+        // Both fail when the first instance ends in between: then this launch tries to be the first again.
+        while try !becomeFirst(launch) && !handOver(launch) {}
     }
-} else {
-    // Both fail when the first instance ends in between: then this launch tries to be the first again.
-    while try !becomeFirst(launch) && !handOver(launch) {}
+} catch {
+    FileHandle.standardError.write(Data("single: \(error)\n".utf8))
+    exit(1)
 }

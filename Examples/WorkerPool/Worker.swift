@@ -6,7 +6,10 @@ import NamedPortServer
 
 /// A worker process: it checks in with its launcher, and squares numbers until it is told to leave.
 func workerMain() throws {
-    guard let parent = try SendRight.bootstrap() else { fatalError("This process was not launched as a worker.") }
+    guard let parent = try SendRight.bootstrap() else {
+        FileHandle.standardError.write(Data("pool: this process was not launched as a worker\n".utf8))
+        exit(EX_USAGE)
+    }
     let loop = ThreadRunLoop.current
     let port = MachPort { _, message in
         if message.id == WorkerMessage.leave { return loop.stop() }

@@ -13,18 +13,24 @@ enum WorkerMessage {
     static let leave: Int32 = 2
 }
 
-if CommandLine.arguments.dropFirst() == ["--worker"] {
-    try workerMain()
-} else {
-    let pool = Pool(jobs: 1...8, attempts: 2)
-    Task {
-        do {
-            try await pool.run(workers: 3)
-            pool.printReport()
-        } catch {
-            print("the pool gives up: \(error)")
+do {
+    if CommandLine.arguments.dropFirst() == ["--worker"] {
+        try workerMain()
+    } else {
+        let pool = Pool(jobs: 1...8, attempts: 2)
+        Task {
+            do {
+                try await pool.run(workers: 3)
+                pool.printReport()
+            } catch {
+                FileHandle.standardError.write(Data("pool: the pool gives up: \(error)\n".utf8))
+                exit(1)
+            }
+            ThreadRunLoop.main.stop()
         }
-        ThreadRunLoop.main.stop()
+        ThreadRunLoop.main.run()
     }
-    ThreadRunLoop.main.run()
+} catch {
+    FileHandle.standardError.write(Data("pool: \(error)\n".utf8))
+    exit(1)
 }

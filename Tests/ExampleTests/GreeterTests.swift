@@ -6,6 +6,15 @@ import Testing
 
 @Suite("Greeter", .census)
 struct GreeterTests {
+    @Test("a greeter whom nobody answers ends with one sentence and a status, not with a crash")
+    func alone() async throws {
+        try await withScratchDirectory { scratch in
+            let result = try await run("greeter", ["Ada"], namesIn: scratch)
+            #expect(result.end == .exited(1) && result.output == "")
+            #expect(isOneLine(result.errors) && result.errors.contains("Name: \"org.example.greeter\"."))
+        }
+    }
+
     @Test("the README's program is the greeter, and its output that of the greeter's README")
     func program() throws {
         let readme = try Document("README.md")

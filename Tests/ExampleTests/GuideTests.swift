@@ -48,6 +48,21 @@ struct GuideTests {
         }
     }
 
+    @Test("the program of the page about tracing is recorded from outside, and by itself")
+    func tracing() async throws {
+        try await withScratchDirectory(leaving: .anything) { scratch in
+            let tool = try ChildProcess(
+                builtProduct("portctl"),
+                ["trace", "--output", "outside.json", "--", builtProduct("guides"), "Tracing"],
+                environment: ["XDG_RUNTIME_DIR": scratch.path], in: scratch.path)
+            let result = try await tool.waitForExit()
+            #expect(result.end == .exited(0) && result.errors == "")
+            #expect(result.output.contains(/^timer "heartbeat" #[0-9]+ run loop of the main thread [0-9]+\n/))
+            #expect(try traceNames(in: scratch.path("outside.json")).contains { $0.contains("\"save\"") })
+            _ = try traceNames(in: scratch.path("loops.json"))  // whole, although hardly a moment long
+        }
+    }
+
     @Test("every guide that shows code is run here")
     func completeness() throws {
         let guides = try Document.all().filter { $0.path.contains(".docc/") && !$0.blocks("swift").isEmpty }

@@ -65,6 +65,65 @@ struct TranscriptTests {
         }
     }
 
+    @Test("no example lets an error out of its top level, or traps: both end a program with a report of its registers")
+    func reports() throws {
+        let directory = Document.packageDirectory + "/Examples"
+        let files = try FileManager.default.subpathsOfDirectory(atPath: directory).filter { $0.hasSuffix(".swift") }
+        for file in files {
+            let text = try String(contentsOfFile: directory + "/" + file, encoding: .utf8)
+            #expect(!text.contains("fatalError"), "\(file)")
+            guard file.hasSuffix("main.swift") else { continue }
+            // What is in a `do`, in a function or in a type is let out by none of these.
+            var isInside = false
+            for line in text.split(separator: "\n") {
+                if line == "}" { isInside = false }
+                if !isInside { #expect(!line.contains(/\btry\b(?!\?)/), "\(file): \(line)") }
+                let opens = /^(?:do\b|\)|.*\b(?:func|struct|class|enum|extension) ).*\{$/
+                if line.first != " ", line.contains(opens) { isInside = true }
+            }
+        }
+    }
+
+    @Test("trace and Notes are recorded from outside, as their READMEs show")
+    func tracing() async throws {
+        try await withScratchDirectory(leaving: .anything) { scratch in
+            let command = try Terminal.commands(of: "ActivityTrace", with: "portctl trace")
+            let process = try Terminal(commands: command, output: "").start(namesIn: scratch, directory: scratch.path)
+            #expect(try await process.waitForExit().end == .exited(0))
+            let names = try traceNames(in: scratch.path("outside.json"))
+            #expect(names.contains { $0.hasPrefix("timer \"tick\"") })
+
+            let service = try ChildProcess(
+                builtProduct("notes"), ["serve"], environment: ["XDG_RUNTIME_DIR": scratch.path])
+            #expect(try await offThePool { try service.nextLine() } == "serves org.example.notes")
+            let shown = try Terminal.commands(of: "Notes", with: "portctl trace 4711")
+            let own = shown.replacing("4711", with: "\(service.processID)").replacing("2s", with: "20ms")
+            let tool = try Terminal(commands: own, output: "").start(namesIn: scratch, directory: scratch.path)
+            #expect(try await tool.waitForExit().end == .exited(0))
+            #expect(try !traceNames(in: scratch.path("notes.json")).isEmpty)
+            #expect(try await run("notes", ["stop"], namesIn: scratch) == done())
+            #expect(try await service.waitForExit().end == .exited(0))
+        }
+    }
+
+    @Test("Notes is started by its first client, as its README shows")
+    func activation() async throws {
+        try await withScratchDirectory(leaving: .anything) { scratch in
+            let command = try Terminal.commands(of: "Notes", with: "portctl activate")
+            // The shell becomes portctl, which gets the signal below.
+            let supervisor = try Terminal(
+                commands: command.replacing("swift run portctl", with: "exec \"$PRODUCTS/portctl\""), output: ""
+            ).start(namesIn: scratch, directory: scratch.path)
+            let line = try await offThePool { try supervisor.nextLine() }
+            #expect(line == "portctl: Process \(supervisor.processID) listens for org.example.notes.")
+            #expect(try await run("notes", ["add", "buy stamps"], namesIn: scratch) == done("note 1\n"))
+            #expect(try await run("notes", ["list"], namesIn: scratch) == done("1  buy stamps\n"))
+            #expect(try heldNames(in: scratch).contains("org.example.notes"))
+            supervisor.kill(SIGTERM)
+            #expect(try await supervisor.waitForExit().end == .exited(0))
+        }
+    }
+
     @Test("no example is a product of the package: its name stays free for whoever uses the package")
     func products() throws {
         let manifest = try String(contentsOfFile: Document.packageDirectory + "/Package.swift", encoding: .utf8)
@@ -87,14 +146,31 @@ private struct Terminal {
         }
     }
 
+    /// The commands of the block of an example's README in which this command is, with the programs that are built already.
+    static func commands(of example: String, with command: String) throws -> String {
+        let blocks = try Document("Examples/\(example)/README.md").blocks("sh")
+        let block = try #require(blocks.first { $0.contains("swift run \(command)") })
+        return block.replacing(".build/debug/", with: "$PRODUCTS/")
+    }
+
     /// Has a shell do what the commands say, with the programs that are built already. Errors are output, as on a terminal.
-    func start(namesIn scratch: ScratchDirectory) throws -> ChildProcess {
+    func start(
+        namesIn scratch: ScratchDirectory, directory: String = Document.packageDirectory
+    ) throws -> ChildProcess {
         let products = URL(fileURLWithPath: try builtProduct("greeter")).deletingLastPathComponent().path
         let swift = #"exec 2>&1; set -eu; swift() { shift; program=$1; shift; "$PRODUCTS/$program" "$@"; }"#
         return try ChildProcess(
             "/bin/sh", ["-c", swift + "\n" + commands],
-            environment: ["XDG_RUNTIME_DIR": scratch.path, "PRODUCTS": products], in: Document.packageDirectory)
+            environment: ["XDG_RUNTIME_DIR": scratch.path, "PRODUCTS": products], in: directory)
     }
+}
+
+/// The names of the events in a file that `portctl trace` has written.
+func traceNames(in path: String) throws -> Set<String> {
+    let data = try Data(contentsOf: URL(fileURLWithPath: path))
+    let object = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+    let events = try #require(object["traceEvents"] as? [[String: Any]])
+    return Set(events.compactMap { $0["name"] as? String })
 }
 
 /// What differs from run to run is made equal: the numbers of processes, threads and run-loop items become 1, 2, … in the

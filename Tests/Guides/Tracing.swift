@@ -33,3 +33,14 @@ func tracingStalls(log: @escaping @Sendable (String) -> Void) throws -> RunLoopS
     }
     return monitor
 }
+
+/// Does all of the page, and lets its save end the loop, which `portctl trace` records.
+func tracing() throws {
+    let service = try tracingFromOutside()
+    defer { service.stop() }
+    let monitor = try tracingStalls { print($0) }
+    defer { monitor.invalidate() }
+    tracingNames(.main, beat: {}, save: { ThreadRunLoop.main.stop() })
+    ThreadRunLoop.main.run()
+    try tracingLoops()
+}

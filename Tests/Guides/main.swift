@@ -55,6 +55,7 @@ case "FirstService": try runCounter()
 case "client": try askCounter()
 case "Porting": try porting()
 case "Activation": try activation()
+case "Tracing": try tracing()
 case "Names": try inTask { try await names() }
 case let name: fatalError("guides: there is no guide \(name ?? "without a name"); see main.swift.")
 }
