@@ -23,7 +23,6 @@ extension Invocation {
                 "Process \(process) does not let itself be traced; have its program call TraceService.start().")
         }
         let output = try TraceOutput(text("--output") ?? "-")
-        defer { output.end() }
         try service.request(MachMessage(id: TraceService.Order.begin))
         // Until then, and from then on, a signal ends this process; in between it ends the recording.
         let interrupt = try Interrupt()
@@ -40,7 +39,6 @@ extension Invocation {
     private func traceProgram() throws -> Int32 {
         try Program(program).check()
         let output = try TraceOutput(text("--output") ?? "-")
-        defer { output.end() }
         let interrupt = try Interrupt()
         // Others cannot know, or make, what is in a directory of one's own.
         let directory = try Self.makePrivateDirectory()
