@@ -6,11 +6,13 @@
 import Glibc
 import NamedPortServer
 
+var invocation: Invocation?
 do {
-    let invocation = try Invocation(Array(CommandLine.arguments.dropFirst()))
-    exit(try invocation.run())
+    let read = try Invocation(Array(CommandLine.arguments.dropFirst()))
+    invocation = read
+    exit(try read.run())
 } catch let error as UsageError {
     Console.leave(.usage, error.line)
 } catch {
-    Console.leave(ExitStatus(error), "\(error)")
+    Console.leave(ExitStatus(error), "\(error)\(invocation?.suggestion(after: error) ?? "")")
 }

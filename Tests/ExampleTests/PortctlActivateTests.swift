@@ -42,9 +42,30 @@ struct PortctlActivateTests {
                 owners += try names.list().map(\.owner)
                 kill(try #require(owners.last), SIGKILL)
                 let line = try await offThePool { try supervisor.nextLine() }
-                #expect(line == "portctl: The command ended with status 137.")
+                #expect(line == "portctl: The command was ended by signal 9.")
             }
             #expect(owners.count == 2 && owners.first != owners.last)
+            supervisor.kill(SIGTERM)
+            #expect(try await supervisor.waitForExit().end == .exited(0))
+            #expect(try declared(in: scratch) == [])
+        }
+    }
+
+    @Test("portctl serve takes over the name for which portctl activate listens")
+    func served() async throws {
+        try await withScratchDirectory { scratch in
+            let names = try PortNameServer(directory: scratch.path("names"))
+            let command = [
+                "--", try builtProduct("portctl"), "--directory", scratch.path("names"), "serve", "act", "-q",
+            ]
+            let supervisor = try await activate("act", in: scratch, command)
+            for text in ["one", "two"] {
+                #expect(try await portctl(["request", "act", "1", text], in: scratch) == done(text))
+                let owners = try names.list().filter { $0.name == "act" }.map(\.owner)
+                #expect(owners.count == 1 && owners != [supervisor.processID])
+                #expect(try declared(in: scratch) == ["act"])
+                #expect(try await portctl(["request", "act", "0", text], in: scratch) == done(text))
+            }
             supervisor.kill(SIGTERM)
             #expect(try await supervisor.waitForExit().end == .exited(0))
             #expect(try declared(in: scratch) == [])

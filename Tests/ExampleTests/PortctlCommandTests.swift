@@ -47,7 +47,7 @@ struct PortctlCommandTests {
     @Test("wait ends when the name is there, and gives up when it does not come")
     func wait() async throws {
         try await withScratchDirectory { scratch in
-            _ = try await portctl(["list"], in: scratch)
+            try makeNames(in: scratch)
             let waiter = try ChildProcess(
                 builtProduct("portctl"), ["wait", "echo", "--timeout", "1h", "--directory", scratch.path("names")])
             let server = try await PortctlServer("echo", in: scratch)
@@ -100,7 +100,6 @@ struct PortctlCommandTests {
     @Test("activate starts the command at the first connection, and hands the name over")
     func activate() async throws {
         try await withScratchDirectory { scratch in
-            _ = try await portctl(["list"], in: scratch)
             let supervisor = try ChildProcess(
                 "/bin/sh",
                 [

@@ -42,7 +42,7 @@ struct PortctlLineTests {
             (["activ"], "Did you mean activate?"), (["help", "servee"], "Did you mean serve?"),
             (["list", "--wach"], "Did you mean --watch?"), (["--jsno", "list"], "Did you mean --json?"),
             (["list", "--timeuot=1s"], "Did you mean --timeout?"), (["lst", "--help"], "Did you mean list?"),
-            (["frobnicate"], nil), (["list", "--zzz"], nil),
+            (["version"], "Did you mean --version?"), (["frobnicate"], nil), (["list", "--zzz"], nil),
         ] as [([String], String?)])
     func suggestions(line: [String], suggestion: String?) {
         let error = #expect(throws: UsageError.self) { _ = try Invocation(line) }
@@ -54,6 +54,19 @@ struct PortctlLineTests {
     func foreignOption() {
         let error = #expect(throws: UsageError.self) { _ = try Invocation(["send", "x", "1", "--hex"]) }
         #expect(error?.sentence.hasPrefix("send has no option --hex.") == true)
+    }
+
+    @Test(
+        "an unknown letter is named as it was typed, with the way to write data that begins with a dash",
+        arguments: [
+            (["request", "x", "8", "-dash"], "There is no option -d; after -- nothing is an option."),
+            (["request", "-xd", "x", "8"], "There is no option -d; after -- nothing is an option."),
+            (["send", "x", "1", "-zebra"], "There is no option -zebra; after -- nothing is an option."),
+            (["serve", "x", "-z"], "There is no option -z."), ([], "A command is missing."),
+        ])
+    func letters(line: [String], sentence: String) {
+        let error = #expect(throws: UsageError.self) { _ = try Invocation(line) }
+        #expect(error?.sentence == sentence)
     }
 
     @Test("letters are swapped, left out, added and changed at the price of one each")

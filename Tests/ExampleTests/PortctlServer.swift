@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import Foundation
+import NamedPortServer
 import TestSupport
 import Testing
 
@@ -45,6 +46,11 @@ final class PortctlServer: Sendable {
         try output.close()
         return result
     }
+}
+
+/// Makes that directory, as the first port in it would: commands that only look do not.
+func makeNames(in scratch: ScratchDirectory) throws {
+    _ = try PortNameServer(directory: scratch.path("names"))
 }
 
 /// Runs portctl with the names of a directory of the scratch directory.

@@ -137,6 +137,24 @@ struct PortctlTerminalTests {
         }
     }
 
+    @Test("the page shows how serve is started on demand")
+    func activatePage() async throws {
+        let block = try #require(try Document("Docs/portctl.md").blocks("terminal activate").first)
+        let lines = block.split(separator: "\n").map(String.init)
+        let commands = lines.filter { $0.hasPrefix("$ ") }.map { String($0.dropFirst(2)) }
+        try #require(commands.count == 2)
+        try await withScratchDirectory(leaving: .anything) { scratch in
+            let script =
+                #"exec 2>&1; PATH="$PRODUCTS:$PATH"; "# + commands.joined(separator: "\n")
+                + "\nportctl send org.example.act 0; kill $!; wait"
+            let products = URL(fileURLWithPath: try builtProduct("portctl")).deletingLastPathComponent().path
+            let shell = try ChildProcess(
+                "/bin/sh", ["-c", script], environment: ["PRODUCTS": products, "XDG_RUNTIME_DIR": scratch.path])
+            let result = try await shell.waitForExit()
+            #expect(result == done(lines.filter { !$0.hasPrefix("$ ") }.map { $0 + "\n" }.joined()))
+        }
+    }
+
     /// The line without what depends on the number of a process.
     private static func withoutWidths(_ line: String) -> String {
         line.split(separator: " ").joined(separator: " ").replacing(/\ [0-9]+ portctl/) { _ in " 1 portctl" }

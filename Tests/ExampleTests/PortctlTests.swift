@@ -138,6 +138,7 @@ struct PortctlTests {
     @Test("list --watch tells again and again, and ends after so many times")
     func watchedList() async throws {
         try await withScratchDirectory { scratch in
+            try makeNames(in: scratch)
             let once = try await portctl(["list", "--watch", "--json", "--count", "3", "--interval", "0"], in: scratch)
             #expect(once == done("[]\n[]\n[]\n"))
             let names = try await portctl(["list", "-wjn2", "--names", "-i0"], in: scratch)
@@ -150,14 +151,19 @@ struct PortctlTests {
         arguments: [
             (["send", "nobody", "1"], "No live port has the name", 3),
             (["request", "nobody", "1"], "No live port has the name", 3),
-            (["serve", ""], "A port name must not be empty", 1),
-            (["serve", String(repeating: "x", count: 129)], "A port name has at most 128 bytes", 1),
+            (["serve", ""], "A name must not be empty. Try: portctl help serve", 64),
+            (["serve", String(repeating: "x", count: 129)], "A name has at most 128 bytes; this one has 129.", 64),
             (["request", "nobody", "1", "--file", "/tmp"], "No live port has the name", 3),
             (["watch", "nobody"], #"("nobody"); "#, 3),
             (["trace", "2147483647"], "There is no process 2147483647.", 3),
             (["list", "--directory", "/proc"], "The directory must belong to this user and be closed to others", 1),
-            (["list", "--directory", "here"], "it is not an absolute path", 1),
-            (["list", "--directory", "/two\nlines/here"], "/two\\nlines/here);", 1),
+            (["list", "--directory", "here"], "--directory: here is no absolute path; ", 64),
+            (["list", "--directory", "/two\nlines/here"], "There is no directory /two\\nlines/here; ", 1),
+            (["serve", "x", "--", "/nonexist"], "The command /nonexist cannot be run: No such file or directory", 1),
+            (["activate", "x", "--", "no-such-program"], "The command no-such-program cannot be run: No such", 1),
+            (["activate", "x", "--", "/etc/passwd"], "The command /etc/passwd cannot be run: Permission denied", 1),
+            (["trace", "--", "/tmp"], "The command /tmp cannot be run: Permission denied", 1),
+            (["trace", "-o", "/nonexist/t", "--", "true"], "/nonexist/t", 1),
         ])
     func failures(arguments: [String], sentence: String, status: Int32) async throws {
         try await withScratchDirectory { scratch in
@@ -181,6 +187,7 @@ struct PortctlTests {
             ["wait", "x", "-t", ""],
             ["list", "--count", "3"], ["list", "-n3"], ["list", "--interval", "1s"], ["list", "--names", "-t1s"],
             ["trace", "-d", "1s", "--", "true"], ["request", "x", "1", "-xr"], ["list", "-wq"], ["list", "-w=3"],
+            ["version"], ["info", ""],
         ])
     func usage(arguments: [String]) async throws {
         try await withScratchDirectory { scratch in

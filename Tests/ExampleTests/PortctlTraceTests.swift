@@ -39,7 +39,45 @@ struct PortctlTraceTests {
             #expect(gone.end == .exited(3))
             #expect(gone.errors == "portctl: There is no process \(program.processID).\n")
             let other = try await portctl(["trace", "\(PeerIdentity.current.processID)"], in: scratch)
-            #expect(other.end == .exited(3) && other.errors.contains("TraceService.start()"))
+            #expect(other.end == .exited(3))
+            let sentence = "does not let itself be traced; have its program call TraceService.start().\n"
+            #expect(other.errors == "portctl: Process \(PeerIdentity.current.processID) \(sentence)")
+        }
+    }
+
+    @Test("portctl serve lets itself be traced, and its service is in the list only for who wants to see it")
+    func served() async throws {
+        try await withScratchDirectory { scratch in
+            let server = try await PortctlServer("echo", in: scratch)
+            let process = server.process.processID
+            let trace = try await portctl(["trace", "\(process)", "-d", "1ms", "-o", "-"], in: scratch)
+            #expect(trace.end == .exited(0) && trace.errors == "")
+            #expect(try Self.names(in: trace.output).contains("thread_name"))
+            #expect(try await portctl(["list", "--names"], in: scratch) == done("echo\n"))
+            #expect(try await portctl(["list", "--names", "-a"], in: scratch) == done("echo\ntrace.\(process)\n"))
+            #expect(try await portctl(["info", "trace.\(process)"], in: scratch).end == .exited(0))
+            #expect(try await portctl(["send", "echo", "0"], in: scratch) == done())
+            #expect(try await server.end() == done())
+        }
+    }
+
+    @Test("a file that cannot be written is told before anything is recorded; one that was there stays without a trace")
+    func output() async throws {
+        try await withScratchDirectory { scratch in
+            let server = try await PortctlServer("echo", in: scratch)
+            let bad = scratch.path("none/trace.json")
+            let refused = try await portctl(
+                ["trace", "\(server.process.processID)", "-d", "1h", "-o", bad], in: scratch)
+            #expect(refused.end == .exited(1) && isOneLine(refused.errors) && refused.errors.contains(bad))
+            let (mark, old) = (scratch.path("ran"), scratch.path("old.json"))
+            #expect(try await portctl(["trace", "-o", bad, "--", "touch", mark], in: scratch).end == .exited(1))
+            #expect(!FileManager.default.fileExists(atPath: mark))
+            try "old".write(toFile: old, atomically: false, encoding: .utf8)
+            #expect(try await portctl(["trace", "-o", old, "--", "touch", mark], in: scratch).end == .exited(1))
+            #expect(try String(contentsOfFile: old, encoding: .utf8) == "old")
+            #expect(FileManager.default.fileExists(atPath: mark))
+            #expect(try await portctl(["send", "echo", "0"], in: scratch) == done())
+            #expect(try await server.end() == done())
         }
     }
 

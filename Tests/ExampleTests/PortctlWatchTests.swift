@@ -14,18 +14,19 @@ struct PortctlWatchTests {
         arguments: [
             (["watch", "stopped", "--timeout", "1h"], nil), (["list", "--watch", "--timeout", "1h"], nil),
             (["list", "--timeout", "1h"], SIGINT), (["info", "stopped", "--timeout", "1h"], SIGINT),
-            (["request", "stopped", "1", "--timeout", "1h"], SIGINT), (["trace", "PROCESS"], SIGINT),
+            (["request", "stopped", "1", "--timeout", "1h"], SIGINT), (["trace", "PROCESS", "-o", "FILE"], SIGINT),
         ] as [([String], CInt?)])
     func interrupted(words: [String], signal: CInt?) async throws {
         try await withScratchDirectory { scratch in
             let names = try PortNameServer(directory: scratch.path("names"))
-            let process = "\(PeerIdentity.current.processID)"
+            let (process, file) = ("\(PeerIdentity.current.processID)", scratch.path("trace.json"))
             let port = MachPort()  // in no loop: it answers nobody
             try names.register(
                 port, name: words[0] == "trace" ? TraceService.name(of: PeerIdentity.current.processID) : "stopped")
             let program = try ChildProcess(
                 builtProduct("portctl"),
-                ["--directory", scratch.path("names")] + words.map { $0 == "PROCESS" ? process : $0 })
+                ["--directory", scratch.path("names")]
+                    + words.map { $0 == "PROCESS" ? process : $0 == "FILE" ? file : $0 })
             try await offThePool {
                 let sockets = try #require(port.core.sockets)
                 // It waits for an answer now, or will.
@@ -34,6 +35,7 @@ struct PortctlWatchTests {
             program.kill(SIGINT)
             let end = try await program.waitForExit().end
             #expect(end == signal.map { .signalled($0) } ?? .exited(0))
+            #expect(!FileManager.default.fileExists(atPath: file))
             port.invalidate()
         }
     }

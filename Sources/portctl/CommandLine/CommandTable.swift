@@ -23,7 +23,8 @@ extension CommandDescription {
             .option("--interval", "i", "T", .duration, "1s", "how long to wait in between"),
             .option("--count", "n", "N", .count, summary: "ends after so many times"),
             .option("--timeout", "t", "T", .duration, "500ms", "how long to wait for the owners' answers"),
-            .flag("--names", nil, "writes names only, one in a line"), .json,
+            .flag("--names", nil, "writes names only, one in a line"),
+            .flag("--all", "a", "shows also the names by which processes let themselves be traced, trace.PID"), .json,
         ],
         notes: [
             "PEERS counts connections of other processes, QUEUE the messages that wait and how many may, MESSAGES and "
@@ -42,7 +43,12 @@ extension CommandDescription {
         options: [
             file, .option("--timeout", "t", "T", .duration, "10s", "how long to wait for room in the port's queue"),
         ],
-        notes: [bodyNote])
+        notes: [
+            bodyNote,
+            "A port drops a message that is longer than its owner lets it take, and whoever sent it is not told. One of more "
+                + "than \(Invocation.silentLimit) bytes, the standard limit, is not sent, and the status is 1: request tells "
+                + "what came of it.",
+        ])
 
     private static let request = CommandDescription(
         command: .request, summary: "sends a message and writes its reply", arguments: body,
@@ -66,6 +72,7 @@ extension CommandDescription {
             "With COMMAND, it is run for each message, one after the other, with the bytes on its standard input, and in its environment "
                 + "PORT_MESSAGE_ID and PORT_SENDER, the process that sent it. What it writes is the reply; if it ends "
                 + "with another status than 0, that is the code of an error reply.",
-            "A message with the id 0 ends it.",
+            "A message with the id 0 ends it. When portctl activate, or systemd, has started it, it takes over their socket. "
+                + "It lets itself be watched and traced.",
         ])
 }

@@ -15,6 +15,12 @@ enum Help {
         (.usage, "the command line is wrong"),
     ]
 
+    /// What those end with that run a command.
+    static let statusNote =
+        "activate --once and trace -- COMMAND end with the status of the command, 128 and the signal's number when a signal "
+        + "ended it; trace with 1 when it left no trace. activate ends with 0 at a signal, and with 1 when it gives the "
+        + "command up."
+
     private static let forms =
         "Durations are written 1.5s, 200ms, 2m, or as a number of seconds; sizes 512, 64K, 1.5M. After -- nothing is an "
         + "option."
@@ -31,6 +37,7 @@ enum Help {
         lines += ["", "Options of every command:"] + options(Option.common, width: width)
         lines += [""] + wrapped(forms, width: width) + ["", "Exit status:"]
         for (status, meaning) in statuses { lines += hanging("\(status.rawValue)", meaning, column: 2, width: width) }
+        lines += [""] + wrapped(statusNote, width: width)
         lines += ["", "portctl help COMMAND tells more of one."]
         return lines.map { $0 + "\n" }.joined()
     }

@@ -64,6 +64,9 @@ struct HumanSize: Equatable {
         count = Int((value * factor).rounded())
     }
 
+    /// The number with its word: `1 byte`, `64 bytes`.
+    static func bytes(_ count: Int) -> String { count == 1 ? "1 byte" : "\(count) bytes" }
+
     /// A few digits and a letter: `512`, `64.0K`, `1.5M`.
     static func text(_ count: Int) -> String {
         if count < 1024 { return String(count) }

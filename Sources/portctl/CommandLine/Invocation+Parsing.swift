@@ -22,7 +22,8 @@ private struct Parser {
     }()
 
     private var words: [String] = []
-    private var options: [(option: Option, value: String)] = []
+    /// Each as it was typed: `--name` or `-n`.
+    private var options: [(option: Option, typed: String, value: String)] = []
     /// What stands after `--`.
     private var rest: [String]?
 
@@ -47,22 +48,23 @@ private struct Parser {
     private mutating func readOption(_ word: String, _ line: inout ArraySlice<String>) throws(UsageError) {
         let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         if !word.hasPrefix("--"), word.count > 2, parts[0].count > 2,
-            let option = option(named: "-\(word.dropFirst().prefix(1))")
+            let option = option(named: String(word.prefix(2)))
         {
             let rest = String(word.dropFirst(2))
-            if option.value != nil { return options.append((option, rest)) }
-            options.append((option, ""))
+            let letter = String(word.prefix(2))
+            if option.value != nil { return options.append((option, letter, rest)) }
+            options.append((option, letter, ""))
             return try readOption("-" + rest, &line)
         }
         let option = try find(parts[0])
         guard option.value != nil else {
             if parts.count == 2 { throw UsageError(sentence: "\(option.name) takes no value.", command: command) }
-            return options.append((option, ""))
+            return options.append((option, parts[0], ""))
         }
         guard let value = parts.count == 2 ? parts[1] : line.popFirst() else {
             throw UsageError(sentence: "\(option.name) needs a value.", command: command)
         }
-        options.append((option, value))
+        options.append((option, parts[0], value))
     }
 
     /// A dash alone is standard input, and before a digit it is a sign.
@@ -82,8 +84,17 @@ private struct Parser {
     private func find(_ word: String) throws(UsageError) -> Option {
         if let option = option(named: word) { return option }
         let own = command?.description.allOptions ?? []
+        if !word.hasPrefix("--") { throw Self.unknown(letter: word, command) }
         throw Self.unknown(
             "There is no option \(word).", word, among: (own.isEmpty ? Self.options : own).map(\.name), command)
+    }
+
+    /// A word with one dash may be meant as data.
+    private static func unknown(letter word: String, _ command: Command?) -> UsageError {
+        let takesProgram = command.map { $0.description.program != .none } ?? false
+        return UsageError(
+            sentence: "There is no option \(word)\(takesProgram ? "." : "; after -- nothing is an option.")",
+            command: command)
     }
 
     private static func unknown(
@@ -100,9 +111,10 @@ private struct Parser {
         let asksForHelp = options.contains { $0.option.name == "--help" }
         guard let first = words.first else {
             if asksForHelp { return Invocation(command: .help) }
-            throw UsageError(sentence: "What shall be done?")
+            throw UsageError(sentence: "A command is missing.")
         }
         guard let command else {
+            if first == "version" { throw UsageError(sentence: "There is no command version. Did you mean --version?") }
             throw Self.unknown("There is no command \(first).", first, among: Command.allCases.map(\.rawValue))
         }
         if asksForHelp { return Invocation(command: .help, arguments: ["COMMAND": command.rawValue]) }
@@ -114,8 +126,9 @@ private struct Parser {
 
     private func takeOptions(_ invocation: inout Invocation) throws(UsageError) {
         let description = invocation.command.description
-        for (option, value) in options {
+        for (option, typed, value) in options {
             guard let own = description.allOptions.first(where: { $0.name == option.name }) else {
+                if !typed.hasPrefix("--") { throw Self.unknown(letter: typed, invocation.command) }
                 throw Self.unknown(
                     "\(description.name) has no option \(option.name).", option.name,
                     among: description.allOptions.map(\.name), invocation.command)

@@ -18,6 +18,7 @@ enum ManPage {
         for (status, meaning) in Help.statuses {
             lines += [".TP", ".B \(status.rawValue)", escaped(meaning)]
         }
+        lines += [".PP", escaped(Help.statusNote)]
         lines += [".SH ENVIRONMENT"]
         for (name, meaning) in environment { lines += [".TP", ".B \(name)", escaped(meaning)] }
         return lines.map { $0 + "\n" }.joined()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import NamedPortServer
+
 /// What a word of a command line stands for. Parsing checks it, completion offers what may stand there.
 enum WordKind: Equatable {
     case portName
@@ -18,7 +20,17 @@ enum WordKind: Equatable {
     /// Why a word is none of this kind; nil when it is one.
     func objection(to word: String) -> String? {
         switch self {
-        case .portName, .data, .file, .directory, .command: nil
+        case .data, .file, .command: nil
+        case .portName:
+            if word.isEmpty {
+                "A name must not be empty."
+            } else if word.utf8.count > PortName.limit {
+                "A name has at most \(PortName.limit) bytes; this one has \(word.utf8.count)."
+            } else {
+                nil
+            }
+        case .directory:
+            word.hasPrefix("/") ? nil : "\(word) is no absolute path; write it from / on."
         case .messageID:
             Int32(word) == nil ? "\(word) is no message id: a number from \(Int32.min) to \(Int32.max)." : nil
         case .processID:

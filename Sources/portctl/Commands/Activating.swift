@@ -8,6 +8,7 @@ extension Invocation {
     ///
     /// - Returns: the exit status: with `--once` that of the command.
     func activate() throws -> Int32 {
+        try Program(program).check()
         let interrupt = try Interrupt()
         let declared = try DeclaredName(name, in: nameServer())
         defer { declared.end() }
@@ -24,10 +25,10 @@ extension Invocation {
             let process = try Program(program).start(
                 environment: ["LISTEN_FDS": "1", "LISTEN_FDNAMES": nil, "LISTEN_PID": nil],
                 descriptors: [nil, nil, nil, declared.rawValue], prefix: "LISTEN_PID=$$; export LISTEN_PID; ")
-            let (status, wasInterrupted) = try Program.wait(for: process, endingAt: interrupt)
+            let (end, wasInterrupted) = try Program.wait(for: process, endingAt: interrupt)
             if wasInterrupted { return ExitStatus.done.rawValue }
-            if has("--once") { return status }
-            if status != 0 { Console.note("The command ended with status \(status).") }
+            if has("--once") { return end.status }
+            if end != .exited(0) { Console.note("The command \(end).") }
         }
     }
 

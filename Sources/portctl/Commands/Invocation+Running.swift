@@ -42,7 +42,8 @@ extension Invocation {
         let shell = arguments["SHELL"].flatMap { Shell(rawValue: $0) } ?? .bash
         if program.isEmpty { return try Console.write(Completion.script(for: shell)) }
         let answer = Completion.answer(to: program, for: shell) { directory in
-            let server = directory.map { try? PortNameServer(directory: $0) } ?? PortNameServer.shared
+            // Nothing is made for somebody who only types.
+            let server = directory.map { try? Self.existingServer($0) } ?? PortNameServer.shared
             return ((try? server?.list()) ?? []).map { ($0.name, $0.owner) }
         }
         try Console.write(answer)
@@ -50,7 +51,35 @@ extension Invocation {
 
     func nameServer() throws -> PortNameServer {
         guard let directory = options["--directory"] else { return .shared }
+        switch command {
+        case .serve, .activate, .bench: return try PortNameServer(directory: directory)
+        default: return try Self.existingServer(directory)
+        }
+    }
+
+    /// The names in a directory that must be there: one that was mistyped is not made.
+    private static func existingServer(_ directory: String) throws -> PortNameServer {
+        if try PortDirectory.openExisting(path: directory) == nil {
+            guard try sysStatus(atPath: directory) != nil else {
+                throw Refusal(
+                    "There is no directory \(directory); check --directory, or start a port there: portctl serve makes it."
+                )
+            }
+            // An empty one may become one of names.
+            guard try sysList(directory).isEmpty else {
+                throw Refusal("\(directory) is no directory of names; check --directory.")
+            }
+        }
         return try PortNameServer(directory: directory)
+    }
+
+    /// The name that was probably meant, as a sentence that follows the error's; nil when no name is near.
+    func suggestion(after error: any Error) -> String? {
+        guard (error as? PortError)?.code == .nameUnknown, arguments["NAME"] != nil, let server = try? nameServer(),
+            let held = try? server.list() + server.listDeclared()
+        else { return nil }
+        let names = held.filter { !$0.isTraceService && $0.name != name }.map(\.name)
+        return Suggestion.nearest(to: name, among: names).map { " Did you mean \($0)?" }
     }
 
     func remotePort() throws -> RemoteMessagePort {

@@ -28,16 +28,21 @@ extension Invocation {
 
     /// All names, those of ports that run and those whose owners are started on demand.
     private func rows(_ server: PortNameServer) throws -> [PortRow] {
-        let running = try server.listAnswers(within: duration("--timeout")).map { registration, answer in
-            PortRow(registration, PortRow.State(answer))
+        let running = try server.listAnswers(within: duration("--timeout")).compactMap { registration, answer in
+            isShown(registration) ? PortRow(registration, PortRow.State(answer)) : nil
         }
         let waiting = try server.listDeclared().map { PortRow($0, .waiting) }
         return (running + waiting).sorted { $0.name < $1.name }
     }
 
+    /// The services by which processes let themselves be traced are shown only to who wants them.
+    private func isShown(_ registration: PortNameServer.Registration) -> Bool {
+        command != .list || has("--all") || !registration.isTraceService
+    }
+
     /// The names alone: nobody is asked.
     private func names(_ server: PortNameServer) throws -> [UInt8] {
-        let names = try (server.list() + server.listDeclared()).map(\.name).sorted()
+        let names = try (server.list() + server.listDeclared()).filter(isShown).map(\.name).sorted()
         if has("--json") { return JSONValue.array(names.map { .text($0) }).line }
         return Array(names.map { $0.shown + "\n" }.joined().utf8)
     }
@@ -72,4 +77,9 @@ extension Invocation {
         let lines = Self.table(rows).lines(width: Console.width)
         try screen.show(Array(zip(lines, [Style.title] + rows.map(\.style))))
     }
+}
+
+extension PortNameServer.Registration {
+    /// Whether it is the service that `portctl trace` asks, and none by chance.
+    var isTraceService: Bool { name == TraceService.name(of: owner) }
 }

@@ -28,21 +28,66 @@ struct Program {
             descriptors: descriptors)
     }
 
-    /// Waits for the end of a process.
+    /// Looks whether there is such a command, so that this is said before it is needed.
     ///
-    /// - Returns: its exit status, as a shell tells it: 128 and the signal's number for one that was killed.
-    static func wait(for process: pid_t) -> Int32 {
+    /// - Throws: why it cannot be run.
+    func check() throws(Refusal) {
+        let name = words.first ?? ""
+        var reason = ENOENT
+        for path in Self.paths(of: name) {
+            var status = stat()
+            guard stat(path, &status) == 0 else {
+                if name.contains("/") { reason = errno }
+                continue
+            }
+            let isDirectory = status.st_mode & S_IFMT == S_IFDIR
+            if !isDirectory, access(path, X_OK) == 0 { return }
+            if !isDirectory || name.contains("/") { reason = EACCES }
+        }
+        throw Refusal("The command \(name) cannot be run: \(SystemError(reason)).")
+    }
+
+    /// Where a shell looks for a command.
+    private static func paths(of name: String) -> [String] {
+        if name.isEmpty || name.contains("/") { return [name] }
+        let list = sysEnvironment("PATH") ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        return list.split(separator: ":", omittingEmptySubsequences: false).map { ($0.isEmpty ? "." : $0) + "/" + name }
+    }
+
+    /// How a process ended.
+    enum End: Equatable, CustomStringConvertible {
+        case exited(Int32)
+        case signalled(Int32)
+
+        /// As a shell tells it: 128 and the signal's number for one that was killed.
+        var status: Int32 {
+            switch self {
+            case .exited(let status): status
+            case .signalled(let number): 128 + number
+            }
+        }
+
+        var description: String {
+            switch self {
+            case .exited(let status): "ended with status \(status)"
+            case .signalled(let number): "was ended by signal \(number)"
+            }
+        }
+    }
+
+    /// Waits for the end of a process.
+    static func wait(for process: pid_t) -> End {
         var status: CInt = 0
         while waitpid(process, &status, 0) == -1, errno == EINTR {}
-        return status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F
+        return status & 0x7F == 0 ? .exited(status >> 8 & 0xFF) : .signalled(status & 0x7F)
     }
 
     /// Waits for the end of a process. The first signal that comes meanwhile sends it SIGTERM, each further one SIGKILL.
     ///
-    /// - Returns: its exit status, as above, and whether a signal came.
+    /// - Returns: how it ended, and whether a signal came.
     static func wait(
         for process: pid_t, endingAt interrupt: Interrupt
-    ) throws(SystemError) -> (status: Int32, wasInterrupted: Bool) {
+    ) throws(SystemError) -> (end: End, wasInterrupted: Bool) {
         guard let end = try sysProcessDescriptor(ofChild: process) else { return (wait(for: process), false) }
         let epoll = try EpollSet()
         try epoll.add(end.raw, .readable, key: 0)
@@ -58,8 +103,7 @@ struct Program {
 
     /// Waits for the end of a process. What a terminal sends goes to it anyway; signals of other processes are handed on.
     ///
-    /// - Returns: its exit status, as above.
-    static func wait(for process: pid_t, handingOn interrupt: Interrupt) throws(SystemError) -> Int32 {
+    static func wait(for process: pid_t, handingOn interrupt: Interrupt) throws(SystemError) -> End {
         guard let end = try sysProcessDescriptor(ofChild: process) else { return wait(for: process) }
         let epoll = try EpollSet()
         try epoll.add(end.raw, .readable, key: 0)
@@ -73,8 +117,8 @@ struct Program {
 
     /// Runs it with bytes on its standard input.
     ///
-    /// - Returns: what it wrote to its standard output, and its status.
-    func run(input: [UInt8], environment: [String: String?]) throws(SystemError) -> (output: [UInt8], status: Int32) {
+    /// - Returns: what it wrote to its standard output, and how it ended.
+    func run(input: [UInt8], environment: [String: String?]) throws(SystemError) -> (output: [UInt8], end: End) {
         var ends: [CInt] = [-1, -1]
         // A child gets those that it is to have, and no others.
         if pipe(&ends) != 0 { throw SystemError(errno) }
@@ -91,8 +135,8 @@ struct Program {
             try Self.exchange(input, into: &ourOutput, from: reading)
         }
         _ = consume ourInput
-        let status = Self.wait(for: process)
-        return (try output.get(), status)
+        let end = Self.wait(for: process)
+        return (try output.get(), end)
     }
 
     /// Writes and reads at once, so that neither side waits for the other in vain.

@@ -6,14 +6,14 @@ import NamedPortServer
 
 extension Invocation {
     func send() throws {
-        let (port, message) = (try remotePort(), try message())
+        let (port, message) = (try remotePort(), try message(limit: Self.silentLimit))
         try withProgress(of: message, to: port) {
             try port.send(message, sendLimit: duration("--timeout"))
         }
     }
 
     func request() throws {
-        let (port, message) = (try remotePort(), try message())
+        let (port, message) = (try remotePort(), try message(limit: nil))
         let reply = try withProgress(of: message, to: port) {
             try port.request(message, sendLimit: duration("--send-timeout"), replyLimit: duration("--timeout"))
         }
@@ -42,29 +42,48 @@ extension Invocation {
         return try result.get()
     }
 
-    private func message() throws -> MachMessage {
+    /// How many bytes a message may have that expects no reply. A port throws a longer one away, unless its owner lets it take
+    /// more, and nobody is told.
+    static let silentLimit = PeerLimits.standard.messageBytes - 8
+
+    /// The message with its bytes, of which there may be so many; nil when sending it tells.
+    private func message(limit: Int?) throws -> MachMessage {
         if let file = options["--file"] {
             let number = open(file, O_RDONLY | O_CLOEXEC)
             guard number >= 0 else { throw PortError(SystemError(errno), subject: .path(file)) }
             defer { close(number) }
-            return MachMessage(id: id, bytes: try Self.readAll(number, of: file))
+            return MachMessage(id: id, bytes: try Self.readAll(number, of: file, limit: limit))
         }
         guard arguments["DATA"] != "-" else {
-            return MachMessage(id: id, bytes: try Self.readAll(STDIN_FILENO, of: "standard input"))
+            return MachMessage(id: id, bytes: try Self.readAll(STDIN_FILENO, of: "standard input", limit: limit))
         }
         return MachMessage(id: id, text: arguments["DATA"] ?? "")
     }
 
-    /// Reads all, or more than a message may have: then sending it says so.
-    private static func readAll(_ descriptor: CInt, of path: String) throws(PortError) -> [UInt8] {
+    /// Reads all, or more than any message may have: then sending it says so.
+    private static func readAll(_ descriptor: CInt, of path: String, limit: Int?) throws -> [UInt8] {
+        // What is left of a file tells at once.
+        var status = stat()
+        if let limit, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG {
+            try check(Int(status.st_size) - max(0, Int(lseek(descriptor, 0, SEEK_CUR))), limit: limit)
+        }
+        var bytes: [UInt8] = []
         do throws(SystemError) {
-            var bytes: [UInt8] = []
-            while bytes.count <= MessageLimits.payload, let piece = try sysRead(descriptor, capacity: 1 << 16),
-                !piece.isEmpty
+            while bytes.count <= limit ?? MessageLimits.payload,
+                let piece = try sysRead(descriptor, capacity: 1 << 16), !piece.isEmpty
             { bytes += piece }
-            return bytes
         } catch {
             throw PortError(error, subject: .path(path))
         }
+        if let limit { try check(bytes.count, limit: limit) }
+        return bytes
+    }
+
+    /// Refuses a message that may be thrown away without a word.
+    static func check(_ count: Int, limit: Int) throws(Refusal) {
+        guard count > limit else { return }
+        throw Refusal(
+            "The message has more than \(limit) bytes; a port drops it without a word, unless its owner allows more. Use "
+                + "portctl request, which tells whether it was taken.")
     }
 }

@@ -9,12 +9,14 @@ extension Invocation {
     /// whatever way.
     func serve() throws {
         signal(SIGPIPE, SIG_IGN)  // a command need not read what it is given
+        if !program.isEmpty { try Program(program).check() }
         let (server, port) = (try nameServer(), MachPort())
         // While a command runs, what comes waits in the port's queue, and who asks how the port is gets an answer.
         let thread = try ResidentThread(name: "port reading")
         let reading = try PortReading(of: port, on: thread.loop)
-        try server.register(port, name: name)
+        try take(server, for: port)
         port.setAllowsWatching(true)
+        let tracing = try TraceService.start(tracing: [thread.loop], nameServer: server)
         if !has("--quiet") { Self.say("process \(sysProcessID()) serves \(name.shown)") }
         while true {
             guard let message = try port.receive(within: .seconds(3600)) else { continue }
@@ -22,10 +24,21 @@ extension Invocation {
             if !has("--quiet") { Self.say(Self.line(for: message)) }
             if message.id == 0 {
                 server.unregister(name)
+                tracing.stop()
                 Self.reply(message.bytes, to: message)
                 return port.invalidate()
             }
             Self.answer(message, with: program)
+        }
+    }
+
+    /// Takes the name over from who listens for it, as `portctl activate`, or else registers it.
+    private func take(_ server: PortNameServer, for port: MachPort) throws {
+        do throws(PortError) {
+            try server.checkIn(port, name: name)
+        } catch {
+            guard error.code == .nameNotDeclared else { throw error }
+            try server.register(port, name: name)
         }
     }
 
@@ -34,9 +47,9 @@ extension Invocation {
         if message.expectsReply { try? message.reply(MachMessage(id: message.id, bytes: bytes)) }
     }
 
-    private static func line(for message: MachMessage) -> String {
+    static func line(for message: MachMessage) -> String {
         let kind = message.expectsReply ? "request" : "message"
-        return "\(kind) \(message.id) from process \(message.sender.processID): \(message.bytes.count) bytes"
+        return "\(kind) \(message.id) from process \(message.sender.processID): \(HumanSize.bytes(message.bytes.count))"
     }
 
     /// Answers with what a program makes of a message; without one, with the same bytes.
@@ -44,9 +57,9 @@ extension Invocation {
         if program.isEmpty { return reply(message.bytes, to: message) }
         let environment = ["PORT_MESSAGE_ID": "\(message.id)", "PORT_SENDER": "\(message.sender.processID)"]
         do {
-            let (output, status) = try Program(program).run(input: message.bytes, environment: environment)
-            if status == 0 { return reply(output, to: message) }
-            try? message.replyError(status, "The command ended with status \(status).")
+            let (output, end) = try Program(program).run(input: message.bytes, environment: environment)
+            if end == .exited(0) { return reply(output, to: message) }
+            try? message.replyError(end.status, "The command \(end).")
         } catch {
             Console.note("\(program[0]): \(error)")
             try? message.replyError(-1, "The command could not be run: \(error)")
@@ -58,7 +71,7 @@ extension Invocation {
         do {
             try Console.write(line + "\n")
         } catch {
-            Console.leave(.failure, "standard output: \(error)")
+            Console.leave(.failure, "\(error)")
         }
     }
 }

@@ -19,8 +19,10 @@ extension Invocation {
             guard error.code == .nameUnknown else { throw error }
             if sysHasEnded(process) { Console.leave(.absent, "There is no process \(process).") }
             Console.leave(
-                .absent, "Process \(process) does not let itself be traced: it calls TraceService.start() for that.")
+                .absent,
+                "Process \(process) does not let itself be traced; have its program call TraceService.start().")
         }
+        let output = try TraceOutput(text("--output") ?? "-")
         try service.request(MachMessage(id: TraceService.Order.begin))
         // Until then, and from then on, a signal ends this process; in between it ends the recording.
         let interrupt = try Interrupt()
@@ -30,11 +32,13 @@ extension Invocation {
         _ = try interrupt.wait(until: .after(duration("--duration")))
         interrupt.end()
         let trace = try service.request(MachMessage(id: TraceService.Order.end))
-        try write(trace: trace.bytes)
+        try output.write(trace.bytes)
         return ExitStatus.done.rawValue
     }
 
     private func traceProgram() throws -> Int32 {
+        try Program(program).check()
+        let output = try TraceOutput(text("--output") ?? "-")
         let interrupt = try Interrupt()
         // Others cannot know, or make, what is in a directory of one's own.
         let directory = try Self.makePrivateDirectory()
@@ -48,12 +52,12 @@ extension Invocation {
             environment: ["PORTCTL_TRACE_PATH": path],
             prefix: "\(TraceService.variable)=$$:$PORTCTL_TRACE_PATH; export \(TraceService.variable); "
                 + "unset PORTCTL_TRACE_PATH; ")
-        let status = try Program.wait(for: process, handingOn: interrupt)
+        let status = try Program.wait(for: process, handingOn: interrupt).status
         guard let file = try? sysOpen(path, .reading) else {
-            Console.note("The command has left no trace: it calls TraceService.start() for that.")
+            Console.note("The command has left no trace; have its program call TraceService.start().")
             return status == 0 ? ExitStatus.failure.rawValue : status
         }
-        try write(trace: try sysReadAll(file.raw))
+        try output.write(try sysReadAll(file.raw))
         return status
     }
 
@@ -62,22 +66,5 @@ extension Invocation {
         var path = Array("\(parent)/portctl.XXXXXX".utf8CString)
         guard mkdtemp(&path) != nil else { throw PortError(SystemError(errno), subject: .path(parent)) }
         return String(decoding: path.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
-
-    private func write(trace: [UInt8]) throws {
-        let output = text("--output") ?? "-"
-        if output == "-" { return try Console.write(trace) }
-        let number = open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-        guard number >= 0 else { throw PortError(SystemError(errno), subject: .path(output)) }
-        defer { close(number) }
-        do throws(SystemError) {
-            try sysWriteAll(number, trace)
-        } catch {
-            throw PortError(error, subject: .path(output))
-        }
-        if isatty(STDERR_FILENO) == 1 {
-            Console.note(
-                "\(output) has the trace, \(HumanSize.text(trace.count)) bytes; open it at https://ui.perfetto.dev.")
-        }
     }
 }

@@ -7,12 +7,16 @@ import NamedPortServer
 /// Standard output and standard error, and the terminal behind them, if there is one.
 enum Console {
     /// Writes to standard output at once.
-    static func write(_ text: String) throws(SystemError) {
-        try sysWriteAll(STDOUT_FILENO, Array(text.utf8))
+    static func write(_ text: String) throws(Refusal) {
+        try write(Array(text.utf8))
     }
 
-    static func write(_ bytes: [UInt8]) throws(SystemError) {
-        try sysWriteAll(STDOUT_FILENO, bytes)
+    static func write(_ bytes: [UInt8]) throws(Refusal) {
+        do throws(SystemError) {
+            try sysWriteAll(STDOUT_FILENO, bytes)
+        } catch {
+            throw Refusal("Standard output cannot be written: \(error).")
+        }
     }
 
     /// Writes a line to standard error.

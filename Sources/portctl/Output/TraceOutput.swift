@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import NamedPortServer
+
+/// The file into which a trace will be written. Whether it can be is found out before anything is recorded, so that a path that
+/// does not do fails at once. What is in it stays until there is a trace, and one that is not there is made only then.
+struct TraceOutput {
+    private let path: String
+    /// The open file, or standard output; nil when it is yet to be made.
+    private let number: CInt?
+
+    /// Tries the file at the path; `-` is standard output.
+    init(_ path: String) throws(PortError) {
+        self.path = path
+        guard path != "-" else {
+            number = STDOUT_FILENO
+            return
+        }
+        let made = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+        if made >= 0 {
+            // A signal may end this process before there is a trace.
+            unlink(path)
+            close(made)
+            number = nil
+        } else {
+            guard errno == EEXIST else { throw PortError(SystemError(errno), subject: .path(path)) }
+            number = try Self.open(path)
+        }
+    }
+
+    private static func open(_ path: String) throws(PortError) -> CInt {
+        let number = Glibc.open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+        guard number >= 0 else { throw PortError(SystemError(errno), subject: .path(path)) }
+        return number
+    }
+
+    /// Writes the trace. To be called once.
+    func write(_ trace: [UInt8]) throws {
+        if path == "-" { return try Console.write(trace) }
+        let number = try number ?? Self.open(path)
+        defer { close(number) }
+        _ = ftruncate(number, 0)  // a device or a pipe has nothing to cut
+        do throws(SystemError) {
+            try sysWriteAll(number, trace)
+        } catch {
+            throw PortError(error, subject: .path(path))
+        }
+        if isatty(STDERR_FILENO) == 1 {
+            Console.note(
+                "\(path) has the trace, \(HumanSize.text(trace.count)) bytes; open it at https://ui.perfetto.dev.")
+        }
+    }
+}
