@@ -11,7 +11,7 @@ struct GreeterTests {
         try await withScratchDirectory { scratch in
             let result = try await run("greeter", ["Ada"], namesIn: scratch)
             #expect(result.end == .exited(1) && result.output == "")
-            #expect(isOneLine(result.errors) && result.errors.contains("Name: \"org.example.greeter\"."))
+            #expect(isOneLine(result.errors) && result.errors.contains("(\"org.example.greeter\");"))
         }
     }
 

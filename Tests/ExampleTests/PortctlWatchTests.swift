@@ -123,7 +123,7 @@ struct PortctlWatchTests {
             #expect(result.errors == "portctl: No live port has the name (\"dead\"); start its owner first.\n")
             let lost = try await portctl(["request", "waits", "1"], in: scratch)
             #expect(lost.end == .exited(3) && isOneLine(lost.errors))
-            #expect(lost.errors.hasPrefix("portctl: The receiver went away before it replied; "))
+            #expect(lost.errors.hasPrefix("portctl: The receiver went away before it replied ("))
             #expect(lost.errors.contains(#"the port "waits""#))
             #expect(try await waiting.end().end == .signalled(9))
         }
