@@ -62,7 +62,7 @@ extension PortError: CustomStringConvertible {
         .peerRefused: "The other side does not talk to this process; run both as the same user.",
         .malformedPacket:
             "What came over the connection is not of this library's format; look at which program is at the other end.",
-        .systemCallFailed: "A system call failed; see what the kernel says.",
+        .systemCallFailed: "The kernel refused what the operation needs; mend what it names, and try again.",
         .messageDropped:
             "The port's queue dropped the message for a newer one, as its owner wants; ask again if it still matters.",
         .forkedProcess: "The port belongs to the process that forked this one; make or look up a port after the fork.",
