@@ -74,12 +74,13 @@ public final class TraceService: Sendable {
         stop()
     }
 
-    /// Ends the service, and the recording that is under way. Idempotent. A process that was started to be traced writes its
-    /// trace now.
+    /// Ends the service, and the recording that is under way; waits for the end of its thread. Idempotent. A process that was
+    /// started to be traced writes its trace now.
     public func stop() {
         AtExit.write(if: self)
         port.invalidate()
         thread.stop()
+        if !thread.isCurrent { thread.join() }  // the last reference may go on the thread itself
         _ = end()
     }
 
