@@ -104,7 +104,7 @@ import Synchronization
 }
 
 /// Copies in blocks of 2 KiB. From 4 KiB on, glibc before 2.40 has the processor copy by one instruction (`rep movsb`), which on
-/// Zen 3 and 4 takes 15 times as long where the target lies up to 63 bytes behind the source, in whatever page.
+/// some processors takes many times as long where the target lies up to 63 bytes behind the source, in whatever page.
 private func copyBlocks(to target: UnsafeMutableRawPointer, from source: UnsafeRawPointer, count: Int) {
     for start in stride(from: 0, to: count, by: 2048) {
         unsafe (target + start).copyMemory(from: source + start, byteCount: min(2048, count - start))

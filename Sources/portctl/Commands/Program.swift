@@ -102,7 +102,6 @@ struct Program {
     }
 
     /// Waits for the end of a process. What a terminal sends goes to it anyway; signals of other processes are handed on.
-    ///
     static func wait(for process: pid_t, handingOn interrupt: Interrupt) throws(SystemError) -> End {
         guard let end = try sysProcessDescriptor(ofChild: process) else { return wait(for: process) }
         let epoll = try EpollSet()
