@@ -17,6 +17,8 @@ package struct EpollEvents: OptionSet, Hashable, Sendable {
     package static let peerClosed = EpollEvents(rawValue: SHIM_EPOLLRDHUP)
     package static let hangUp = EpollEvents(rawValue: SHIM_EPOLLHUP)
     package static let error = EpollEvents(rawValue: SHIM_EPOLLERR)
+    /// One value, because a list of two is put together by generic code each time.
+    package static let hangUpOrError = EpollEvents(rawValue: SHIM_EPOLLHUP | SHIM_EPOLLERR)
 }
 
 /// One readiness report: which registration, and what was seen.

@@ -74,6 +74,10 @@ public struct MonotonicInstant: Hashable, Sendable, Comparable, InstantProtocol 
 extension Duration {
     /// Whole nanoseconds, rounded up so that a wait never ends early, saturated at the ends of `Int64`.
     package var nanoseconds: Int64 {
+        // Up to 18 seconds: one division of a machine word.
+        let exact = attoseconds
+        let word = UInt64(truncatingIfNeeded: exact)
+        if Int128(word) == exact { return Int64(word / 1_000_000_000 + (word % 1_000_000_000 > 0 ? 1 : 0)) }
         let (seconds, attoseconds) = components
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         if overflow { return seconds < 0 ? .min : .max }
@@ -86,6 +90,9 @@ extension Duration {
 extension MonotonicInstant {
     /// The nanoseconds left until this moment, at least zero, or -1 when the moment never comes: what the shims take.
     var remainingNanoseconds: Int64 {
-        self == .distantFuture ? -1 : max(0, Self.now.duration(to: self).nanoseconds)
+        if self == .distantFuture { return -1 }
+        if self == .distantPast { return 0 }
+        let (difference, overflow) = nanoseconds.subtractingReportingOverflow(Self.now.nanoseconds)
+        return overflow ? (nanoseconds < 0 ? 0 : .max) : max(0, difference)
     }
 }

@@ -284,12 +284,11 @@ package struct RecordReader: Sendable {
     /// Copies the payload of the packet at the position out.
     private func payload(_ count: Int) -> [UInt8] {
         if count == 0 { return [] }  // the empty storage is everybody's, and would be written
-        return unsafe [UInt8](unsafeUninitializedCapacity: count) { (buffer, initializedCount) in
-            unsafe ring.get(
-                UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<count]),
-                at: position + 48)
-            initializedCount = count
-        }
+        // Reserved first, the list is made by code for lists of bytes, not for lists of anything.
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count)
+        bytes.append(addingCapacity: count) { _ = land(count, in: &$0) }  // there is room for it
+        return bytes
     }
 
     private mutating func advance(by size: Int) {

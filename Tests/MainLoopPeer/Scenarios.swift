@@ -139,12 +139,13 @@ private func fair(_ loop: any MainLoop) {
         DispatchQueue.main.async { again() }
     }
     again()
-    ThreadRunLoop.main.add(
-        RunLoopTimer(fireDate: .now, interval: .nanoseconds(1)) { _ in
-            counts.value.firings += 1
-            if counts.value.firings >= 1000, counts.value.blocks >= 10 { loop.stop() }
-        })
+    let timer = RunLoopTimer(fireDate: .now, interval: .nanoseconds(1)) { _ in
+        counts.value.firings += 1
+        if counts.value.firings >= 1000, counts.value.blocks >= 10 { loop.stop() }
+    }
+    ThreadRunLoop.main.add(timer)
     say(loop.run(30, mode: nil))
+    timer.invalidate()
 }
 
 /// When a block of the queue is served beside a source that is always ready.

@@ -134,6 +134,7 @@ import Testing
             #expect(seteuid(otherUser) == 0)
             let denied = portError { () throws(PortError) in _ = try ProcessEndpoints.connect(toPath: own) }
             #expect(denied == PortError(.peerRefused, system: SystemError(EACCES), subject: .path(own)))
+            #expect(seteuid(0) == 0)
         }
     }
 

@@ -212,10 +212,9 @@ private final class Mailbox {
         return sender
     }
 
-    func take(keepingPlace: Bool = false) -> (
-        message: MachMessage, sender: WaitingSender?, charge: PeerCharge?
-    )? {
-        state.take(keepingPlace: keepingPlace)
+    func take(keepingPlace: Bool = false) -> (message: MachMessage, sender: WaitingSender?)? {
+        var sender: WaitingSender?
+        return state.take(keepingPlace: keepingPlace, lettingIn: &sender).map { ($0, sender) }
     }
 
     func endKeepingPlace() -> [WaitingSender] { state.endKeepingPlace().senders }

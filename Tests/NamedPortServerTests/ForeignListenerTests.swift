@@ -3,6 +3,7 @@
 
 import Foundation
 import Glibc
+@testable import MessagePort
 import NamedPortServer
 import PortSystem
 import TestSupport
@@ -103,7 +104,13 @@ import Testing
             let port = try RemoteMessagePort(name: "name", nameServer: place.names)
             let foreigner = runOnThread {
                 let connection = try accept(listener)
-                _ = try sysPoll(connection.rawValue, .readable, until: Watchdog.deadline)
+                // Rings may be offered before the request.
+                var kind: PacketKind?
+                while kind != .message {
+                    _ = try sysPoll(connection.rawValue, .readable, until: Watchdog.deadline)
+                    let (_, bytes) = try sysReceivePacket(connection.rawValue, limit: PacketHeader.packetLimit)
+                    kind = try #require(PacketHeader(bytes)).kind
+                }
             }
             let error = failure {
                 _ = try port.request(MachMessage(id: 1), sendLimit: patience, replyLimit: patience)

@@ -37,6 +37,25 @@ final class Kept: Sendable {
         }
     }
 
+    @Test("a request that was answered leaves no alarm, and many no sleep each", arguments: TestTransport.inProcess)
+    func alarms(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving(.keepSeven) { right, _ in
+                let replies = Recorder<Int32>("replies")
+                let before = AlarmClock.shared.counts
+                Task {
+                    for id in Int32(11)...40 {
+                        replies.append(try await right.request(MachMessage(id: id), replyLimit: .seconds(3600)).id)
+                    }
+                }
+                #expect(replies.waitUntilCount(30) == Array(repeating: 2, count: 30))
+                let after = AlarmClock.shared.counts
+                #expect(after.alarms <= before.alarms)
+                #expect(after.sleeps <= before.sleeps + 2)
+            }
+        }
+    }
+
     @Test(
         "a task that is cancelled while it waits throws at once, and the receiver's handler is called once",
         arguments: TestTransport.allCases)

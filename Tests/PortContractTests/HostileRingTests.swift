@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 
 /// Clients and servers that use the rings as Docs/WireFormat.md forbids.
-@Suite("hostile rings", .contract) struct HostileRingTests {
+@Suite("hostile rings", .rings, .contract) struct HostileRingTests {
     /// A breach by a client that has rings, with the ring as the lane.
     enum Breach: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case secondOffer, secondLane, unannounced, tailAhead, tailOdd, tailBack, tailAll, lengthZero, lengthHuge,

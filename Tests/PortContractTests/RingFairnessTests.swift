@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// What comes through rings counts as what comes through sockets does.
-@Suite("fairness between processes with rings", .contract) struct RingFairnessTests {
+@Suite("fairness between processes with rings", .rings, .contract) struct RingFairnessTests {
     /// A client of a port, with rings, that passes for one of another process.
     private struct Client {
         /// The port's end.

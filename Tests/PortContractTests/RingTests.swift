@@ -10,7 +10,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("rings", .contract) struct RingTests {
+@Suite("rings", .rings, .contract) struct RingTests {
     private func connection(_ right: SendRight) throws -> SocketConnection {
         try #require(right.destination as? RemotePort).reached()
     }

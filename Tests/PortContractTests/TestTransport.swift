@@ -205,3 +205,8 @@ extension Trait where Self == Census {
         .census(warmingUp: makeSharedReceiver)
     }
 }
+
+extension Trait where Self == ConditionTrait {
+    /// For suites that are about rings alone. The others go over the socket where the environment wants no rings.
+    static var rings: Self { .enabled(if: RingUse.standard != .never, "PORT_RING says never") }
+}

@@ -48,6 +48,11 @@ import Testing
             (Duration(secondsComponent: 0, attosecondsComponent: -1), 0),
             (Duration(secondsComponent: 0, attosecondsComponent: 1_000_000_001), 2),
             (Duration(secondsComponent: 0, attosecondsComponent: -1_999_999_999), -1),
+            // What fits in a word of attoseconds, and what does not.
+            (Duration(secondsComponent: 18, attosecondsComponent: 446_744_073_709_551_615), 18_446_744_074),
+            (Duration(secondsComponent: 18, attosecondsComponent: 446_744_073_709_551_616), 18_446_744_074),
+            (Duration(secondsComponent: 18, attosecondsComponent: 446_744_074_000_000_001), 18_446_744_075),
+            (.seconds(100), 100_000_000_000),
             (.zero, 0), (.nanoseconds(7), 7), (.seconds(-3), -3_000_000_000),
             (.nanoseconds(Int64.max), .max), (.nanoseconds(Int64.min), .min),
         ] as [(Duration, Int64)])

@@ -41,6 +41,23 @@ import Testing
         }
     }
 
+    @Test("what the condition itself adds while the run looks for an event is not slept over: a block, and a timer")
+    func conditionAdds() async throws {
+        try await onLoop { loop in
+            let (flag, asked) = (Flag(), Counter("questions"))
+            let result = loop.run(mode: "reply", until: Watchdog.deadline) {
+                switch asked.increment() {
+                case 2: loop.perform(in: ["reply"]) { asked.increment() }
+                // The block has counted as the third.
+                case 5: loop.add(RunLoopTimer(after: .zero) { _ in flag.lower() }, to: "reply")
+                default: break
+                }
+                return flag.value
+            }
+            #expect(result == .handledSource)
+        }
+    }
+
     @Test(
         "a wake-up after the last look before the first sleep, when there is no doorbell yet, is not lost",
         arguments: WakeDescriptor.Kind.allCases)

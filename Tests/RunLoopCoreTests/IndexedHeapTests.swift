@@ -7,13 +7,15 @@ import Testing
 @testable import RunLoopCore
 
 @Suite struct IndexedHeapTests {
-    @Test("items come out by key, however they went in, were changed and taken out")
-    func order() {
-        var random = SystemRandomNumberGenerator()
+    @Test(
+        "items come out by key, however they went in, were changed and taken out: few, some, and many", .seeded,
+        arguments: [4, 14, 300] as [UInt64])
+    func order(most: UInt64) {
+        var random = Seed.generator(stream: most)
         var heap = IndexedHeap<Int>()
         var model: [ItemID: Int] = [:]
         for _ in 0..<5000 {
-            let id = ItemID(rawValue: .random(in: 1...300, using: &random))
+            let id = ItemID(rawValue: .random(in: 1...most, using: &random))
             if Int.random(in: 0..<3, using: &random) == 0 {
                 let key = heap.remove(id)
                 let expected = model.removeValue(forKey: id)
@@ -24,6 +26,7 @@ import Testing
                 model[id] = key
             }
             #expect(heap.count == model.count)
+            #expect(heap.contains(id) == (model[id] != nil))
             #expect(heap.first?.key == model.values.min())
         }
         #expect(heap.entries(notAfter: 500).map(\.id).sorted() == model.filter { $0.value <= 500 }.keys.sorted())

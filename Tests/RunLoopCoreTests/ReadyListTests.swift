@@ -53,6 +53,30 @@ import Testing
         #expect(performed == [ids[0], ids[1], nil])
     }
 
+    @Test("a source that rings between its being found ready and its perform is performed once")
+    func rungMeanwhile() throws {
+        var list = ReadyList()
+        list.insert(ids[0], order: 0, report: 3)
+        let found = list.takeFirst()
+        let candidate = try #require(found)
+        list.insert(ids[0], order: 0)
+        list.takeForPerform(candidate)
+        #expect(list.isEmpty)
+        let report = list.takeFirst()?.report
+        #expect(report == nil)
+    }
+
+    @Test("of several sources that were performed in a pass each waits for the next, also when one has left")
+    func members() {
+        var list = ReadyList()
+        for id in ids { list.insert(id, order: 0) }
+        #expect((0..<3).map { _ in perform(&list) } == [ids[0], ids[1], ids[2]])
+        list.remove(ids[0])
+        for id in ids[0..<3] { list.insert(id, order: -1) }
+        // The one that left and came back is new.
+        #expect((0..<5).map { _ in perform(&list) } == [ids[0], ids[3], ids[1], ids[2], nil])
+    }
+
     @Test("a report stays with its source until that is performed or forgotten")
     func reports() {
         var list = ReadyList()

@@ -50,6 +50,7 @@ import Testing
             source.signal()
             #expect(loop.run() == .finished)
             #expect(performed.value == 3)
+            _ = left.takeAll()  // which the source holds
         }
     }
 
@@ -172,7 +173,7 @@ import Testing
         let itself = Recorder<RunLoopSource>()
         let source = RunLoopSource {
             if stops { loop.stop() }
-            itself.elements.first?.invalidate()
+            itself.takeAll().first?.invalidate()
         }
         itself.append(source)
         loop.add(source)

@@ -58,7 +58,7 @@ private final class Wish: Sendable {
     func send(orWake loop: ThreadRunLoop) -> LoopNotice<SendPossibility>? {
         if isSent.load(ordering: .relaxed) || awaitsRoom.load(ordering: .relaxed) { return nil }
         do throws(PortError) {
-            try right.destination.send(message, until: .distantPast)
+            try right.destination.send(message, until: .never)
             isSent.store(true, ordering: .relaxed)
             return nil
         } catch {
@@ -83,7 +83,7 @@ private final class Wish: Sendable {
     func wait(until deadline: MonotonicInstant) {
         if !isSent.load(ordering: .relaxed) {
             do throws(PortError) {
-                try right.destination.send(message, until: deadline)
+                try right.destination.send(message, until: .instant(deadline))
             } catch {
                 return
             }

@@ -61,9 +61,11 @@ final class WorkerRecord: Sendable {
     /// - Returns: false when the message is none, or the worker has checked in before: then it is for the port.
     func takeCheckIn(_ message: MachMessage) -> Bool {
         guard message.id == MachMessage.checkIn, message.replyPort != nil else { return false }
+        var kept = message
+        kept.charge = nil  // it is in no queue, and may be kept as long as the worker lives
         let loops = state.withLock { state -> [ThreadRunLoop]? in
             if state.checkIn != nil { return nil }
-            state.checkIn = message
+            state.checkIn = kept
             return state.waitingLoops
         }
         guard let loops else { return false }

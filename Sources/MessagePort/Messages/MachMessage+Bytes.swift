@@ -35,10 +35,19 @@ extension MachMessage {
         initializingWith initializer: (inout OutputSpan<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {
         if capacity < 0 { fatalError("A capacity of \(capacity) bytes is not possible; choose 0 or more.") }
-        // The error takes another way, so that the list is made by code for lists of bytes, not for lists of anything.
+        // The error takes another way, and room is reserved first, so that the list is made by code for lists of bytes, not for
+        // lists of anything.
         var failure: Failure?
-        let bytes = [UInt8](capacity: capacity) { span in
-            do throws(Failure) { try initializer(&span) } catch { failure = error }
+        var bytes: [UInt8] = []
+        if capacity == 0 {
+            // The empty list is everybody's, and would be written.
+            var none = OutputSpan<UInt8>()
+            try initializer(&none)
+        } else {
+            bytes.reserveCapacity(capacity)
+            bytes.append(addingCapacity: capacity) { span in
+                do throws(Failure) { try initializer(&span) } catch { failure = error }
+            }
         }
         if let failure { throw failure }
         self.init(id: id, bytes: bytes, replyPort: replyPort)

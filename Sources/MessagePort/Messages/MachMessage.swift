@@ -45,16 +45,13 @@ public struct MachMessage: Sendable {
     ///
     /// What `NSPortMessage` calls `receivePort` when sending and `sendPort` when receiving: `msgh_local_port` and
     /// `msgh_remote_port`, whose meaning the kernel swaps on the way.
-    public var replyPort: SendRight?
+    public var replyPort: SendRight? {
+        get { envelope.replyPort }
+        set { envelope.replyPort = newValue }
+    }
 
-    /// The process at the other end of the connection over which the message came; nil when it came over none.
-    package var remoteSender: PeerIdentity?
-
-    /// What it takes up in the account of the process that sent it, while it is in a port's queue.
-    var charge: PeerCharge?
-
-    /// The right to the one reply that a requester waits for; shared by all copies of the message, taken once.
-    package var replyTarget: ReplyTarget?
+    /// What most messages have not.
+    var envelope = MessageEnvelope()
 
     /// Makes a message of several parts.
     ///
@@ -63,7 +60,9 @@ public struct MachMessage: Sendable {
     ///   - components: its parts; none is fine.
     ///   - replyPort: where the receiver may reply.
     public init(id: Int32 = 0, components: [Component] = [], replyPort: SendRight? = nil) {
-        self.init(id: id, parts: MessageParts(components), replyPort: replyPort)
+        self.id = id
+        self.parts = MessageParts(components)
+        if let replyPort { self.replyPort = replyPort }
     }
 
     /// Makes a message of one part, bytes.
@@ -73,13 +72,9 @@ public struct MachMessage: Sendable {
     ///   - bytes: the bytes; none is fine.
     ///   - replyPort: where the receiver may reply.
     public init(id: Int32 = 0, bytes: [UInt8], replyPort: SendRight? = nil) {
-        self.init(id: id, parts: MessageParts(.bytes(bytes)), replyPort: replyPort)
-    }
-
-    private init(id: Int32, parts: MessageParts, replyPort: SendRight?) {
         self.id = id
-        self.parts = parts
-        self.replyPort = replyPort
+        self.parts = MessageParts(.bytes(bytes))
+        if let replyPort { self.replyPort = replyPort }
     }
 
     /// Makes a message of one part, a text in UTF-8.
@@ -94,6 +89,38 @@ public struct MachMessage: Sendable {
 }
 
 extension MachMessage {
+    /// It was taken from the queue: the receiver may keep it as long as it likes.
+    mutating func noteTaken() {
+        if envelope.isEmpty { return }
+        if charge != nil { charge = nil }  // its process may send more
+        replyTarget?.noteRead()
+    }
+
+    /// The same message, the reply to which is for that receiver.
+    func asking(_ receiver: any ReplyReceiver) -> MachMessage {
+        var request = self
+        request.replyTarget = ReplyTarget(receiver)
+        return request
+    }
+
+    /// The process at the other end of the connection over which the message came; nil when it came over none.
+    package var remoteSender: PeerIdentity? {
+        get { envelope.remoteSender }
+        set { envelope.remoteSender = newValue }
+    }
+
+    /// What it takes up in the account of the process that sent it, while it is in a port's queue.
+    var charge: PeerCharge? {
+        get { envelope.charge }
+        set { envelope.charge = newValue }
+    }
+
+    /// The right to the one reply that a requester waits for; shared by all copies of the message, taken once.
+    package var replyTarget: ReplyTarget? {
+        get { envelope.replyTarget }
+        set { envelope.replyTarget = newValue }
+    }
+
     /// Who sent it: this process, unless it came from another.
     public var sender: PeerIdentity {
         remoteSender ?? .current

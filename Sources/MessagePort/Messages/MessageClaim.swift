@@ -30,7 +30,9 @@ import Synchronization
     /// - Returns: nil when there is none, or the queue has taken the rest back.
     func next() -> MachMessage? {
         let index = position.add(1, ordering: .acquiringAndReleasing).oldValue
-        return index < count ? unsafe (slots + index).move() : nil
+        if index >= count { return nil }
+        unsafe slots[index].noteTaken()
+        return unsafe (slots + index).move()
     }
 
     /// Fills the claim, which has none left, with the oldest messages.

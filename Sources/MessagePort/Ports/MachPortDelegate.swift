@@ -20,7 +20,8 @@ extension MachPort {
     /// What gets a port's messages.
     enum Receiver: Sendable {
         case handler(Handler)
-        case delegate(WeakDelegate)
+        /// Apart, because a weak reference makes each copy of what it lies in costly.
+        indirect case delegate(WeakDelegate)
 
         init?(_ handler: Handler?) {
             guard let handler else { return nil }

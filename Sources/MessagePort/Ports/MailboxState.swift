@@ -71,6 +71,9 @@ struct MailboxState {
     /// The most messages that waited at once since this was last reset.
     var highWater: Int { Int(storedHighWater) }
 
+    /// Whether its queue may have been full; told without a look at the rest.
+    var mayBeCrowded: Bool { !rareCrowd.isBlank }
+
     /// How many senders wait for room.
     var waitingCount: Int { crowd.senders.count }
 
@@ -139,20 +142,20 @@ struct MailboxState {
 
     /// Takes the oldest message, and queues that of the sender that has waited longest for room.
     ///
-    /// - Parameter keepingPlace: the place that becomes free is kept, for a message that waits in a socket, until
+    /// - Parameters:
+    ///   - keepingPlace: the place that becomes free is kept, for a message that waits in a socket, until
     ///   `endKeepingPlace`.
-    /// - Returns: the message, the sender whose wait is over, and what the message took up in its process's account.
-    mutating func take(
-        keepingPlace: Bool = false
-    ) -> (message: MachMessage, sender: WaitingSender?, charge: PeerCharge?)? {
+    ///   - sender: the sender whose wait is over, if there is one.
+    /// - Returns: the message; nil when there is none.
+    mutating func take(keepingPlace: Bool = false, lettingIn sender: inout WaitingSender?) -> MachMessage? {
         guard var message = queue.popFirst() else { return nil }
         if message.cameByReplyRight {
             replyCount -= 1
             message.cameByReplyRight = false  // the receiver may send it on
         }
         if keepingPlace { crowd.keptPlaces += 1 }
-        let charge = message.charge.take()  // the receiver may keep the message as long as it likes
-        return (message, letOneIn(), charge)
+        sender = letOneIn()
+        return message
     }
 
     /// Gives the oldest messages to a handler's thread, unless somebody has to know of each message that is taken.

@@ -3,21 +3,18 @@
 
 import RunLoopCore
 
-/// A message that was taken from a port's queue, and what is to be done because of it.
-struct TakenMessage: Sendable {
-    var message: MachMessage
-    /// What the message took up in its process's account; given back without the port's lock.
-    var charge: PeerCharge?
+/// What is to be done because a message was taken from a port's queue; mostly nothing, and then there is none.
+struct TakingSequel: Sendable {
     /// The sender whose message has got the place that became free.
     var sender: WaitingSender?
     /// The task to wake, because another message waits: perhaps that sender's.
     var task: WaitingTask?
     /// Whoever wanted to know of a free place.
-    var notices: [LoopNotice<SendPossibility>]
+    var notices: [LoopNotice<SendPossibility>] = []
     /// Whether the place is kept for a message in the sockets, which must be looked at.
-    var mustLook: Bool
+    var mustLook = false
     /// Whether it is to be shown to those who watch.
-    var isWatched: Bool
+    var isWatched = false
 }
 
 extension PortCore.State {
@@ -39,20 +36,26 @@ extension PortCore.State {
     /// - Parameters:
     ///   - handler: the number of the source that takes it for a handler, and the loop; nil for other receivers.
     ///   - takes: so many messages may be taken before the sockets are looked at.
+    ///   - sequel: is set to what is to be done when the lock is free.
     /// - Returns: nil when there is none, or it is not the source's turn.
-    mutating func take(for handler: (turn: UInt64, loop: ThreadRunLoop)?, looksAfter takes: Int) -> TakenMessage? {
+    mutating func take(
+        for handler: (turn: UInt64, loop: ThreadRunLoop)?, looksAfter takes: Int, _ sequel: inout TakingSequel?
+    ) -> MachMessage? {
         if let handler, !turns.mayBegin(handler.turn) { return nil }
         let mustLook = hasExtras && extras.mustLook(after: takes)
-        guard let (message, sender, charge) = mailbox.take(keepingPlace: mustLook) else { return nil }
+        var sender: WaitingSender?
+        guard let message = mailbox.take(keepingPlace: mustLook, lettingIn: &sender) else { return nil }
         if let handler {
             turns.begin()
             handlers.append(handler)
         }
-        return TakenMessage(
-            message: message, charge: charge, sender: sender, task: nextTask(), notices: mailbox.takeRoomNotices(),
-            mustLook: mustLook, isWatched: hasExtras && !extras.watchers.isEmpty)
+        if hasExtras || mailbox.mayBeCrowded {
+            sequel = TakingSequel(
+                sender: sender, task: nextTask(), notices: mailbox.takeRoomNotices(), mustLook: mustLook,
+                isWatched: hasExtras && !extras.watchers.isEmpty)
+        }
+        return message
     }
-
 }
 
 // What is asked for each message, asked of the extras themselves: from outside they would be copied to look at one of them.

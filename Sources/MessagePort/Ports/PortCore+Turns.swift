@@ -54,7 +54,6 @@ extension PortCore {
         }
         func handleClaimed(_ claim: MessageClaim) -> Bool {
             guard let message = claim.next() else { return false }
-            message.replyTarget?.noteRead()
             handle(message)
             return true
         }
@@ -78,9 +77,7 @@ extension PortCore {
     @discardableResult
     func endTurn(_ number: UInt64, on loop: ThreadRunLoop) -> Bool {
         let (sources, sockets, hasMessage) = state.withLock { state in
-            if let index = state.handlers.lastIndex(where: { $0.turn == number && $0.loop === loop }) {
-                state.handlers.remove(at: index)
-            }
+            state.endHandler(number, on: loop)
             state.mailbox.endClaim()
             let mayBegin = state.turns.end(number)
             return (mayBegin ? state.sources : nil, state.openedSockets, state.hasMessage(inTurn: number))
@@ -101,6 +98,11 @@ extension PortCore {
 }
 
 extension PortCore.State {
+    fileprivate mutating func endHandler(_ number: UInt64, on loop: ThreadRunLoop) {
+        guard let index = handlers.lastIndex(where: { $0.turn == number && $0.loop === loop }) else { return }
+        if index == handlers.count - 1 { handlers.removeLast() } else { handlers.remove(at: index) }
+    }
+
     fileprivate func hasMessage(inTurn number: UInt64) -> Bool {
         !mailbox.queue.isEmpty && turns.mayBegin(number)
     }

@@ -8,7 +8,7 @@
 // It is also the in-memory transport: sending is a queue operation under one lock, and rings the sources only when the
 // queue was empty. A ring is a system call only when the receiver's loop sleeps.
 
-package import PortSystem
+import PortSystem
 package import RunLoopCore
 import Synchronization
 
@@ -125,14 +125,19 @@ package final class PortCore: PortDestination {
 
     // MARK: Sending
 
-    package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+    package func send(_ message: MachMessage, until deadline: SendDeadline) throws(PortError) {
         try checkProcess()
-        var admission = admit(message)
-        if case .full = admission, deadline > .distantPast {
-            spinForRoom(until: deadline)
-            admission = admit(message, waiting: .thread)
+        switch admit(message) {
+        case .accepted: return
+        case .dead: throw PortError(.deadName)
+        case .full where deadline.mayWait: try sendWaiting(message, until: deadline.instant)
+        case .full, .wait: throw PortError(.sendTimedOut)
         }
-        switch admission {
+    }
+
+    private func sendWaiting(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        spinForRoom(until: deadline)
+        switch admit(message, waiting: .thread) {
         case .accepted: return
         case .dead: throw PortError(.deadName)
         case .full: throw PortError(.sendTimedOut)
@@ -224,34 +229,40 @@ package final class PortCore: PortDestination {
 
     /// Takes the oldest message of the queue.
     func takeQueued() -> MachMessage? {
-        state.withLock { $0.take(for: nil, looksAfter: Self.takesBetweenLooks) }.map(settle)
+        var sequel: TakingSequel?
+        var message = state.withLock { $0.take(for: nil, looksAfter: Self.takesBetweenLooks, &sequel) }
+        settle(&message, sequel)
+        return message
     }
 
     /// Takes the oldest message for a handler, of which the source's number and the loop are noted, and perhaps a claim to
     /// the next ones.
     func takeQueued(for handler: (turn: UInt64, loop: ThreadRunLoop), _ claim: inout MessageClaim?) -> MachMessage? {
-        let taken = state.withLock { state in
-            let taken = state.take(for: handler, looksAfter: Self.takesBetweenLooks)
+        var sequel: TakingSequel?
+        var message = state.withLock { state in
+            let taken = state.take(for: handler, looksAfter: Self.takesBetweenLooks, &sequel)
             claim = taken == nil ? nil : state.makeClaim(reusing: claim)
             return taken
         }
-        return taken.map(settle)
+        settle(&message, sequel)
+        return message
     }
 
-    /// Does what is to be done because a message was taken.
-    private func settle(_ taken: TakenMessage) -> MachMessage {
-        var taken = taken
-        if taken.isWatched { show(taken.message) }
-        taken.charge = nil  // its process may send more
-        taken.message.replyTarget?.noteRead()
-        taken.task?.wake()
-        taken.sender?.waiter.wake()
-        for notice in taken.notices { notice.tell(.possible) }
-        if taken.mustLook {
+    /// Does what is to be done because a message was taken. It is changed where it lies: a copy costs as much as the rest.
+    private func settle(_ message: inout MachMessage?, _ sequel: TakingSequel?) {
+        if let sequel, sequel.isWatched, let message { show(message) }
+        message?.noteTaken()
+        if let sequel { follow(sequel) }
+    }
+
+    private func follow(_ sequel: TakingSequel) {
+        sequel.task?.wake()
+        sequel.sender?.waiter.wake()
+        for notice in sequel.notices { notice.tell(.possible) }
+        if sequel.mustLook {
             receiveFromSockets()
             change { $0.endKeepingPlace() }
         }
-        return taken.message
     }
 
     /// Changes the queue so that waiting senders may get in, and tells whoever has to know.

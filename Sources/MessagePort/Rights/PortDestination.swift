@@ -11,7 +11,7 @@ package import RunLoopCore
 package protocol PortDestination: AnyObject, Sendable {
     /// Queues the message at the port, waiting for room until the deadline. A deadline in the past still sends when there
     /// is room. On failure nothing was delivered.
-    func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError)
+    func send(_ message: MachMessage, until deadline: SendDeadline) throws(PortError)
 
     /// As above, in a task, which holds no thread while it waits for room.
     nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError)
@@ -114,7 +114,7 @@ package final class DeadDestination: PortDestination {
 
     package func checkProcess() {}
 
-    package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+    package func send(_ message: MachMessage, until deadline: SendDeadline) throws(PortError) {
         throw PortError(.deadName)
     }
 

@@ -127,11 +127,12 @@ final class ReplySlot: ReplyReceiver {
 
     /// Takes what came; what comes later is refused.
     func take() throws(PortError) -> MachMessage {
-        giveUp(PortError(.replyTimedOut))
+        if isWaiting { giveUp(PortError(.replyTimedOut)) }
         let last = state.withLock { state in
-            let last = state.stage
+            var last = state.stage
             if case .abandoned = last { return last }
-            state.stage = .over
+            last = .over
+            swap(&last, &state.stage)
             return last
         }
         switch last {
@@ -159,12 +160,13 @@ final class ReplySlot: ReplyReceiver {
     /// - Returns: false when the wait had ended before.
     private func end(_ stage: Stage) -> Bool {
         if isInherited { return false }
-        let old = state.withLock { state -> State? in
-            guard case .waiting = state.stage else { return nil }
-            defer { state = State(stage: stage) }
-            return state
+        var old = State(stage: stage)
+        let isFirst = state.withLock { state in
+            guard case .waiting = state.stage else { return false }
+            swap(&state, &old)  // a copy would cost more than the rest; what it holds is released without the lock
+            return true
         }
-        guard let old else { return false }
+        if !isFirst { return false }
         if case .abandoned = stage { for tell in old.watches { tell() } }
         old.continuation?.resume()
         loop?.wakeUp()

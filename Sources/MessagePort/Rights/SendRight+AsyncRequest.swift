@@ -47,10 +47,8 @@ extension SendRight {
         let loop = destination.repliesInMemory ? nil : try SharedReceiver.loop()
         if let loop { try destination.beginReplies(on: loop, in: .default) }
         defer { if let loop { destination.endReplies(on: loop, in: .default, to: slot) } }
-        var request = message
-        request.replyTarget = ReplyTarget(slot)
-        try await destination.send(request, waiting: sending)
-        request.replyTarget = nil  // only the receiver holds the right now: when it lets go, the slot hears of it
+        // Only the receiver holds the right afterwards: when it lets go, the slot hears of it.
+        try await destination.send(message.asking(slot), waiting: sending)
         await slot.wait(within: replyLimit)
         do throws(PortError) {
             return try slot.take()
@@ -68,20 +66,12 @@ extension ReplySlot {
     nonisolated(nonsending) fileprivate func wait(within limit: Duration) async {
         if !isWaiting { return }
         if limit <= .zero { return giveUp(PortError(.replyTimedOut)) }
-        // A limit that never comes needs no alarm; the sleep would trap for one that its clock cannot count.
-        let mayRing = MonotonicInstant.after(limit) < .distantFuture
-        let alarm =
-            !mayRing
-            ? nil
-            : Task {
-                do { try await Task.sleep(for: limit, clock: .suspending) } catch { return }
-                giveUp(PortError(.replyTimedOut))
-            }
+        let alarm = AlarmClock.shared.set(for: .after(limit)) { self.giveUp(PortError(.replyTimedOut)) }
         await withTaskCancellationHandler {
             await wait()
         } onCancel: {
             giveUp(PortError(.cancelled))
         }
-        alarm?.cancel()
+        AlarmClock.shared.stop(alarm)
     }
 }

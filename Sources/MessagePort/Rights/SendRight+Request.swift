@@ -72,10 +72,8 @@ extension SendRight {
     ) throws(PortError) -> MachMessage {
         try destination.beginReplies(on: loop, in: mode)
         defer { destination.endReplies(on: loop, in: mode, to: slot) }
-        var request = message
-        request.replyTarget = ReplyTarget(slot)
-        try destination.send(request, until: sendDeadline)
-        request.replyTarget = nil  // only the receiver holds the right now: when it lets go, the slot hears of it
+        // Only the receiver holds the right afterwards: when it lets go, the slot hears of it.
+        try destination.send(message.asking(slot), until: .instant(sendDeadline))
         _ = loop.run(mode: mode, until: .after(replyLimit), while: { slot.isWaiting })
         do throws(PortError) {
             return try slot.take()

@@ -79,7 +79,7 @@ public struct SendRight: Hashable, Sendable {
     /// - Throws: as `send(_:within:)`, except `sendTimedOut`.
     public func trySend(_ message: MachMessage) throws(PortError) -> Bool {
         do throws(PortError) {
-            try destination.send(message, until: .distantPast)
+            try destination.send(message, until: .never)
             return true
         } catch {
             if error.code == .sendTimedOut { return false }

@@ -9,6 +9,7 @@
 //      └────────end()────────┴──▶ ended: wait() throws
 
 import PortSystem
+import RunLoopCore
 import Synchronization
 
 package final class SendWait: Sendable {
@@ -17,7 +18,7 @@ package final class SendWait: Sendable {
         var failure: PortError?
         var continuation: CheckedContinuation<Void, Never>?
         /// Ends the wait at the time limit; started by the first wait.
-        var alarm: Task<Void, Never>?
+        var alarm: AlarmClock.Alarm?
     }
 
     private let state = Mutex(State())
@@ -55,7 +56,7 @@ package final class SendWait: Sendable {
 
     /// Nothing is waited for any more.
     func finish() {
-        state.withLock { $0.alarm.take() }?.cancel()
+        AlarmClock.shared.stop(state.withLock { $0.alarm.take() })
     }
 
     private nonisolated(nonsending) func suspend() async {
@@ -82,12 +83,7 @@ package final class SendWait: Sendable {
     private func startAlarm() {
         if state.withLock({ $0.alarm != nil }) { return }
         if !mayWait { return end(PortError(.sendTimedOut)) }
-        if deadline == .distantFuture { return }
-        let limit = MonotonicInstant.now.duration(to: deadline)
-        let alarm = Task { [self] in
-            do { try await Task.sleep(for: limit, clock: .suspending) } catch { return }
-            end(PortError(.sendTimedOut))
-        }
+        let alarm = AlarmClock.shared.set(for: deadline) { self.end(PortError(.sendTimedOut)) }
         state.withLock { $0.alarm = alarm }
     }
 }

@@ -51,6 +51,7 @@ enum WaitGraph {
     /// - Throws: `wouldDeadlock` when it would wait for ever. Nothing is noted then.
     static func enter(_ loop: ThreadRunLoop, _ wait: Wait) throws(PortError) -> Outer {
         let outer = note(wait, at: loop)
+        if wait.port.isSeenServed { return outer }
         var search = Search()
         guard search.findsNobody(serving: wait.port) else { return outer }
         let isCertain = deciding.withLock { _ in
@@ -126,6 +127,16 @@ enum WaitGraph {
 }
 
 extension PortCore {
+    /// Whether a loop that serves the port is seen at the first look not to wait: the usual case, for which no list is made.
+    fileprivate var isSeenServed: Bool {
+        if isInherited || mayServeSenders || receivesElsewhere.load(ordering: .relaxed) { return true }
+        let source = state.withLock { state in
+            let isCurrent = state.handlers.allSatisfy { $0.turn == state.turns.current }
+            return isCurrent ? state.sources.first : nil
+        }
+        return source?.firstLoop?.waitNote.withLock { $0 == nil } ?? false
+    }
+
     /// The loops without whose threads nobody handles the port's next message; nil when somebody else may.
     fileprivate var loopsThatMustServe: [ThreadRunLoop]? {
         if isInherited || mayServeSenders || receivesElsewhere.load(ordering: .relaxed) { return nil }

@@ -12,6 +12,9 @@ struct LookBudget {
     private var left: Int
     private let share: Int  // immutable
     private let most: Int  // immutable
+    /// The process that was read from last, which is mostly the only one, and how many packets were read from it.
+    private var last: (owner: PeerOwner, count: Int)?
+    /// How many were read from the others; what it says of the last one is old.
     private var used: [PeerOwner: Int] = [:]
 
     private init(packets: Int, ofProcess share: Int, ofConnection most: Int) {
@@ -25,12 +28,19 @@ struct LookBudget {
 
     /// How many packets may be read from a connection of the process now.
     func grant(to owner: PeerOwner) -> Int {
-        max(0, min(most, left, share - (used[owner] ?? 0)))
+        max(0, min(most, left, share - count(of: owner)))
+    }
+
+    private func count(of owner: PeerOwner) -> Int {
+        if let last, last.owner == owner { return last.count }
+        return used[owner] ?? 0
     }
 
     mutating func spend(_ count: Int, by owner: PeerOwner) {
         if count == 0 { return }
         left -= count
-        used[owner, default: 0] += count
+        let sum = self.count(of: owner) + count
+        if let last, last.owner != owner { used[last.owner] = last.count }
+        last = (owner, sum)
     }
 }

@@ -146,15 +146,16 @@ extension EncodedMessage {
             if rightCount > MessageLimits.rights { return nil }
             switch kind {
             case .bytes where position > payload.count: message.parts.append(.bytes(tail))
-            case .bytes: message.parts.append(.bytes(Array(body)))
+            case .bytes: message.parts.append(.bytes(Array(payload[body])))
             case .right:
-                guard let address = Self.address(body) else { return nil }
+                guard let address = Self.address(payload[body]) else { return nil }
                 message.parts.append(.right(try resolve(address)))
             case .descriptor:
                 guard body.isEmpty, let descriptor = unclaimed.popFirst() else { return nil }
                 message.parts.append(.descriptor(descriptor))
             case .replyPort:
-                guard message.replyPort == nil, message.parts.isEmpty, let address = Self.address(body) else {
+                guard message.replyPort == nil, message.parts.isEmpty, let address = Self.address(payload[body])
+                else {
                     return nil
                 }
                 message.replyPort = try resolve(address)
@@ -172,13 +173,14 @@ extension EncodedMessage {
     }
 
     /// Reads the record at `position` and moves behind it: beyond the payload when the tail is its body.
-    private func record(at position: inout Int, tailSize: Int) -> (RecordKind, ArraySlice<UInt8>)? {
-        let rest = payload[position...]
-        guard rest.count >= 8, let kind = RecordKind(rawValue: rest[position]),
-            rest[position + 1] == 0, rest[position + 2] == 0, rest[position + 3] == 0
+    ///
+    /// - Returns: what it is, and where its body lies in the payload.
+    private func record(at position: inout Int, tailSize: Int) -> (RecordKind, Range<Int>)? {
+        guard payload.count - position >= 8, let kind = RecordKind(rawValue: payload[position]),
+            payload[position + 1] == 0, payload[position + 2] == 0, payload[position + 3] == 0
         else { return nil }
         let length = Int(payload.littleEndian(at: position + 4) as UInt32)
-        let body = rest.dropFirst(8).prefix(length)
+        let body = position + 8..<min(position + 8 + length, payload.count)
         let isTail = kind == .bytes && body.isEmpty && length > 0 && length == tailSize
         guard body.count == length || isTail else { return nil }
         position += 8 + length

@@ -203,7 +203,7 @@ package final class PortSockets: Sendable {
         // A right's end never gets messages for a port, and the end of another port's connection has its own.
         let count = member.receive(into: member.port?.object, limit: limit)
         noteRing(of: member)
-        if !report.events.isDisjoint(with: [.hangUp, .error]), member.isHeldBack.load(ordering: .acquiring) {
+        if !report.events.isDisjoint(with: .hangUpOrError), member.isHeldBack.load(ordering: .acquiring) {
             member.peerDidGo()
             silence(member)
         }

@@ -42,6 +42,7 @@ extension RemotePort {
     ///   reached there; these stay. `sendTimedOut`, `descriptorLimit`; `systemCallFailed` for want of memory.
     func reached(until deadline: MonotonicInstant = .distantPast) throws(PortError) -> SocketConnection {
         try checkProcess()
+        if let known = connection { return known }
         let (known, failure) = link.withLock { ($0.connection, $0.failure) }
         if let known { return known }
         if let failure { throw failure }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-package import PortSystem
+import PortSystem
 package import RunLoopCore
 import Synchronization
 
@@ -60,7 +60,8 @@ package final class RemotePort: PortDestination {
 
     package func address() -> PortAddress { portAddress }
 
-    package func send(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+    package func send(_ message: MachMessage, until deadline: SendDeadline) throws(PortError) {
+        let deadline = deadline.instant
         try reached(until: deadline).send(message, until: deadline)
     }
 

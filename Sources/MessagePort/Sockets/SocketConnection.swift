@@ -142,6 +142,8 @@ package final class SocketConnection: Sendable {
     let incomingRing = OnceReference<RecordRing>()
     /// Something may be in the ring of which neither the socket nor the peer will tell. Changed under the lock of `assembly`.
     let isUntold = Atomic<Bool>(false)
+    /// The connection is closed: `state` has a failure. Changed under its lock; to read it needs none.
+    private let hasFailed = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
 
     /// Takes over a connected socket.
@@ -181,11 +183,11 @@ package final class SocketConnection: Sendable {
         if isInherited { throw PortError(.forkedProcess) }
     }
 
-    var isClosed: Bool { state.withLock { $0.failure != nil } }
+    var isClosed: Bool { hasFailed.load(ordering: .acquiring) }
 
     /// Whether the port at the other end is known to be gone.
     private var isKnownDead: Bool {
-        state.withLock { $0.failure != nil || $0.isDeadName } || sendingLane.withLock { $0.isClosed }
+        isClosed || state.withLock { $0.isDeadName } || sendingLane.withLock { $0.isClosed }
     }
 
     /// Whether the port at the other end is gone, as far as the kernel knows.
@@ -214,6 +216,7 @@ package final class SocketConnection: Sendable {
             var old = state
             old.awaited = state.awaited.filter { !state.unsent.contains($0.key) }
             state.failure = reason
+            hasFailed.store(true, ordering: .releasing)
             state.awaited = state.awaited.filter { state.unsent.contains($0.key) }
             state.deathWatchers = []
             state.source = nil

@@ -8,6 +8,9 @@ extension RunLoopSource {
     /// The loops in which the source is.
     package var loops: [ThreadRunLoop] { state.withLock { Array($0.homes.loops) } }
 
+    /// One of them; nil when it is in none.
+    package var firstLoop: ThreadRunLoop? { state.withLock { $0.homes.loops.first } }
+
     /// Takes the source out of everything, for ever: its cancel routine is called on the calling thread for each mode that
     /// it leaves. A callout that is under way goes on.
     public func invalidate() {

@@ -11,6 +11,8 @@ package struct SourceList: Sendable {
     /// All of them.
     package var all: [RunLoopSource] { Array(sources) }
 
+    package var first: RunLoopSource? { sources.first }
+
     package mutating func append(_ source: RunLoopSource) {
         sources.append(source)
     }
@@ -21,6 +23,10 @@ package struct SourceList: Sendable {
 
     /// Rings each. Not with a lock held that guards the list.
     package func ring() {
-        for source in sources { source.ring() }
+        switch sources {
+        case .none: break
+        case .one(let source): source.ring()
+        case .many(let sources): for source in sources { source.ring() }
+        }
     }
 }

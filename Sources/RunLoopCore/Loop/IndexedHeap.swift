@@ -3,15 +3,20 @@
 
 /// A binary heap of items, smallest key first, that knows where each item is: adding, removing and changing the key of
 /// any item cost O(log n), looking at the first costs O(1).
+///
+/// A few items are looked for one by one, which is quicker than a table of where they are.
 struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
     struct Entry: Sendable {
         var id: ItemID
         var key: Key
     }
 
+    private static var fewest: Int { 8 }
+
     private var entries: [Entry] = []
+    /// Where the items are: made when there are many, and empty again when there is none.
     private var positions: [ItemID: Int] = [:]
-    /// How many entries were compared or looked at so far: what tests measure costs by.
+    /// How many entries were compared or looked at so far, without the search among a few: what tests measure costs by.
     private(set) var steps = 0
 
     var isEmpty: Bool { entries.isEmpty }
@@ -19,21 +24,29 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
     var first: Entry? { entries.first }
 
     func contains(_ id: ItemID) -> Bool {
-        positions[id] != nil
+        position(of: id) != nil
     }
 
     func key(of id: ItemID) -> Key? {
-        positions[id].map { entries[$0].key }
+        position(of: id).map { entries[$0].key }
+    }
+
+    private func position(of id: ItemID) -> Int? {
+        positions.isEmpty ? entries.firstIndex { $0.id == id } : positions[id]
     }
 
     /// Puts an item in, or gives it another key.
     mutating func set(_ id: ItemID, _ key: Key) {
-        if let position = positions[id] {
+        if let position = position(of: id) {
             entries[position].key = key
             restoreOrder(around: position)
         } else {
-            positions[id] = entries.count
             entries.append(Entry(id: id, key: key))
+            if !positions.isEmpty {
+                positions[id] = entries.count - 1
+            } else if entries.count > Self.fewest {
+                for (position, entry) in entries.enumerated() { positions[entry.id] = position }
+            }
             moveUp(from: entries.count - 1)
         }
     }
@@ -43,12 +56,14 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
     /// - Returns: its key, nil when it was not there.
     @discardableResult
     mutating func remove(_ id: ItemID) -> Key? {
-        guard let position = positions.removeValue(forKey: id) else { return nil }
+        guard let position = position(of: id) else { return nil }
         let key = entries[position].key
         let last = entries.removeLast()
+        let hasTable = !positions.isEmpty
+        if hasTable { positions[id] = nil }
         if position < entries.count {
             entries[position] = last
-            positions[last.id] = position
+            if hasTable { positions[last.id] = position }
             restoreOrder(around: position)
         }
         return key
@@ -104,6 +119,7 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
 
     private mutating func exchange(_ one: Int, _ other: Int) {
         entries.swapAt(one, other)
+        if positions.isEmpty { return }
         positions[entries[one].id] = one
         positions[entries[other].id] = other
     }

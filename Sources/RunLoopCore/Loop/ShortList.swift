@@ -1,35 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// A list that mostly has no or one element: the first lies in place, and takes no memory of its own.
-struct ShortList<Element: Sendable>: Sendable {
-    private var head: Element?
-    private var tail: [Element] = []
+/// A list that mostly has no or one element: that lies in place, and takes no memory of its own. A copy keeps one
+/// object.
+enum ShortList<Element: Sendable>: Sendable {
+    case none
+    case one(Element)
+    case many([Element])
 
-    init() {}
+    init(_ elements: [Element]) {
+        self =
+            switch elements.count {
+            case 0: .none
+            case 1: .one(elements[0])
+            default: .many(elements)
+            }
+    }
 
     mutating func append(_ element: Element) {
-        if head == nil { head = element } else { tail.append(element) }
+        switch self {
+        case .none: self = .one(element)
+        case .one(let first): self = .many([first, element])
+        case .many(var elements):
+            self = .none  // so that the list is changed in place
+            elements.append(element)
+            self = .many(elements)
+        }
     }
 
     mutating func removeAll(where shouldBeRemoved: (Element) -> Bool) {
-        tail.removeAll(where: shouldBeRemoved)
-        if let head, shouldBeRemoved(head) { self.head = tail.isEmpty ? nil : tail.removeFirst() }
+        self = ShortList(filter { !shouldBeRemoved($0) })
     }
 }
 
 extension ShortList: RandomAccessCollection {
     var startIndex: Int { 0 }
-    var endIndex: Int { head == nil ? 0 : 1 + tail.count }
+
+    var endIndex: Int {
+        switch self {
+        case .none: 0
+        case .one: 1
+        case .many(let elements): elements.count
+        }
+    }
 
     subscript(position: Int) -> Element {
-        if position == 0, let head { return head }
-        return tail[position - 1]
+        switch self {
+        case .one(let element) where position == 0: element
+        case .many(let elements): elements[position]
+        default: fatalError("A list has no element \(position). Look at how many there are first.")
+        }
     }
 }
 
 extension ShortList: ExpressibleByArrayLiteral {
     init(arrayLiteral elements: Element...) {
-        for element in elements { append(element) }
+        self.init(elements)
     }
 }

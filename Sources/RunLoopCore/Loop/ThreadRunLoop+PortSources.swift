@@ -14,15 +14,22 @@ import Synchronization
 extension ThreadRunLoop {
     /// Performs a port-based source that was found ready, in this turn and in those that would find nothing else.
     ///
+    /// - Parameters:
+    ///   - source: the source.
+    ///   - hasBegun: it is off the ready list already.
+    ///   - run: the run.
+    ///   - condition: the run's.
     /// - Returns: whether it handled anything: not when something else has handled it or taken it out meanwhile.
-    func performReadySource(_ source: RunLoopSource, _ run: inout LoopRun, while condition: () -> Bool) -> Bool {
-        guard state.withLock({ $0.beginPerform(source.id, in: run.mode) }) else { return false }
+    func performReadySource(
+        _ source: RunLoopSource, hasBegun: Bool, _ run: inout LoopRun, while condition: () -> Bool
+    ) -> Bool {
+        guard hasBegun || state.withLock({ $0.beginPerform(source.id, in: run.mode) }) else { return false }
         source.isRung.store(false, ordering: .sequentiallyConsistent)
         let outcome = RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(source) {
             goesOn(with: source, &run, while: condition)
         }
         state.withLock { _ = $0.performing.popLast() }
-        if source.isValid, outcome.isReady ?? source.routine.isReady() { source.ring() }
+        if outcome.isReady != false, source.isValid, outcome.isReady ?? source.routine.isReady() { source.ring() }
         return outcome.hasHandled
     }
 
@@ -51,6 +58,12 @@ extension RunLoopState {
     /// Whether a turn in the mode would find nothing in its first steps: no observer, no block, no signalled source.
     func isQuiet(_ mode: Int) -> Bool {
         blocks.isEmpty && modes[mode].signalled.isEmpty && modes[mode].observers.isEmpty
+    }
+
+    /// Whether a turn can end without another look: no block waits, and a run that minds was not stopped and has what to wait
+    /// for.
+    func isPlain(_ run: LoopRun) -> Bool {
+        blocks.isEmpty && (run.isConditional || !isStopped && !isEmpty(run.mode))
     }
 
     /// Whether a port-based source that is being performed, and has more, is all that the next turn would find. If it is on

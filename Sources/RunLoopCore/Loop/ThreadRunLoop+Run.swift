@@ -172,12 +172,14 @@ extension ThreadRunLoop {
             waitBegins(&run, polls: polls)
             let found = waitForEvent(&run, polls: polls, while: condition)  // 7
             waitEnded(run, found, polls: polls)
-            if !polls { notify(.afterWaiting, in: run.mode) }  // 8
+            if !polls && !found.hasBegun { notify(.afterWaiting, in: run.mode) }  // 8
             event = found
         }
         if handle(event ?? .nothing, &run, while: condition) { hasHandledSource = true }  // 9
-        performBlocks(in: run.mode)
-        return result(run, hasHandledSource: hasHandledSource, while: condition)
+        // One look at the state tells that it holds nothing for the rest of the turn.
+        let isPlain = state.withLock { $0.isPlain(run) }
+        if !isPlain { performBlocks(in: run.mode) }
+        return result(run, hasHandledSource: hasHandledSource, isPlain: isPlain, while: condition)
     }
 
     /// Handles the event of a turn.
@@ -189,23 +191,24 @@ extension ThreadRunLoop {
         case .nothing: return false
         case .timers: fireDueTimers(in: run.mode)
         case .mainQueue: serveMainQueue(in: run.mode)
-        case .source(let source): return performReadySource(source, &run, while: condition)
+        case .source(let source, let hasBegun):
+            return performReadySource(source, hasBegun: hasBegun, &run, while: condition)
         }
         return false
     }
 
     private func result(
-        _ run: LoopRun, hasHandledSource: Bool, while condition: () -> Bool
+        _ run: LoopRun, hasHandledSource: Bool, isPlain: Bool, while condition: () -> Bool
     ) -> RunLoopRunResult? {
         let isOver = run.polls || run.deadline != .distantFuture && run.deadline <= .now
         if run.isConditional {
             if !condition() { return .handledSource }
             return isOver ? .timedOut : nil
         }
-        if let stopped = stopResult() { return stopped }
+        if !isPlain, let stopped = stopResult() { return stopped }
         if run.returnsAfterSource && hasHandledSource { return .handledSource }
         if isOver { return .timedOut }
-        return state.withLock { $0.isEmpty(run.mode) } ? .finished : nil
+        return !isPlain && state.withLock { $0.isEmpty(run.mode) } ? .finished : nil
     }
 
     /// Uses the run's stop up.

@@ -29,7 +29,7 @@ struct ReadyList: Sendable {
 
     private var heap = IndexedHeap<Key>()
     private var reports: [ItemID: Int] = [:]
-    private var performed: Set<ItemID> = []
+    private var performed = PassMembers()
     private var pass: UInt64 = 0
     private var lastStamp: UInt64 = 0
 
@@ -48,7 +48,7 @@ struct ReadyList: Sendable {
     mutating func insert(_ id: ItemID, order: Int) {
         if heap.contains(id) { return }
         // Nobody waits, so every ready source has had its turn: the pass is over.
-        if heap.isEmpty { performed.removeAll(keepingCapacity: true) }
+        if heap.isEmpty { performed.removeAll() }
         lastStamp += 1
         heap.set(id, Key(pass: performed.contains(id) ? pass + 1 : pass, order: order, stamp: lastStamp))
     }
@@ -62,7 +62,7 @@ struct ReadyList: Sendable {
     /// Takes the first source off the list, to ask it whether it is ready.
     mutating func takeFirst() -> Candidate? {
         guard let entry = heap.removeFirst() else { return nil }
-        return Candidate(id: entry.id, key: entry.key, report: reports.removeValue(forKey: entry.id))
+        return Candidate(id: entry.id, key: entry.key, report: takeReport(of: entry.id))
     }
 
     /// Puts a source that was found ready back to its place.
@@ -76,19 +76,57 @@ struct ReadyList: Sendable {
     /// - Returns: false when it is no longer there.
     mutating func takeForPerform(_ id: ItemID) -> Bool {
         guard let key = heap.remove(id) else { return false }
-        reports[id] = nil
+        beginPerform(id, key)
+        return true
+    }
+
+    /// Takes a source to perform it that was found ready, and that may have rung again meanwhile.
+    mutating func takeForPerform(_ candidate: Candidate) {
+        heap.remove(candidate.id)
+        beginPerform(candidate.id, candidate.key)
+    }
+
+    private mutating func beginPerform(_ id: ItemID, _ key: Key) {
+        _ = takeReport(of: id)
         if key.pass != pass {
             pass = key.pass
-            performed.removeAll(keepingCapacity: true)
+            performed.removeAll()
         }
         performed.insert(id)
-        return true
+    }
+
+    private mutating func takeReport(of id: ItemID) -> Int? {
+        reports.isEmpty ? nil : reports.removeValue(forKey: id)
     }
 
     /// Forgets a source.
     mutating func remove(_ id: ItemID) {
         heap.remove(id)
-        reports[id] = nil
+        _ = takeReport(of: id)
         performed.remove(id)
+    }
+}
+
+/// The sources that were performed in a pass: mostly one, which needs no table.
+private struct PassMembers: Sendable {
+    private var first: ItemID?
+    private var others: Set<ItemID> = []
+
+    func contains(_ id: ItemID) -> Bool {
+        first == id || others.contains(id)
+    }
+
+    mutating func insert(_ id: ItemID) {
+        if contains(id) { return }
+        if first == nil { first = id } else { others.insert(id) }
+    }
+
+    mutating func remove(_ id: ItemID) {
+        if first == id { first = nil } else if !others.isEmpty { others.remove(id) }
+    }
+
+    mutating func removeAll() {
+        first = nil
+        if !others.isEmpty { others.removeAll(keepingCapacity: true) }
     }
 }

@@ -19,7 +19,8 @@ enum LoopEvent: Equatable {
     case nothing
     case timers
     case mainQueue
-    case source(RunLoopSource)
+    /// A port-based source, and whether its perform has begun: then nothing comes before it.
+    case source(RunLoopSource, hasBegun: Bool)
 }
 
 extension ThreadRunLoop {
@@ -37,7 +38,8 @@ extension ThreadRunLoop {
                 look(&run, until: .distantPast)
                 wait.hasLooked = true
             }
-            if let event = readyEvent(&run, at: now) {
+            var plan = WaitPlan.none
+            if let event = readyEvent(&run, at: now, &plan) {
                 run.eventsSinceLook += 1
                 didWait(wait, in: run.mode, until: now)
                 return event
@@ -45,7 +47,7 @@ extension ThreadRunLoop {
             if !mustNotSleep {
                 mustNotSleep = doorbell.isRung || run.isConditional && !condition()
             }
-            let plan = mustNotSleep ? .none : state.withLock { $0.waitPlan(run) }
+            if mustNotSleep { plan = .none }
             if wait.hasLooked && plan.limit <= now {
                 didWait(wait, in: run.mode, until: now)
                 return .nothing
@@ -64,41 +66,39 @@ extension ThreadRunLoop {
     }
 
     /// An event that is there without asking the kernel.
-    private func readyEvent(_ run: inout LoopRun, at now: MonotonicInstant) -> LoopEvent? {
-        let timersAreDue = state.withLock { $0.modes[run.mode].timers.isDue(at: now) }
-        if !timersAreDue || run.hasJustFiredTimers, let source = readySource(run) {
-            run.hasJustFiredTimers = false
-            return isMain && isMainQueue(source) ? .mainQueue : .source(source)
-        }
-        run.hasJustFiredTimers = timersAreDue
-        return timersAreDue ? .timers : nil
-    }
-
-    /// The first port-based source that is ready now; those before it that are not leave the ready list.
     ///
-    /// Each is asked once: what rings again meanwhile, even by its own check, waits for the next look, so that a run sees
-    /// its limit, stops and timers.
-    private func readySource(_ run: LoopRun) -> RunLoopSource? {
-        for _ in 0..<state.withLock({ $0.modes[run.mode].ready.count }) {
-            let found = state.withLock { state -> (ReadyList.Candidate, RunLoopSource, DescriptorWatch?)? in
-                guard let candidate = state.modes[run.mode].ready.takeFirst(),
-                    let source = state.source(candidate.id, in: run.mode)
-                else { return nil }
-                return (candidate, source, state.modes[run.mode].watches[candidate.id])
+    /// The first port-based source that is ready now; those before it that are not leave the ready list. Each is asked once:
+    /// what rings again meanwhile, even by its own check, waits for the next look, so that a run sees its limit, stops and
+    /// timers.
+    ///
+    /// - Parameters:
+    ///   - run: the run.
+    ///   - now: the present moment.
+    ///   - plan: is set when there is none: how the run may wait then.
+    /// - Returns: the event; nil when there is none.
+    private func readyEvent(_ run: inout LoopRun, at now: MonotonicInstant, _ plan: inout WaitPlan) -> LoopEvent? {
+        var look = ReadyLook()
+        while true {
+            switch state.withLock({ $0.next(&look, run, at: now) }) {
+            case .ask(let candidate, let source, let watch):
+                // First the mark goes, then the check is asked: a ring after the check puts the source back on the list.
+                source.isRung.store(false, ordering: .sequentiallyConsistent)
+                guard source.isReady(candidate, watch, turn: turnCount) else { continue }
+                let isMainQueue = isMain && isMainQueue(source)
+                let mayBegin = !isMainQueue && !isInstrumented.load(ordering: .relaxed)
+                let answer = state.withLock { $0.accept(candidate, in: run.mode, mayBegin: mayBegin) }
+                if answer == .gone { continue }
+                run.hasJustFiredTimers = false
+                return isMainQueue ? .mainQueue : .source(source, hasBegun: answer == .begun)
+            case .timers:
+                run.hasJustFiredTimers = true
+                return .timers
+            case .nothing(let found):
+                run.hasJustFiredTimers = false
+                plan = found
+                return nil
             }
-            guard let (candidate, source, watch) = found else { return nil }
-            // First the mark goes, then the check is asked: a ring after the check puts the source back on the list.
-            source.isRung.store(false, ordering: .sequentiallyConsistent)
-            guard source.isReady(candidate, watch, turn: turnCount) else { continue }
-            let isMember = state.withLock { state in
-                guard state.source(candidate.id, in: run.mode) != nil else { return false }
-                state.modes[run.mode].ready.putBack(candidate)
-                if candidate.report != nil { state.modes[run.mode].recentReports.note(candidate.id) }
-                return true
-            }
-            if isMember { return source }
         }
-        return nil
     }
 
     /// Waits in the kernel, or only looks when the deadline is past, and puts reported sources on the ready list.
@@ -133,6 +133,13 @@ extension ThreadRunLoop {
                 "A run loop cannot sleep: \(error). It needs one descriptor, or two where there is no eventfd: close some, "
                     + "or raise the process's limit (ulimit -n).")
         }
+    }
+}
+
+extension LoopEvent {
+    /// Whether it is being handled already.
+    var hasBegun: Bool {
+        if case .source(_, hasBegun: true) = self { true } else { false }
     }
 }
 

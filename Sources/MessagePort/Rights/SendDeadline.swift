@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+package import PortSystem
+
+/// Until when a sender waits for room. Most senders within a process find room at once: then nobody looks at the clock.
+package enum SendDeadline: Sendable {
+    /// So long from when it is first asked for: whoever waits asks once.
+    case after(Duration)
+    case instant(MonotonicInstant)
+
+    /// It sends when there is room, and does not wait.
+    static let never = SendDeadline.instant(.distantPast)
+
+    /// Whether it waits at all.
+    var mayWait: Bool {
+        switch self {
+        case .after(let limit): limit > .zero
+        case .instant(let instant): instant > .distantPast
+        }
+    }
+
+    /// The deadline.
+    var instant: MonotonicInstant {
+        switch self {
+        case .after(let limit): .after(limit)
+        case .instant(let instant): instant
+        }
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+package import PortSystem
+import Synchronization
+
+/// Ends the waits of tasks whose time is up.
+///
+/// A sleep of a task that is cancelled stays with the Swift runtime until its time is up, some hundred bytes each. A process
+/// that asks a hundred thousand times a second, with limits of seconds, would keep as many as come within the limit. So all
+/// waits share the sleeps here: one is begun only for an alarm that is due before the sleeps that are under way end. Only
+/// alarms of which each is due before all others cost a sleep each.
+package final class AlarmClock: Sendable {
+    /// An alarm that was set.
+    package struct Alarm: Sendable {
+        fileprivate let id: ItemID
+    }
+
+    private struct State: Sendable {
+        var deadlines = IndexedHeap<MonotonicInstant>()
+        var actions: [ItemID: @Sendable () -> Void] = [:]
+        /// When the sleeps end that are under way.
+        var sleeps = IndexedHeap<MonotonicInstant>()
+
+        /// A sleep that is to be begun; nil when those that there are suffice.
+        mutating func nextSleep() -> Sleep? {
+            guard let first = deadlines.first?.key, first < sleeps.first?.key ?? .distantFuture else { return nil }
+            let sleep = Sleep(id: ItemID(), end: first)
+            sleeps.set(sleep.id, first)
+            return sleep
+        }
+    }
+
+    private struct Sleep: Sendable {
+        var id: ItemID
+        var end: MonotonicInstant
+    }
+
+    /// The one of the process.
+    package static let shared = AlarmClock()
+
+    private let state = Mutex(State())
+
+    package init() {}
+
+    /// How many alarms are set, and how many sleeps wait for them.
+    package var counts: (alarms: Int, sleeps: Int) { state.withLock { ($0.deadlines.count, $0.sleeps.count) } }
+
+    /// Sets an alarm.
+    ///
+    /// - Parameters:
+    ///   - deadline: when it is due.
+    ///   - action: what is done then, on a thread of Swift's pool. It must not block.
+    /// - Returns: what stops it; nil for a time that never comes.
+    package func set(for deadline: MonotonicInstant, _ action: @escaping @Sendable () -> Void) -> Alarm? {
+        if deadline == .distantFuture { return nil }
+        let (alarm, sleep) = state.withLock { state in
+            let alarm = Alarm(id: ItemID())
+            state.deadlines.set(alarm.id, deadline)
+            state.actions[alarm.id] = action
+            return (alarm, state.nextSleep())
+        }
+        begin(sleep)
+        return alarm
+    }
+
+    /// Stops an alarm, which may be acting just now.
+    package func stop(_ alarm: Alarm?) {
+        guard let alarm else { return }
+        let action = state.withLock { state in
+            state.deadlines.remove(alarm.id)
+            return state.actions.removeValue(forKey: alarm.id)
+        }
+        withExtendedLifetime(action) {}  // what it holds is released without the lock
+    }
+
+    private func begin(_ sleep: Sleep?) {
+        guard let sleep else { return }
+        Task.detached {
+            try? await Task.sleep(for: MonotonicInstant.now.duration(to: sleep.end), clock: .suspending)
+            self.didSleep(sleep)
+        }
+    }
+
+    private func didSleep(_ sleep: Sleep) {
+        let now = MonotonicInstant.now
+        let (due, next) = state.withLock { state in
+            state.sleeps.remove(sleep.id)
+            var due: [@Sendable () -> Void] = []
+            while let first = state.deadlines.first, first.key <= now {
+                state.deadlines.remove(first.id)
+                if let action = state.actions.removeValue(forKey: first.id) { due.append(action) }
+            }
+            return (due, state.nextSleep())
+        }
+        begin(next)
+        for action in due { action() }
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import TestSupport
+import Testing
+
+@Suite("MessageEnvelope", .census) struct MessageEnvelopeTests {
+    @Test("copies of a message are independent of each other, whatever is changed in one")
+    func copies() {
+        let (first, second) = (MachPort(), MachPort())
+        let original = MachMessage(id: 1, bytes: [1], replyPort: first.makeSendRight())
+        var copy = original
+        #expect(copy.replyPort == first.makeSendRight())
+        copy.replyPort = second.makeSendRight()
+        #expect(original.replyPort == first.makeSendRight())
+        #expect(copy.replyPort == second.makeSendRight())
+        copy.remoteSender = .current
+        copy.replyPort = nil
+        #expect(original.replyPort == first.makeSendRight() && original.remoteSender == nil)
+        #expect(copy.replyPort == nil && copy.remoteSender == .current)
+    }
+
+    @Test("a message that has none of it is small: two words beside its part")
+    func size() {
+        var envelope = MessageEnvelope()
+        #expect(envelope.isEmpty)
+        envelope.replyPort = nil
+        envelope.charge = nil
+        #expect(envelope.isEmpty)
+        #expect(MemoryLayout<MessageEnvelope>.size == MemoryLayout<Int>.size)
+        #expect(
+            MemoryLayout<MachMessage>.size <= MemoryLayout<MachMessage.Component>.stride + 2 * MemoryLayout<Int>.size)
+    }
+
+    @Test("threads make messages of no bytes beside each other, and each has its initializer called")
+    func noBytes() async throws {
+        // The storage of an empty list is everybody's: to write it would be a race, which the thread sanitizer sees.
+        let calls = Counter("initializers")
+        let threads = (0..<4).map { _ in
+            runOnThread {
+                for _ in 0..<200 {
+                    let message = MachMessage(byteCapacity: 0) { _ in calls.increment() }
+                    #expect(message.bytes.isEmpty)
+                }
+            }
+        }
+        for thread in threads { try await thread.join() }
+        #expect(calls.value == 800)
+    }
+}
