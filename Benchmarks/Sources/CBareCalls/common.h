@@ -9,6 +9,10 @@
 
 #include "bare_calls.h"
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/// As `bare_bind`, for any thread.
+int bare_bind_thread(pthread_t thread, int place);

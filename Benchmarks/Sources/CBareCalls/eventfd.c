@@ -4,7 +4,6 @@
 // Two threads that wake each other with an eventfd each, waiting in epoll: what two run loops that sleep cannot beat.
 
 #include "common.h"
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -47,12 +46,14 @@ static void *answer(void *context) {
     }
 }
 
-bare_eventfd_pair *bare_eventfd_start(void) {
+bare_eventfd_pair *bare_eventfd_start(int place) {
     bare_eventfd_pair *pair = calloc(1, sizeof *pair);
     if (!pair) return NULL;
     if (side_open(&pair->near) == 0 && side_open(&pair->far) == 0
         && pthread_create(&pair->thread, NULL, answer, pair) == 0) {
-        return pair;
+        if (bare_bind_thread(pair->thread, place) == 0) return pair;
+        bare_eventfd_end(pair);
+        return NULL;
     }
     free(pair);
     return NULL;

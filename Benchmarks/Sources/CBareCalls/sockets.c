@@ -51,17 +51,17 @@ static char *filled(size_t size) {
 int64_t bare_socket_run(int descriptor, size_t there, size_t back, int64_t count, int64_t *laps) {
     int set = watch(descriptor);
     char *out = filled(there), *in = filled(back);
-    int64_t start = bare_now(), last = start;
-    for (int64_t i = 0; i < count; i++) {
+    int64_t start = bare_now(), last = start, done = 0;
+    for (; done < count; done++) {
         send_all(descriptor, out, there);
         if (!receive_all(descriptor, set, in, back)) break;
         if (laps) {
             int64_t now = bare_now();
-            laps[i] = now - last;
+            laps[done] = now - last;
             last = now;
         }
     }
-    int64_t time = bare_now() - start;
+    int64_t time = done == count ? bare_now() - start : -1;
     free(out);
     free(in);
     close(set);

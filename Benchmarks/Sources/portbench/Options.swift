@@ -6,6 +6,11 @@ struct Options {
     var filter = ""
     var jsonPath: String?
     var chartPath: String?
+    var pagePath: String?
+    /// The part of the page that is written.
+    var section: String?
+    /// A file of an earlier run, whose results are taken in place of measuring.
+    var earlierPath: String?
     var isQuick = false
     var wantsHelp = false
 
@@ -15,15 +20,19 @@ struct Options {
     }
 
     static let help = """
-        usage: portbench [--filter TEXT] [--json FILE] [--svg FILE] [--quick]
+        usage: portbench [--filter TEXT] [--json FILE] [--svg FILE] [--page FILE [--section NAME]] [--quick | --from FILE]
 
         Measures ports and run loops beside the bare system calls, CFRunLoop, Dispatch and AsyncStream, in one run.
 
-          --filter TEXT  only the cases whose id has TEXT in it
-          --json FILE    writes the results, a list of objects
-          --svg FILE     writes a chart of the ratios to the baselines
-          --quick        less of everything: under a minute, numbers are rough
-          --help         this text
+          --filter TEXT   only the cases whose id has TEXT in it
+          --json FILE     writes the results, a list of objects
+          --svg FILE      writes a chart of the ratios to the baselines
+          --page FILE     writes a table into a page that is there, between the lines
+                          <!-- portbench NAME --> and <!-- end of portbench NAME -->
+          --section NAME  which such lines: results, unless another name is given
+          --quick         less of everything: under a minute, numbers are rough
+          --from FILE     measures nothing: takes the results that --json has written
+          --help          this text
 
         Smaller is better in every column. The exit status is 64 for a command line that it does not understand.
         """
@@ -40,9 +49,16 @@ struct Options {
             case "--filter": filter = try Self.value(of: option, &rest)
             case "--json": jsonPath = try Self.value(of: option, &rest)
             case "--svg": chartPath = try Self.value(of: option, &rest)
+            case "--page": pagePath = try Self.value(of: option, &rest)
+            case "--section": section = try Self.value(of: option, &rest)
+            case "--from": earlierPath = try Self.value(of: option, &rest)
             default: throw Mistake(text: "unknown option \(option)")
             }
         }
+        if section != nil, pagePath == nil {
+            throw Mistake(text: "--section needs --page, the file that has the section")
+        }
+        if isQuick, earlierPath != nil { throw Mistake(text: "--from measures nothing: leave --quick out") }
     }
 
     private static func value(of option: String, _ rest: inout ArraySlice<String>) throws -> String {

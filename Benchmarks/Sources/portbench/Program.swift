@@ -9,24 +9,31 @@ enum Program {
         if arguments.first == Child.option { return try Child.run(Array(arguments.dropFirst())) }
         let options = try Options(arguments)
         if options.wantsHelp { return print(Options.help) }
-        let cases = Case.all.filter { options.filter.isEmpty || $0.id.contains(options.filter) }
-        if cases.isEmpty { throw Options.Mistake(text: "no case has \(options.filter) in its id") }
-        let (results, failures) = measure(cases, Settings(isQuick: options.isQuick))
+        // Before anything is measured.
+        let section = try options.pagePath.map { try PageSection(options.section ?? "results", of: $0) }
+        let (results, failures) = try options.earlierPath.map { (try earlier($0, options), []) } ?? measure(options)
         if let path = options.jsonPath { try JSONReport.write(results, to: path) }
         if let path = options.chartPath { try Chart(results).write(to: path) }
-        if !failures.isEmpty { throw BenchmarkFailure("failed: \(failures.joined(separator: ", "))") }
+        if !failures.isEmpty {
+            let page = options.pagePath.map { "; \($0) is as it was" } ?? ""
+            throw BenchmarkFailure("failed: \(failures.joined(separator: ", "))\(page)")
+        }
+        try section?.write(results, of: run(of: results))
     }
 
     /// Measures all cases, and gives what they showed and the ids of those that failed.
-    private static func measure(_ cases: [Case], _ settings: Settings) -> ([CaseResult], failures: [String]) {
+    private static func measure(_ options: Options) throws -> ([CaseResult], failures: [String]) {
+        let cases = Case.all.filter { options.filter.isEmpty || $0.id.contains(options.filter) }
+        if cases.isEmpty { throw noSuchCase(options) }
         let clock = ContinuousClock()
         let start = clock.now
+        var run = Run(isQuick: options.isQuick)
         print(Table.head)
         var results: [CaseResult] = []
         var failures: [String] = []
         for `case` in cases {
             do {
-                for result in try `case`.measure(settings) {
+                for result in try `case`.measure(Settings(isQuick: options.isQuick)) {
                     for line in Table.lines(result) { print(line) }
                     results.append(result)
                 }
@@ -37,8 +44,36 @@ enum Program {
                 failures.append(`case`.id)
             }
         }
-        print("\(cases.count) cases in \(start.duration(to: clock.now).components.seconds) s")
+        run.caseCount = Set(results.map(\.case)).count
+        run.seconds = Int(start.duration(to: clock.now).components.seconds)
+        print("\(run.caseCount) cases in \(run.seconds) s")
+        for index in results.indices { results[index].run = run }
         return (results, failures)
+    }
+
+    /// The results of an earlier run.
+    private static func earlier(_ path: String, _ options: Options) throws -> [CaseResult] {
+        let results = try JSONReport.read(path).filter { options.filter.isEmpty || $0.case.contains(options.filter) }
+        if results.isEmpty { throw noSuchCase(options) }
+        print(Table.head)
+        for line in results.flatMap(Table.lines) { print(line) }
+        return results
+    }
+
+    private static func noSuchCase(_ options: Options) -> Options.Mistake {
+        let place = options.earlierPath.map { " of \($0)" } ?? ""
+        return Options.Mistake(
+            text: "no case\(place) has \(options.filter.isEmpty ? "results" : "\(options.filter) in its id")")
+    }
+
+    /// The one run that all results are of.
+    private static func run(of results: [CaseResult]) throws -> Run {
+        if results.isEmpty { throw BenchmarkFailure("no case could be measured here; the page is as it was") }
+        guard let run = results[0].run, results.allSatisfy({ $0.run == run }) else {
+            throw BenchmarkFailure(
+                "a page needs results of one run, and what that was: give --from the file of one --json")
+        }
+        return run
     }
 
     static func complain(_ text: String) {

@@ -27,12 +27,21 @@ int64_t bare_allow_descriptors(uint64_t number);
 /// The bytes that malloc has given out and not got back, in all arenas.
 size_t bare_heap_bytes(void);
 
+// MARK: - places
+
+/// How many processors this program could use when it started; 0 when the system does not say.
+int bare_place_count(void);
+
+/// Keeps the calling thread, and the threads that it starts from now on, on one processor: the one with this number among
+/// those that this program could use when it started, from 0. Does nothing for -1. Returns 0, or an errno.
+int bare_bind(int place);
+
 // MARK: - eventfd + epoll, two threads
 
 typedef struct bare_eventfd_pair bare_eventfd_pair;
 
-/// Starts a thread that answers each ring with a ring; NULL when the system refuses.
-bare_eventfd_pair *_Nullable bare_eventfd_start(void);
+/// Starts a thread that answers each ring with a ring, at this place unless it is -1; NULL when the system refuses.
+bare_eventfd_pair *_Nullable bare_eventfd_start(int place);
 /// Rings and waits for the answer, `count` times. `laps` gets the time of each one, unless it is NULL.
 int64_t bare_eventfd_run(bare_eventfd_pair *_Nonnull pair, int64_t count, int64_t *_Nullable laps);
 void bare_eventfd_end(bare_eventfd_pair *_Nonnull pair);
@@ -54,7 +63,8 @@ typedef enum bare_socket_kind { bare_packets, bare_stream } bare_socket_kind;
 /// Makes a connected pair, close-on-exec. Returns 0, or -1.
 int bare_socket_pair(bare_socket_kind kind, int ends[_Nonnull 2]);
 
-/// Sends `there` bytes and waits in epoll for `back` bytes, `count` times.
+/// Sends `there` bytes and waits in epoll for `back` bytes, `count` times. Returns the nanoseconds; -1 when the other side
+/// has gone.
 int64_t bare_socket_run(
     int descriptor, size_t there, size_t back, int64_t count, int64_t *_Nullable laps);
 /// The other side, until the end of the stream.

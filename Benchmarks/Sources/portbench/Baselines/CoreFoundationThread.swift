@@ -14,11 +14,13 @@ final class CoreFoundationThread: @unchecked Sendable {
     private var perform: () -> Void = {}
     private var source: CFRunLoopSource?
     private var loop: CFRunLoop?
+    private var isBound: Result<Void, any Error> = .success(())
     private let ended = DispatchSemaphore(value: 0)
 
-    init() {
+    init(at place: Place = .any) throws {
         let started = DispatchSemaphore(value: 0)
         let thread = Thread { [self] in
+            isBound = Result { try place.bind() }
             loop = CFRunLoopGetCurrent()
             source = makeSource()
             CFRunLoopAddSource(loop, source, kCFRunLoopDefaultMode)
@@ -28,6 +30,12 @@ final class CoreFoundationThread: @unchecked Sendable {
         }
         thread.start()
         started.wait()
+        do {
+            try isBound.get()
+        } catch {
+            end()
+            throw error
+        }
     }
 
     /// Sets what is called on the thread for each ring; before the first one.
@@ -69,8 +77,10 @@ final class CoreFoundationThread: @unchecked Sendable {
 
 extension Contestant {
     /// Round trips between two threads, each in CFRunLoop with a version-1 source.
-    static func coreFoundationPair() -> Contestant {
-        let (near, far, rally) = (CoreFoundationThread(), CoreFoundationThread(), Rally())
+    static func coreFoundationPair(on placement: Placement = .anywhere) throws -> Contestant {
+        let near = try CoreFoundationThread(at: placement.near)
+        let far = try CoreFoundationThread(at: placement.far)
+        let rally = Rally()
         far.setHandler { near.ring() }
         // The first ring starts the clock.
         let first = FirstCall()

@@ -5,11 +5,13 @@ import CBareCalls
 
 extension Contestant {
     /// Two threads that wake each other with an eventfd each, waiting in epoll.
-    static func eventfdPair() throws -> Contestant {
-        guard let pair = bare_eventfd_start() else { throw BenchmarkFailure("no eventfd") }
+    static func eventfdPair(on placement: Placement = .anywhere) throws -> Contestant {
+        guard let pair = bare_eventfd_start(placement.far.number) else { throw BenchmarkFailure("no eventfd") }
         return Contestant(
             name: "bare eventfd + epoll",
-            run: { bare_eventfd_run(pair, Int64($0), $1?.filled($0)) },
+            run: { count, laps in
+                try placement.near.run { bare_eventfd_run(pair, Int64(count), laps?.filled(count)) }
+            },
             end: { bare_eventfd_end(pair) })
     }
 

@@ -5,13 +5,20 @@ import CBareCalls
 
 extension Contestant {
     /// Round trips over a bare Unix socket between two processes, each side waiting in epoll.
-    static func socketPair(_ kind: bare_socket_kind, there: Int = Packet.size, back: Int = Packet.size) throws
-        -> Contestant
-    {
-        let child = try BareChild(kind, .answer, [there, back])
+    static func socketPair(
+        _ kind: bare_socket_kind, there: Int = Packet.size, back: Int = Packet.size, on placement: Placement = .anywhere
+    ) throws -> Contestant {
+        let child = try BareChild(kind, .answer, [there, back], at: placement.far)
         return Contestant(
             name: kind == bare_packets ? "bare SEQPACKET + epoll" : "bare stream socket",
-            run: { bare_socket_run(child.socket, there, back, Int64($0), $1?.filled($0)) }, end: child.end)
+            run: { count, laps in
+                let time = try placement.near.run {
+                    bare_socket_run(child.socket, there, back, Int64(count), laps?.filled(count))
+                }
+                if time < 0 { throw BenchmarkFailure("the child with the bare socket has ended") }
+                return time
+            },
+            end: child.end)
     }
 
     /// Packets of 64 bytes to another process, `batch` of them in one system call.

@@ -16,6 +16,19 @@ struct Case {
         self.init(contest.id) { [try contest.measure($0)] }
     }
 
+    /// A case of the same contest on different processors, a row for each placement that there can be.
+    init(on placements: [Placement], _ contest: @escaping (Placement) -> Contest) {
+        self.init(contest(.anywhere).id) { settings in
+            var results = try placements.filter { $0.obstacle == nil }.map { placement in
+                var contest = contest(placement)
+                contest.variant = placement.variant
+                return try contest.measure(settings)
+            }
+            for obstacle in placements.compactMap(\.obstacle) where !results.isEmpty { results[0].add(note: obstacle) }
+            return results
+        }
+    }
+
     /// All, in the order in which they are shown.
     static var all: [Case] { inProcess + processes + scale + [idle] + counts + memory }
 }

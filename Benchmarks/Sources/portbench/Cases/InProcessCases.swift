@@ -8,17 +8,22 @@ extension Case {
     /// Threads of one process.
     static var inProcess: [Case] {
         [
-            Case(
-                Contest(
+            Case(on: [.anywhere, .twoProcessors]) { placement in
+                // The threads of those are not ours to bind.
+                let unbound = [{ .dispatchPair() }, { .streamPair() }] + Contestant.peers(peer_roundtrip)
+                return Contest(
                     id: "inproc.roundtrip.busy", goal: Goal(value: 1, ratio: 1.0 / 30),
-                    ours: { try .portPair(.adaptive) }, baseline: { .coreFoundationPair() },
-                    others: [Contestant.eventfdPair, { .dispatchPair() }, { .streamPair() }]
-                        + Contestant.peers(peer_roundtrip))),
-            Case(
+                    ours: { try .portPair(placement.busy, on: placement) },
+                    baseline: { try .coreFoundationPair(on: placement) },
+                    others: [{ try .eventfdPair(on: placement) }] + (placement == .anywhere ? unbound : []))
+            },
+            Case(on: [.anywhere, .oneProcessor, .twoProcessors]) { placement in
                 Contest(
                     id: "inproc.roundtrip.sleeping", goal: Goal(ratio: 1.15),
-                    ours: { try .portPair(.blocking) }, baseline: { try .eventfdPair() },
-                    others: [{ .coreFoundationPair() }])),
+                    ours: { try .portPair(.blocking, on: placement) },
+                    baseline: { try .eventfdPair(on: placement) },
+                    others: [{ try .coreFoundationPair(on: placement) }])
+            },
             Case(
                 Contest(
                     id: "inproc.oneway.64", unit: .nanoseconds, goal: Goal(value: 100),

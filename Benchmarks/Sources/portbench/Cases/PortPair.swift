@@ -13,9 +13,11 @@ final class PortPair {
     private let message: MachMessage
 
     /// Makes the far port answer, and the near one count.
-    init(_ strategy: WaitStrategy) throws {
+    init(_ strategy: WaitStrategy, on placement: Placement = .anywhere) throws {
         near = try ResidentThread(name: "near")
         far = try ResidentThread(name: "far")
+        try placement.near.bind(near)
+        try placement.far.bind(far)
         near.loop.waitStrategy = strategy
         far.loop.waitStrategy = strategy
         (nearPort, farPort) = (MachPort(), MachPort())
@@ -46,8 +48,8 @@ final class PortPair {
 
 extension Contestant {
     /// Round trips of one message between two run loops.
-    static func portPair(_ strategy: WaitStrategy) throws -> Contestant {
-        let pair = try PortPair(strategy)
+    static func portPair(_ strategy: WaitStrategy, on placement: Placement = .anywhere) throws -> Contestant {
+        let pair = try PortPair(strategy, on: placement)
         return Contestant(name: "ports", run: pair.run, end: pair.end)
     }
 }

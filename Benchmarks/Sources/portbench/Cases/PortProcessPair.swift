@@ -5,11 +5,13 @@ import NamedPortServer
 
 extension Contestant {
     /// Round trips between run loops of two processes: `size` bytes there and as many back, but never more than 64.
-    static func portProcessPair(_ strategy: WaitStrategy, size: Int = Packet.size) throws -> Contestant {
+    static func portProcessPair(
+        _ strategy: WaitStrategy, size: Int = Packet.size, on placement: Placement = .anywhere
+    ) throws -> Contestant {
         let rally = Rally()
         let request = size > Packet.size ? PortChild.Request.short : .echo
         let message = MachMessage(id: request.rawValue, bytes: Array(repeating: 7, count: size))
-        let child = try PortProcess(strategy)
+        let child = try PortProcess(strategy, on: placement)
         let right = child.right
         child.worker.port.setHandler { _, _ in rally.answered { try right.send(message, within: .seconds(10)) } }
         return Contestant(

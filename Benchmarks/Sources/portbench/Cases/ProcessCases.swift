@@ -9,16 +9,21 @@ extension Case {
     /// Two processes.
     static var processes: [Case] {
         [
-            Case(
-                Contest(
+            Case(on: [.anywhere, .twoProcessors]) { placement in
+                let unbound = placement == .anywhere ? Contestant.peers(peer_ipc_roundtrip) : []
+                return Contest(
                     id: "ipc.roundtrip.busy", goal: Goal(value: 2),
-                    ours: { try .portProcessPair(.adaptive) }, baseline: { try .socketPair(bare_packets) },
-                    others: [{ try .socketPair(bare_stream) }] + Contestant.peers(peer_ipc_roundtrip))),
-            Case(
+                    ours: { try .portProcessPair(placement.busy, on: placement) },
+                    baseline: { try .socketPair(bare_packets, on: placement) },
+                    others: [{ try .socketPair(bare_stream, on: placement) }] + unbound)
+            },
+            Case(on: [.anywhere, .oneProcessor, .twoProcessors]) { placement in
                 Contest(
                     id: "ipc.roundtrip.sleeping", goal: Goal(ratio: 1.15),
-                    ours: { try .portProcessPair(.blocking) }, baseline: { try .socketPair(bare_packets) },
-                    others: [{ try .socketPair(bare_stream) }])),
+                    ours: { try .portProcessPair(.blocking, on: placement) },
+                    baseline: { try .socketPair(bare_packets, on: placement) },
+                    others: [{ try .socketPair(bare_stream, on: placement) }])
+            },
             Case(
                 Contest(
                     id: "ipc.oneway.64", unit: .nanoseconds, goal: Goal(value: 200),

@@ -8,6 +8,9 @@ import CPeers
 enum Child {
     static let option = "--child"
 
+    /// Keeps the child on a processor; before what it does.
+    private static let placeOption = "--place"
+
     /// The descriptor of the socket that a child with bare system calls inherits.
     static let socket: Int32 = 3
 
@@ -30,8 +33,17 @@ enum Child {
 
     static func run(_ arguments: [String]) throws {
         bare_bound_life(longestLife)
-        guard let part = arguments.first.flatMap(Part.init) else { throw BenchmarkFailure("no such child") }
-        let rest = Array(arguments.dropFirst())
+        var rest = arguments
+        if rest.count > 1, rest[0] == placeOption {
+            try Place(number: Int32(rest[1]) ?? -1).bind()
+            rest.removeFirst(2)
+        }
+        guard let part = rest.first.flatMap(Part.init) else { throw BenchmarkFailure("no such child") }
+        rest.removeFirst()
+        try run(part, rest)
+    }
+
+    private static func run(_ part: Part, _ rest: [String]) throws {
         func number(_ index: Int) -> Int { rest.indices.contains(index) ? Int(rest[index]) ?? 0 : 0 }
         switch part {
         case .ports: try PortChild(rest).run()
@@ -43,7 +55,7 @@ enum Child {
     }
 
     /// The arguments that start a child.
-    static func arguments(_ part: Part, _ rest: [String]) -> [String] {
-        [option, part.rawValue] + rest
+    static func arguments(_ part: Part, _ rest: [String], at place: Place = .any) -> [String] {
+        [option] + (place.isAny ? [] : [placeOption, "\(place.number)"]) + [part.rawValue] + rest
     }
 }

@@ -33,7 +33,7 @@ final class PortChild {
     init(_ arguments: [String]) throws {
         guard let launcher = try SendRight.bootstrap() else { throw BenchmarkFailure("nobody launched this child") }
         self.launcher = launcher
-        if arguments.first == "blocking" { ThreadRunLoop.current.waitStrategy = .blocking }
+        ThreadRunLoop.current.waitStrategy = WaitStrategy(word: arguments.first)
         let work = PortChildWork(launcher)
         if arguments.count > 1 {
             let answer = [UInt8](repeating: 7, count: Packet.size)

@@ -11,11 +11,12 @@ final class PortProcess {
     let right: SendRight
 
     /// Starts it. Both loops wait in the same way; the child's port has a name, or none.
-    init(_ strategy: WaitStrategy, name: String? = nil) throws {
+    init(_ strategy: WaitStrategy, name: String? = nil, on placement: Placement = .anywhere) throws {
         thread = try ResidentThread(name: "near")
+        try placement.near.bind(thread)
         thread.loop.waitStrategy = strategy
-        let way = strategy == .blocking ? "blocking" : "adaptive"
-        let arguments = Child.arguments(.ports, [way] + (name.map { [$0] } ?? []))
+        let rest = [strategy.word] + (name.map { [$0] } ?? [])
+        let arguments = Child.arguments(.ports, rest, at: placement.far)
         worker = try PortWorker.launchProcess(WorkerProgram("/proc/self/exe", arguments))
         right = try worker.checkIn(within: .seconds(30))
         try worker.port.schedule(on: thread.loop)

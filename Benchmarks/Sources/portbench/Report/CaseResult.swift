@@ -21,6 +21,8 @@ struct CaseResult: Codable {
     var goal: Goal
     var peers: [String: Double] = [:]
     var note: String?
+    /// The run that it is of; nil until that is over.
+    var run: Run?
 
     init(
         _ id: String, _ variant: String?, _ unit: Unit, ours: Score, baseline: (name: String, score: Score),
@@ -40,8 +42,19 @@ struct CaseResult: Codable {
         if baselineValue > 0 { ratio = value / baselineValue } else if value == 0 { ratio = 1 }
     }
 
+    /// Says something more about it.
+    mutating func add(note more: String) {
+        note = note.map { "\($0); \(more)" } ?? more
+    }
+
     /// The case, and which row of it.
     var title: String { variant.map { "\(self.case) (\($0))" } ?? self.case }
+
+    /// What the case is to reach, in words; empty when it has no goal.
+    var goalWords: String {
+        [goal.value.map { "\($0.figure) \(unit)" }, goal.ratio.map { "ratio \($0.figure)" }].compactMap(\.self)
+            .joined(separator: ", ")
+    }
 
     /// The ratio that the case is to reach; nil when it has no goal.
     var goalRatio: Double? {

@@ -114,7 +114,7 @@ struct Chart {
             // Beside the mark of the goal, not under it.
             let isCovered = bar.isOurs && goal.map { $0 > end - 6 && $0 < end + 30 } ?? false
             let textStart = (isCovered ? max(end, goal ?? end) + 4 : end) + 5
-            let text = "\(Table.number(bar.ratio))\(bar.isOurs ? "" : "  \(bar.name)")"
+            let text = "\(bar.ratio.figure)\(bar.isOurs ? "" : "  \(bar.name)")"
             lines.append(
                 "<text class=\"\(bar.isOurs ? "text" : "soft")\" x=\"\(Self.rounded(textStart))\" y=\"\(y + 9)\" "
                     + "font-size=\"10\">\(Self.escaped(text))</text>")

@@ -10,4 +10,16 @@ enum JSONReport {
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
         try encoder.encode(results).write(to: URL(fileURLWithPath: path), options: .atomic)
     }
+
+    /// What an earlier run has written.
+    static func read(_ path: String) throws -> [CaseResult] {
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw BenchmarkFailure("\(path) cannot be read: give --from a file that --json has written")
+        }
+        do {
+            return try JSONDecoder().decode([CaseResult].self, from: data)
+        } catch {
+            throw BenchmarkFailure("\(path) has no results of this program: give --from a file that --json has written")
+        }
+    }
 }

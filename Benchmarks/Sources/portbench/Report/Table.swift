@@ -13,32 +13,16 @@ enum Table {
             switch result.isReached {
             case nil: ""
             case true?: "reached"
-            case false?: "missed: " + words(result.goal, result.unit)
+            case false?: "missed: " + result.goalWords
             }
         let own = line(
             [result.title, result.unit]
-                + [result.value, result.p50, result.p99, result.minimum, result.maximum].map(number)
-                + [result.ratio.map(number) ?? "-", "\(result.baseline) \(number(result.baselineValue))", goal])
+                + [result.value, result.p50, result.p99, result.minimum, result.maximum].map(\.figure)
+                + [result.ratio?.figure ?? "-", "\(result.baseline) \(result.baselineValue.figure)", goal])
         let others = result.peers.sorted { $0.key < $1.key }.map { name, value in
-            line(["  \(name)", result.unit, number(value)])
+            line(["  \(name)", result.unit, value.figure])
         }
         return [own] + others + (result.note.map { ["  note: \($0)"] } ?? [])
-    }
-
-    /// Three digits that count.
-    static func number(_ value: Double) -> String {
-        switch abs(value) {
-        case 0: "0"
-        case ..<0.0995: String(format: "%.4f", value)
-        case ..<9.95: String(format: "%.2f", value)
-        case ..<99.5: String(format: "%.1f", value)
-        default: String(format: "%.0f", value)
-        }
-    }
-
-    private static func words(_ goal: Goal, _ unit: String) -> String {
-        [goal.value.map { "\(number($0)) \(unit)" }, goal.ratio.map { "ratio \(number($0))" }].compactMap(\.self)
-            .joined(separator: ", ")
     }
 
     private static func line(_ columns: [String]) -> String {

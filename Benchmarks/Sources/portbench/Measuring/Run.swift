@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CBareCalls
+import Foundation
+
+/// Where and how results were measured.
+struct Run: Codable, Equatable {
+    /// The model, or the architecture where the system does not name it.
+    var processor: String
+    /// How many of them the program could use.
+    var processorCount: Int
+    /// How many the machine has.
+    var machineProcessorCount: Int
+    /// The kernel's release.
+    var kernel: String
+    /// The variables of the environment that ports and loops look at, those that were set.
+    var settings: [String: String]
+    /// The policy and the priority when it was a real-time one, such as `SCHED_RR 1`.
+    var scheduling: String?
+    var isQuick: Bool
+    /// Whether the program was compiled without optimization: then its times say nothing.
+    var isDebug: Bool
+    /// The load average of the minute before it began: near zero on a machine that is otherwise idle.
+    var load: Double
+    var caseCount = 0
+    var seconds = 0
+
+    private static let variables = ["PORT_RING", "PORT_WAIT"]
+
+    /// One that begins now.
+    init(isQuick: Bool) {
+        self.isQuick = isQuick
+        var loads = [0.0]
+        load = getloadavg(&loads, 1) == 1 ? loads[0] : 0
+        var name = utsname()
+        uname(&name)
+        kernel = Self.text(&name.release)
+        processor = Self.model ?? Self.text(&name.machine)
+        machineProcessorCount = max(1, ProcessInfo.processInfo.processorCount)
+        let usable = Int(bare_place_count())
+        processorCount = usable > 0 ? usable : machineProcessorCount
+        settings = ProcessInfo.processInfo.environment.filter { Self.variables.contains($0.key) }
+        scheduling = Self.scheduling
+        isDebug = _isDebugAssertConfiguration()
+    }
+
+    /// What a page says before the results.
+    var sentence: String {
+        let some = processorCount < machineProcessorCount ? " of \(machineProcessorCount)" : ""
+        let plural = max(processorCount, machineProcessorCount) == 1 ? "" : "s"
+        var text = "One\(isQuick ? " quick" : "") run\(isDebug ? " of a debug build" : "") on "
+        text += "\(processorCount)\(some) processor\(plural) (\(processor), Linux \(kernel))"
+        for (name, value) in settings.sorted(by: { $0.key < $1.key }) { text += ", with `\(name)=\(value)`" }
+        if let scheduling { text += ", at real-time priority (`\(scheduling)`)" }
+        text += ": \(caseCount) case\(caseCount == 1 ? "" : "s") in \(seconds) s"
+        return text + ", with a load average of \(load.figure) before it."
+    }
+
+    private static var model: String? {
+        guard let text = try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8),
+            let line = text.split(separator: "\n").first(where: { $0.hasPrefix("model name") }),
+            let colon = line.firstIndex(of: ":")
+        else { return nil }
+        return line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)
+    }
+
+    private static var scheduling: String? {
+        var parameters = sched_param()
+        guard sched_getparam(0, &parameters) == 0 else { return nil }
+        // Beside the policy there may be the flag that children do not get it.
+        switch sched_getscheduler(0) & 0xFF {
+        case SCHED_FIFO: return "SCHED_FIFO \(parameters.sched_priority)"
+        case SCHED_RR: return "SCHED_RR \(parameters.sched_priority)"
+        default: return nil
+        }
+    }
+
+    /// A field of what `uname` gives.
+    private static func text<Field>(_ field: inout Field) -> String {
+        withUnsafeBytes(of: &field) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+
+/// The part of a page that this program writes: what stands between two lines that name it.
+struct PageSection {
+    private let path: String
+    private let name: String
+
+    /// Finds the section, and that the page can be written: a run takes minutes, and what is wrong is to be known before it.
+    init(_ name: String, of path: String) throws {
+        // A link stays one.
+        self.path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        self.name = name
+        _ = try parts()
+        if !FileManager.default.isWritableFile(atPath: self.path) {
+            throw BenchmarkFailure(
+                "\(path) cannot be written: let this user write it, or give --page a file that can be")
+        }
+    }
+
+    private var firstLine: String { "<!-- portbench \(name) -->" }
+    private var lastLine: String { "<!-- end of portbench \(name) -->" }
+
+    /// Writes the sentence about the run and the table. The rest of the page stays as it is then.
+    func write(_ results: [CaseResult], of run: Run) throws {
+        let (before, after) = try parts()
+        let content = ["", run.sentence, "", MarkdownTable.text(results), ""]
+        let text = (before + content + after).joined(separator: "\n")
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+    }
+
+    /// The lines up to the first of the section, and from its last one on; with them.
+    private func parts() throws -> (before: [String], after: [String]) {
+        guard let data = FileManager.default.contents(atPath: path), let text = String(data: data, encoding: .utf8)
+        else {
+            throw BenchmarkFailure(
+                "\(path) cannot be read: give --page a text file that is there and that this user may read")
+        }
+        let lines = text.components(separatedBy: "\n")
+        let starts = lines.indices.filter { lines[$0] == firstLine }
+        let ends = lines.indices.filter { lines[$0] == lastLine }
+        guard let start = starts.first, let end = ends.first else {
+            throw BenchmarkFailure(
+                "\(path) has no section \(name): put the lines \(firstLine) and \(lastLine) where the table is to stand, "
+                    + "or name another section with --section")
+        }
+        guard starts.count == 1, ends.count == 1, start < end else {
+            throw BenchmarkFailure(
+                "\(path) does not have the section \(name) once: leave one line \(firstLine), and after it one \(lastLine)"
+            )
+        }
+        return (Array(lines[...start]), Array(lines[end...]))
+    }
+}
