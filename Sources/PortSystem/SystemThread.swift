@@ -48,18 +48,17 @@ package func sysStartThread(
         let result = unsafe pthread_attr_setstacksize(&attributes, max(0, stackSize))
         if result != 0 { throw SystemError(result) }
     }
-    var mask = sigset_t()
-    if blocksSignals { mask = blockAsynchronousSignals() }
-    defer { if blocksSignals { setSignalMask(&mask) } }
     let start = unsafe Unmanaged.passRetained(ThreadStart(body))
     do throws(SystemError) {
-        var thread = pthread_t()
-        _ = try retrying(.clone) {
-            // It gives the error number where a system call would set errno.
-            errno = unsafe pthread_create(&thread, &attributes, runThread, start.toOpaque())
-            return errno == 0 ? 0 : CInt(-1)
+        return try withSignalsBlocked(blocksSignals) { () throws(SystemError) in
+            var thread = pthread_t()
+            _ = try retrying(.clone) {
+                // It gives the error number where a system call would set errno.
+                errno = unsafe pthread_create(&thread, &attributes, runThread, start.toOpaque())
+                return errno == 0 ? 0 : CInt(-1)
+            }
+            return SystemThread(thread)
         }
-        return SystemThread(thread)
     } catch {
         unsafe start.release()
         throw error
@@ -107,20 +106,4 @@ private func runThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRaw
     let start = unsafe Unmanaged<ThreadStart>.fromOpaque(argument).takeRetainedValue()
     start.body()
     return nil
-}
-
-/// Blocks every signal on the calling thread, except those that a thread's own instructions raise.
-///
-/// - Returns: the mask before.
-private func blockAsynchronousSignals() -> sigset_t {
-    var mask = sigset_t()
-    unsafe sigfillset(&mask)
-    for signal in [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP] { unsafe sigdelset(&mask, signal) }
-    var old = sigset_t()
-    unsafe pthread_sigmask(SIG_SETMASK, &mask, &old)
-    return old
-}
-
-private func setSignalMask(_ mask: inout sigset_t) {
-    unsafe pthread_sigmask(SIG_SETMASK, &mask, nil)
 }

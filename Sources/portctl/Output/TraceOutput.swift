@@ -18,14 +18,17 @@ struct TraceOutput {
             number = STDOUT_FILENO
             return
         }
-        let made = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
-        if made >= 0 {
-            // A signal may end this process before there is a trace.
-            unlink(path)
-            close(made)
+        do throws(SystemError) {
+            // A signal may end this process before there is a trace, but not while the file is there.
+            try withSignalsBlocked { () throws(SystemError) in
+                let made = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+                if made < 0 { throw SystemError(errno) }
+                unlink(path)
+                close(made)
+            }
             number = nil
-        } else {
-            guard errno == EEXIST else { throw PortError(SystemError(errno), subject: .path(path)) }
+        } catch {
+            guard error.code == EEXIST else { throw PortError(error, subject: .path(path)) }
             number = try Self.open(path)
         }
     }
