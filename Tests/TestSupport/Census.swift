@@ -55,6 +55,12 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
         try result.get()
     }
 
+    /// Records an issue when the present test has no census: what it starts would be counted in a test beside it.
+    static func expectInForce() {
+        guard let test = Test.current, !test.traits.contains(where: { $0 is Census }) else { return }
+        Issue.record("The test starts a thread, so its suite must carry .census.", sourceLocation: test.sourceLocation)
+    }
+
     /// Runs `function` and records an issue when it leaves something behind. Does not wait for a turn.
     package func counting(
         _ sourceLocation: SourceLocation = #_sourceLocation, _ function: @Sendable () async throws -> Void

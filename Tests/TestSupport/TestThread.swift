@@ -19,6 +19,7 @@ package final class TestThread<Success: Sendable>: Sendable {
     private let thread: Mutex<SystemThread?>  // nil once it was joined
 
     fileprivate init(_ name: String, _ body: @escaping @Sendable () throws -> Success) {
+        Census.expectInForce()
         let outcome = ThreadOutcome<Success>()
         self.name = name
         self.outcome = outcome
