@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 @testable import MessagePort
+import RunLoopCore
 import Synchronization
 import TestSupport
 import Testing
@@ -147,5 +148,34 @@ import Testing
         _ = mailbox.admit(reply)
         claim = mailbox.makeClaim(reusing: nil)
         #expect(claim == nil)
+    }
+
+    @Test("a port with sockets claims as many as it takes between two looks at them, and none while they wait for room")
+    func sockets() async throws {
+        try await onNewThread {
+            let (core, loop) = (PortCore(queueLimit: 40), ThreadRunLoop.current)
+            _ = try core.openSockets()
+            for id in Int32(0)..<40 { _ = core.admit(MachMessage(id: id)) }
+            let turn = core.makeTurnNumber()
+            core.giveTurn(to: turn)
+            var claim: MessageClaim?
+            #expect(core.takeQueued(for: (turn, loop), &claim)?.id == 0)
+            #expect(claim?.count == 31)
+            for id in Int32(1)...31 { #expect(claim?.next()?.id == id) }
+            core.endTurn(turn, on: loop)
+            // With this one the sockets are looked at.
+            #expect(core.takeQueued(for: (turn, loop), &claim)?.id == 32)
+            #expect(claim == nil)
+            core.endTurn(turn, on: loop)
+            #expect(core.takeQueued(for: (turn, loop), &claim)?.id == 33)
+            #expect(claim?.count == 6)
+            for id in Int32(40)..<74 { _ = core.admit(MachMessage(id: id)) }
+            #expect(!core.hasRoomForSockets())
+            #expect(claim?.next() == nil)
+            core.endTurn(turn, on: loop)
+            #expect(core.takeQueued(for: (turn, loop), &claim)?.id == 34)
+            #expect(claim == nil)
+            core.endTurn(turn, on: loop)
+        }
     }
 }

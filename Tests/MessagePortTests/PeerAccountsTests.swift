@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 @testable import MessagePort
+import TestSupport
 import Testing
 
 @Suite("PeerAccounts") struct PeerAccountsTests {
@@ -151,4 +152,28 @@ private final class Ledger {
     }
 
     func takeResumable() -> Set<UInt64> { accounts.takeResumable() }
+}
+
+@Suite("PeerTable") struct PeerTableTests {
+    @Test("each process has its own value, however often one is taken out between", .seeded)
+    func matchesDictionary() {
+        var generator = Seed.generator()
+        var (table, model) = (PeerTable<Int>(), [PeerOwner: Int]())
+        for step in 0..<5000 {
+            let owner = PeerOwner.process(Int32.random(in: 1...8, using: &generator))
+            switch Int.random(in: 0..<3, using: &generator) {
+            case 0:
+                if let place = table.place(of: owner) { table.remove(at: place) }
+                model[owner] = nil
+            case 1:
+                table[table.place(of: owner, default: 0)] += step
+                model[owner, default: 0] += step
+            default: break
+            }
+            #expect(table.place(of: owner).map { table[$0] } == model[owner])
+            #expect(table.count == model.count && table.isEmpty == model.isEmpty)
+        }
+        #expect(Set(table.allOwners) == Set(model.keys))
+        for (owner, value) in model { #expect(table.place(of: owner).map { table[$0] } == value) }
+    }
 }

@@ -32,20 +32,20 @@ struct WireFormatDocumentTests {
         sent["request"] = try packets { connection in
             var request = MachMessage(id: 101, text: "hello")
             request.replyTarget = ReplyTarget(NobodyWaits())
-            try connection.send(request, until: .distantPast)
+            try connection.send(request, until: .never)
         }.first
-        sent["reply"] = try packets { try $0.send(MachMessage(id: 101, text: "5"), answering: 1, until: .distantPast) }
+        sent["reply"] = try packets { try $0.send(MachMessage(id: 101, text: "5"), answering: 1, until: .never) }
             .first
         sent["check-in"] = try packets {
-            try $0.send(MachMessage(id: 100, replyPort: Self.right), until: .distantPast)
+            try $0.send(MachMessage(id: 100, replyPort: Self.right), until: .never)
         }.first
         sent["components"] = try packets { connection in
             let file = SharedDescriptor(try sysOpen("/dev/null", .reading))
             let parts: [MachMessage.Component] = [.bytes(Array("log".utf8)), .descriptor(file), .right(Self.right)]
-            try connection.send(MachMessage(id: -1, components: parts), until: .distantPast)
+            try connection.send(MachMessage(id: -1, components: parts), until: .never)
         }.first
         let large = MachMessage(bytes: [UInt8](repeating: 7, count: PacketHeader.payloadLimit))
-        let pieces = try packets { try $0.send(large, until: .distantPast) }
+        let pieces = try packets { try $0.send(large, until: .never) }
         #expect(pieces.map(\.count) == [PacketHeader.packetLimit, PacketHeader.size + 8])
         sent["continuation-head"] = pieces.last.map { Array($0.prefix(PacketHeader.size)) }
         sent["abort"] = PacketHeader(kind: .abort).encoded
@@ -55,7 +55,7 @@ struct WireFormatDocumentTests {
         sent["abandoned"] = try packets { connection in
             var request = MachMessage()
             request.replyTarget = ReplyTarget(NobodyWaits())
-            try connection.send(request, until: .distantPast)
+            try connection.send(request, until: .never)
             connection.giveUp(token: 1)
         }.last
         sent["port-ended"] = try packets { $0.sayPortHasEnded() }.first

@@ -66,7 +66,7 @@ import Testing
         }
         #expect(count > SocketConnection.overdueLimit / (text.utf8.count + OverdueCost.packet))
         #expect(count < 10_000)
-        let error = portError { () throws(PortError) in try connection.send(MachMessage(), until: .distantPast) }
+        let error = portError { () throws(PortError) in try connection.send(MachMessage(), until: .never) }
         #expect(error?.code == .peerNotReading)
         #expect(connection.state.withLock { $0.owedReplies } == 0)
         withExtendedLifetime(far) {}

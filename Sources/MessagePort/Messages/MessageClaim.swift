@@ -36,9 +36,10 @@ import Synchronization
     }
 
     /// Fills the claim, which has none left, with the oldest messages.
-    func fill(from ring: inout Ring<MachMessage>) {
+    func fill(from ring: inout Ring<MachMessage>, atMost limit: Int = .max) {
+        let most = min(Self.capacity, limit)
         count = 0
-        while count < Self.capacity, let message = ring.popFirst() {
+        while count < most, let message = ring.popFirst() {
             unsafe (slots + count).initialize(to: message)
             count += 1
         }

@@ -42,12 +42,14 @@ struct MessageQueue: Sendable {
 
     /// Gives the oldest messages to a handler's thread.
     ///
-    /// - Parameter used: a claim of that thread whose messages are all taken.
+    /// - Parameters:
+    ///   - used: a claim of that thread whose messages are all taken.
+    ///   - limit: the most messages.
     /// - Returns: the claim; nil when it is not worth while, or others take messages.
-    mutating func makeClaim(reusing used: MessageClaim?) -> MessageClaim? {
+    mutating func makeClaim(reusing used: MessageClaim?, atMost limit: Int = .max) -> MessageClaim? {
         guard claim == nil, takesBeforeClaim == 0, !ring.isEmpty else { return nil }
         let made = used ?? MessageClaim()
-        made.fill(from: &ring)
+        made.fill(from: &ring, atMost: limit)
         claim = made
         return made
     }

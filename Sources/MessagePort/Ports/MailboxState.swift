@@ -159,9 +159,9 @@ struct MailboxState {
     }
 
     /// Gives the oldest messages to a handler's thread, unless somebody has to know of each message that is taken.
-    mutating func makeClaim(reusing used: MessageClaim?) -> MessageClaim? {
+    mutating func makeClaim(reusing used: MessageClaim?, atMost limit: Int = .max) -> MessageClaim? {
         guard policy == .refuse, replyCount == 0, rareCrowd.isBlank || crowd.isAlone else { return nil }
-        return queue.makeClaim(reusing: used)
+        return queue.makeClaim(reusing: used, atMost: limit)
     }
 
     /// Takes back what a handler's thread has claimed: from now on somebody has to know of each message that is taken.

@@ -25,10 +25,19 @@ extension PortCore.State {
     var openedSockets: PortSockets? { hasExtras ? extras.sockets : nil }
 
     /// Gives the oldest messages to a handler that is under way, the only one.
-    mutating func makeClaim(reusing used: MessageClaim?) -> MessageClaim? {
+    ///
+    /// - Parameters:
+    ///   - used: as for the mailbox.
+    ///   - takes: so many messages may be taken before the sockets are looked at; those of the claim count as taken.
+    /// - Returns: the claim; nil when messages are to be taken one by one.
+    mutating func makeClaim(reusing used: MessageClaim?, looksAfter takes: Int) -> MessageClaim? {
         guard handlers.count == 1, !turns.isHeldUp else { return nil }
-        if hasExtras, extras.areNeededForEach { return nil }
-        return mailbox.makeClaim(reusing: used)
+        if !hasExtras { return mailbox.makeClaim(reusing: used) }
+        guard let most = extras.takesUntilNeeded(looksAfter: takes),
+            let claim = mailbox.makeClaim(reusing: used, atMost: most)
+        else { return nil }
+        extras.takesSinceLook += claim.count
+        return claim
     }
 
     /// Takes the oldest message.
@@ -60,8 +69,12 @@ extension PortCore.State {
 
 // What is asked for each message, asked of the extras themselves: from outside they would be copied to look at one of them.
 extension PortCore.Extras {
-    /// Whether messages have to be taken one by one, because others have to be told of each.
-    fileprivate var areNeededForEach: Bool { sockets != nil || bell != nil || !waitingTasks.isEmpty }
+    /// How many messages may be taken before the sockets have to be looked at; nil when others have to be told of each.
+    fileprivate func takesUntilNeeded(looksAfter takes: Int) -> Int? {
+        if bell != nil || !waitingTasks.isEmpty || !watchers.isEmpty { return nil }
+        if sockets == nil { return .max }
+        return socketsWait || takesSinceLook >= takes ? nil : takes - takesSinceLook
+    }
 
     /// Whether the sockets must be looked at: after so many messages, or by turns while their messages find no room.
     fileprivate mutating func mustLook(after takes: Int) -> Bool {

@@ -241,7 +241,7 @@ package final class PortCore: PortDestination {
         var sequel: TakingSequel?
         var message = state.withLock { state in
             let taken = state.take(for: handler, looksAfter: Self.takesBetweenLooks, &sequel)
-            claim = taken == nil ? nil : state.makeClaim(reusing: claim)
+            claim = taken == nil ? nil : state.makeClaim(reusing: claim, looksAfter: Self.takesBetweenLooks)
             return taken
         }
         settle(&message, sequel)
@@ -313,9 +313,11 @@ package final class PortCore: PortDestination {
     /// sockets and senders of this process, by turns.
     func hasRoomForSockets() -> Bool {
         state.withLock { state in
-            let hasRoom = state.mailbox.room > 0
-            if !hasRoom { state.extras.socketsWait = true }
-            return hasRoom
+            if state.mailbox.room > 0 { return true }
+            // What is claimed would be taken without a look at the sockets.
+            state.mailbox.reclaim()
+            state.extras.socketsWait = true
+            return false
         }
     }
 

@@ -20,6 +20,13 @@ package enum SendDeadline: Sendable {
         }
     }
 
+    /// The deadline, which stays the same from now on.
+    mutating func fix() -> MonotonicInstant {
+        let instant = instant
+        self = .instant(instant)
+        return instant
+    }
+
     /// The deadline.
     var instant: MonotonicInstant {
         switch self {

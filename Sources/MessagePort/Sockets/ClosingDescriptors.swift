@@ -24,17 +24,15 @@ final class ClosingDescriptors: DescriptorGiver {
     private let count: ClosingCount  // immutable
     private let owner: PeerOwner  // immutable
     private let ledger: PeerLedger?  // immutable
-    private let sockets: Weak<PortSockets>  // immutable
 
     /// - Parameters:
     ///   - connection: over which they came.
-    ///   - sockets: those of the connection's port, at its end; nil at the right's end.
-    init(_ connection: SocketConnection, sockets: PortSockets?) {
+    ///   - ledger: the accounts of the connection's port, at its end; nil at the right's end.
+    init(_ connection: SocketConnection, _ ledger: PeerLedger?) {
         self.connection = Weak(object: connection)
         count = connection.closingCount
         owner = connection.owner
-        ledger = sockets?.accounts
-        self.sockets = Weak(object: sockets)
+        self.ledger = ledger
     }
 
     func willClose() {
@@ -45,7 +43,7 @@ final class ClosingDescriptors: DescriptorGiver {
     func didClose() {
         count.change(by: -1)
         guard let ledger else { return connection.object?.readAgainAfterClosing() ?? () }
-        if ledger.withLock({ $0.giveBack(PeerCost(descriptors: 1), by: owner) }) { sockets.object?.resume(owner) }
+        ledger.giveBack(PeerCost(descriptors: 1), by: owner)
     }
 }
 

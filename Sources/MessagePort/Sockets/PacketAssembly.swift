@@ -210,6 +210,12 @@ struct PacketAssembly: Sendable {
             header.componentCount <= UInt32(MessageLimits.components)
         else { return .violation }
         let isTooLarge = header.answers == 0 && header.totalLength > UInt64(limit)
+        if isWanted, !isTooLarge, let descriptors, header.totalLength == UInt64(payload.count) {
+            let whole = EncodedMessage(
+                id: header.messageID, componentCount: Int(header.componentCount), payload: payload,
+                descriptors: descriptors, charge: charge)
+            return .message(whole, asks: header.asks, answers: header.answers)
+        }
         var message = EncodedMessage(
             id: header.messageID, componentCount: Int(header.componentCount), payload: [], descriptors: [],
             charge: charge)

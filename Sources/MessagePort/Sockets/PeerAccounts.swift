@@ -47,7 +47,7 @@ struct PeerAccounts {
     var limits = PeerLimits.standard
     /// How many messages the port's queue may hold; nil when its policy makes room for each.
     var queueLimit: Int?
-    private var accounts: [PeerOwner: Account] = [:]
+    private var accounts = PeerTable<Account>()
     /// Whose the connections are.
     private var owners: [UInt64: PeerOwner] = [:]
     /// How many of the accounts have messages.
@@ -71,7 +71,9 @@ struct PeerAccounts {
     ///   - isLimited: whether it may be one too many.
     /// - Returns: false when the process has as many as it may: it is not counted then.
     mutating func connect(_ key: UInt64, of owner: PeerOwner, isLimited: Bool = true) -> Bool {
-        if isLimited, accounts[owner]?.connections ?? 0 >= limits.connections { return false }
+        if isLimited, let place = accounts.place(of: owner), accounts[place].connections >= limits.connections {
+            return false
+        }
         change(owner) { $0.connections += 1 }
         owners[key] = owner
         return true
@@ -91,15 +93,19 @@ struct PeerAccounts {
     ///
     /// - Returns: false when others of its process have as many as it may; it is not counted then.
     mutating func takeRings(_ key: UInt64) -> Bool {
-        guard let process = owners[key] else { return false }
-        if accounts[process]?.rings.count ?? 0 >= Self.ringLimit { return false }
-        accounts[process]?.rings.insert(key)
+        guard let place = owners[key].flatMap({ accounts.place(of: $0) }) else { return false }
+        if accounts[place].rings.count >= Self.ringLimit { return false }
+        accounts[place].rings.insert(key)
         return true
     }
 
     /// Whether nothing new is read from a process.
     func isOver(_ owner: PeerOwner) -> Bool {
-        guard let cost = accounts[owner]?.cost else { return false }
+        accounts.place(of: owner).map { isOver(at: $0) } ?? false
+    }
+
+    private func isOver(at place: Int) -> Bool {
+        let cost = accounts[place].cost
         return isOver(cost) || cost.messages >= messageLimit
     }
 
@@ -115,8 +121,8 @@ struct PeerAccounts {
     ///
     /// - Returns: whether it is.
     mutating func pause(_ key: UInt64) -> Bool {
-        guard let owner = owners[key], isOver(owner) else { return false }
-        accounts[owner]?.paused.insert(key)
+        guard let place = owners[key].flatMap({ accounts.place(of: $0) }), isOver(at: place) else { return false }
+        accounts[place].paused.insert(key)
         return true
     }
 
@@ -140,24 +146,20 @@ struct PeerAccounts {
     /// - Returns: the connections; they are not paused any more.
     mutating func takeResumable(of owner: PeerOwner? = nil) -> Set<UInt64> {
         var resumed: Set<UInt64> = []
-        for owner in owner.map({ [$0] }) ?? Array(accounts.keys) {
-            guard let account = accounts[owner], mayResume(account.cost) else { continue }
-            resumed.formUnion(account.paused)
-            accounts[owner]?.paused = []
+        for owner in owner.map({ [$0] }) ?? accounts.allOwners {
+            guard let place = accounts.place(of: owner), mayResume(accounts[place].cost) else { continue }
+            resumed.formUnion(accounts[place].paused)
+            accounts[place].paused = []
         }
         return resumed
     }
 
     private mutating func change(_ owner: PeerOwner, _ body: (inout Account) -> Void) {
-        // In place, so that it is looked up once.
-        func changed(_ account: inout Account) -> (sharers: Int, isEmpty: Bool) {
-            let hadMessages = account.cost.messages > 0
-            body(&account)
-            let hasMessages = account.cost.messages > 0
-            return (hadMessages == hasMessages ? 0 : hadMessages ? -1 : 1, account.isEmpty)
-        }
-        let change = changed(&accounts[owner, default: Account()])
-        sharerCount += change.sharers
-        if change.isEmpty { accounts[owner] = nil }
+        let place = accounts.place(of: owner, default: Account())
+        let hadMessages = accounts[place].cost.messages > 0
+        body(&accounts[place])
+        let hasMessages = accounts[place].cost.messages > 0
+        if hadMessages != hasMessages { sharerCount += hasMessages ? 1 : -1 }
+        if accounts[place].isEmpty { accounts.remove(at: place) }
     }
 }

@@ -42,6 +42,7 @@ package final class PortSockets: Sendable {
         } catch {
             throw PortError(error)
         }
+        accounts.serve(self)
     }
 
     /// Whether these are a forked child's copies of its parent's.

@@ -61,8 +61,8 @@ package final class RemotePort: PortDestination {
     package func address() -> PortAddress { portAddress }
 
     package func send(_ message: MachMessage, until deadline: SendDeadline) throws(PortError) {
-        let deadline = deadline.instant
-        try reached(until: deadline).send(message, until: deadline)
+        if let connection { return try connection.send(message, until: deadline) }
+        try reached(until: deadline.instant).send(message, until: deadline)
     }
 
     nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {

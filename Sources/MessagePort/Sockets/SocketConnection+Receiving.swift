@@ -69,14 +69,20 @@ extension SocketConnection {
         for count in 0..<limit {
             if isAwaitingRoom { return count }
             if port == nil, holdBackUntilClosed() { return count }
-            // A message that was begun is finished. Asked before there is room, so that whoever has more than its share
-            // does not stand in line for it.
-            if let core, port != nil, !arrival.assembly.isBegun, core.sockets?.holdBack(self) == true { return count }
-            // Of a message that was begun all but the last piece is read: that waits for a place in the queue.
-            if let core, arrival.assembly.mayNeedPlace, !core.hasRoomForSockets() { return count }
+            if let core, mustWait(for: core, arrival.assembly) { return count }
             guard receivePacket(&arrival, core, thoroughly: thoroughly) else { return count + 1 }
         }
         return limit
+    }
+
+    /// Whether nothing more is read for a port now.
+    private func mustWait(for core: PortCore, _ assembly: borrowing PacketAssembly) -> Bool {
+        // A message that was begun is finished. Asked before there is room, so that whoever has more than its share does not
+        // stand in line for it.
+        let isOver = !assembly.isBegun && ledger(of: core)?.isOver(owner) == true
+        if isOver, core.sockets?.holdBack(self) == true { return true }
+        // Of a message that was begun all but the last piece is read: that waits for a place in the queue.
+        return assembly.mayNeedPlace && !core.hasRoomForSockets()
     }
 
     /// Receives one packet.
@@ -140,7 +146,7 @@ extension SocketConnection {
     }
 
     private func giver(_ core: PortCore?) -> ClosingDescriptors {
-        ClosingDescriptors(self, sockets: port == nil ? nil : core?.sockets)
+        ClosingDescriptors(self, ledger(of: core))
     }
 
     /// All that the peer sent before it went has been read.
@@ -187,8 +193,8 @@ extension SocketConnection {
             if isBreach { return refuse(.malformedPacket) }
             if lookedOn { core?.clientMayCome() }
             isWanted = header.answers == 0 || isAwaited
-            if isWanted, port != nil, let sockets = core?.sockets {
-                (charge, limit) = sockets.charge(owner, for: header, descriptors: descriptors?.count ?? 0)
+            if isWanted, let ledger = ledger(of: core) {
+                (charge, limit) = ledger.charge(owner, for: header, descriptors: descriptors?.count ?? 0)
             }
         }
         let event = assembly.take(
@@ -279,9 +285,13 @@ extension SocketConnection {
             try? target.handOn(message)
             return true
         }
-        if let core, case .accepted = core.admit(message, exceedingLimit: true) { return true }
+        guard let core else {
+            message.replyTarget?.fail(PortError(.peerDied))
+            return true
+        }
+        if case .accepted = core.admit(message, exceedingLimit: true) { return true }
         message.replyTarget?.fail(PortError(.peerDied))
-        return core == nil
+        return false
     }
 
     /// Ends the connection because of what the peer sent, after telling it why.

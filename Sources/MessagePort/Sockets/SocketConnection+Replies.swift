@@ -220,7 +220,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
         // What `use` does after an error settles the request.
         if connection.isAbandoned(token) { throw PortError(.deadName) }
         if connection.port != nil { return try connection.reply(message, answering: token) }
-        try connection.send(message, answering: token, until: deadline)
+        try connection.send(message, answering: token, until: .instant(deadline))
         connection.didSettleReply(to: token)
     }
 

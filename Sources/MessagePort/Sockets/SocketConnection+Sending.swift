@@ -5,7 +5,7 @@
 // never sent; an abort packet goes before whatever is sent next. Small notices that find no room are overdue: they go
 // before the next message, or when the socket has room.
 
-package import PortSystem
+import PortSystem
 import Synchronization
 
 extension SocketConnection {
@@ -14,10 +14,10 @@ extension SocketConnection {
     /// - Parameters:
     ///   - message: the message. If it has a reply right, the reply is awaited here.
     ///   - token: the token of the message that it answers; zero for a message to the port.
-    ///   - deadline: a past moment still sends when there is room.
+    ///   - deadline: one that has passed still sends when there is room.
     /// - Throws: ``PortError`` when the message was not sent as a whole: it passes a limit, the deadline came, the kernel
     ///   failed, or the other end is gone. Then no reply to it is awaited.
-    package func send(_ message: MachMessage, answering token: UInt64 = 0, until deadline: MonotonicInstant)
+    package func send(_ message: MachMessage, answering token: UInt64 = 0, until deadline: SendDeadline)
         throws(PortError)
     {
         try checkProcess()
@@ -205,9 +205,9 @@ extension SocketConnection {
 
     /// Charges the peer's process for what it has not read.
     private func chargeOverdue() {
-        guard let sockets = port?.object?.sockets else { return }
+        guard let ledger = ledger(of: port?.object) else { return }
         let cost = overdue.withLock { PeerCost(bytes: $0.size, descriptors: $0.descriptorCount) }
-        let charge = sockets.charge(owner, forUnread: cost)
+        let charge = ledger.charge(owner, forUnread: cost)
         // The old one, or that for what was sent meanwhile, goes without the lock.
         _ = overdue.withLock { overdue -> PeerCharge? in
             guard overdue.isPausing else { return charge }

@@ -61,17 +61,21 @@ struct OutgoingPacket: Sendable {
 extension SocketConnection {
     /// Sends a message in its turn, waiting for both the turn and room until the deadline. With a past one it still waits
     /// for senders that find room: those who are in the middle of sending are no reason to say that there is none.
-    func transmit(_ message: Transmission, until deadline: MonotonicInstant) throws(PortError) {
-        let hasTurn = deadline <= .now ? turn.takeUnlessHeldUp() : turn.take(until: deadline)
-        if !hasTurn { throw PortError(.sendTimedOut) }
+    func transmit(_ message: Transmission, until deadline: SendDeadline) throws(PortError) {
+        var (message, deadline) = (message, deadline)
+        if !turn.takeIfFree() {
+            let instant = deadline.fix()
+            let hasTurn = instant <= .now ? turn.takeUnlessHeldUp() : turn.take(until: instant)
+            if !hasTurn { throw PortError(.sendTimedOut) }
+        }
         defer { endTurn() }
-        var message = message
         do throws(PortError) {
             while try !proceed(&message) {
-                if deadline <= .now { throw PortError(.sendTimedOut) }
+                let instant = deadline.fix()
+                if instant <= .now { throw PortError(.sendTimedOut) }
                 turn.holdUp()
                 defer { turn.goOn() }
-                try waitForRoom(until: deadline)
+                try waitForRoom(until: instant)
             }
         } catch {
             abort(message)
@@ -139,7 +143,9 @@ extension SocketConnection {
     ///
     /// - Returns: whether all was sent.
     func proceedWithOverdue() throws(PortError) -> Bool {
-        if overdue.withLock({ $0.needsAbort }) {
+        let (isEmpty, needsAbort) = overdue.withLock { ($0.isEmpty, $0.needsAbort) }
+        if isEmpty { return true }
+        if needsAbort {
             guard try offer(OutgoingPacket(header: PacketHeader(kind: .abort))) else { return false }
             overdue.withLock { $0.needsAbort = false }
         }

@@ -140,6 +140,8 @@ package final class SocketConnection: Sendable {
     let isHeldBack = Atomic<Bool>(false)
     /// The ring from which this end reads, to be closed with the connection or its port. Set once, when there are rings.
     let incomingRing = OnceReference<RecordRing>()
+    /// The accounts of the port that this end belongs to: set when they are first asked for.
+    private let knownLedger = OnceReference<PeerLedger>()
     /// Something may be in the ring of which neither the socket nor the peer will tell. Changed under the lock of `assembly`.
     let isUntold = Atomic<Bool>(false)
     /// The connection is closed: `state` has a failure. Changed under its lock; to read it needs none.
@@ -175,6 +177,15 @@ package final class SocketConnection: Sendable {
 
     /// Whether this is a forked child's copy of its parent's connection, whose socket and locks it must not touch.
     var isInherited: Bool { sysForkCount() != forkCount }
+
+    /// - Parameter core: the port that the peer's messages are for.
+    /// - Returns: the accounts in which they are counted; nil at the right's end.
+    func ledger(of core: PortCore?) -> PeerLedger? {
+        if let known = knownLedger.object { return known }
+        guard port != nil, let found = core?.sockets?.accounts else { return nil }
+        knownLedger.set(found)
+        return found
+    }
 
     /// Whether the connection has rings.
     var hasRings: Bool { incomingRing.object != nil }
