@@ -10,9 +10,26 @@
 #include "bare_calls.h"
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /// As `bare_bind`, for any thread.
 int bare_bind_thread(pthread_t thread, int place);
+
+/// One of many looks in vain: waits a moment, and now and then lets somebody else have the processor. Ends the program when
+/// there were so many, some seconds of them, that the other side must have gone.
+static inline void bare_look_again(unsigned *looks) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+    if (++*looks % 4096 == 0) sched_yield();
+    if (*looks == 1u << 29) {
+        fputs("portbench: the other side of shared memory has gone\n", stderr);
+        _exit(1);
+    }
+}

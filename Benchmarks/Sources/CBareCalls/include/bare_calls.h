@@ -79,6 +79,33 @@ void bare_socket_sink(int descriptor, size_t size, unsigned batch);
 /// Copies `size` bytes, `count` times.
 int64_t bare_copy_run(size_t size, int64_t count, int64_t *_Nullable laps);
 
+// MARK: - memory that two sides share, and nobody sleeps
+
+typedef struct bare_memory bare_memory;
+
+/// Makes a file of memory for it, close-on-exec; -1 when the system refuses.
+int bare_memory_file(void);
+/// Maps it; NULL when the system refuses.
+bare_memory *_Nullable bare_memory_map(int file);
+void bare_memory_unmap(bare_memory *_Nonnull memory);
+/// Sends 64 bytes and waits for as many, `count` times.
+int64_t bare_memory_run(bare_memory *_Nonnull memory, int64_t count, int64_t *_Nullable laps);
+/// Sends 64 bytes, `count` times, and waits until the other side has them all.
+int64_t bare_memory_send(bare_memory *_Nonnull memory, int64_t count);
+/// The other side, which answers or only takes, until the end.
+void bare_memory_serve(bare_memory *_Nonnull memory, int answers);
+void bare_memory_end(bare_memory *_Nonnull memory);
+
+// MARK: - a list behind a mutex
+
+typedef struct bare_queue bare_queue;
+
+/// Starts a thread that takes what is sent; NULL when the system refuses.
+bare_queue *_Nullable bare_queue_start(void);
+/// Sends 64 bytes in memory of their own, `count` times, and waits until the other side has them all.
+int64_t bare_queue_send(bare_queue *_Nonnull queue, int64_t count);
+void bare_queue_end(bare_queue *_Nonnull queue);
+
 // MARK: - counting
 
 /// Begins to count what malloc and its like give out, on all threads.

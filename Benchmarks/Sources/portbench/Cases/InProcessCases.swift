@@ -11,11 +11,13 @@ extension Case {
             Case(on: [.anywhere, .twoProcessors]) { placement in
                 // The threads of those are not ours to bind.
                 let unbound = [{ .dispatchPair() }, { .streamPair() }] + Contestant.peers(peer_roundtrip)
+                // Who spins needs a processor of its own.
+                let bound = [{ try Contestant.memoryPair(on: placement) }]
                 return Contest(
                     id: "inproc.roundtrip.busy", goal: Goal(value: 1, ratio: 1.0 / 30),
                     ours: { try .portPair(placement.busy, on: placement) },
                     baseline: { try .coreFoundationPair(on: placement) },
-                    others: [{ try .eventfdPair(on: placement) }] + (placement == .anywhere ? unbound : []))
+                    others: [{ try .eventfdPair(on: placement) }] + (placement == .anywhere ? unbound : bound))
             },
             Case(on: [.anywhere, .oneProcessor, .twoProcessors]) { placement in
                 Contest(
@@ -28,7 +30,7 @@ extension Case {
                 Contest(
                     id: "inproc.oneway.64", unit: .nanoseconds, goal: Goal(value: 100),
                     ours: { try .portSink() }, baseline: { .dispatchOneWay() },
-                    others: [{ .streamOneWay() }] + Contestant.peers(peer_oneway))),
+                    others: [{ .streamOneWay() }, { try .queueStream() }] + Contestant.peers(peer_oneway))),
             Case(
                 Contest(
                     id: "inproc.request", ours: { try .portServer() }, baseline: { try .eventfdPair() },

@@ -10,12 +10,14 @@ extension Case {
     static var processes: [Case] {
         [
             Case(on: [.anywhere, .twoProcessors]) { placement in
-                let unbound = placement == .anywhere ? Contestant.peers(peer_ipc_roundtrip) : []
+                // Who spins needs a processor of its own.
+                let bound = [{ try Contestant.memoryProcessPair(on: placement) }]
                 return Contest(
                     id: "ipc.roundtrip.busy", goal: Goal(value: 2),
                     ours: { try .portProcessPair(placement.busy, on: placement) },
                     baseline: { try .socketPair(bare_packets, on: placement) },
-                    others: [{ try .socketPair(bare_stream, on: placement) }] + unbound)
+                    others: [{ try .socketPair(bare_stream, on: placement) }]
+                        + (placement == .anywhere ? Contestant.peers(peer_ipc_roundtrip) : bound))
             },
             Case(on: [.anywhere, .oneProcessor, .twoProcessors]) { placement in
                 Contest(
@@ -28,7 +30,8 @@ extension Case {
                 Contest(
                     id: "ipc.oneway.64", unit: .nanoseconds, goal: Goal(value: 200),
                     ours: { try .portProcessStream() }, baseline: { try .packetStream(batch: 1) },
-                    others: [{ try .packetStream(batch: 32) }] + Contestant.peers(peer_ipc_oneway))),
+                    others: [{ try .packetStream(batch: 32) }, { try .memoryStream() }]
+                        + Contestant.peers(peer_ipc_oneway))),
             Case(
                 Contest(
                     id: "ipc.request", ours: { try .namedPort() }, baseline: { try .socketPair(bare_packets) },

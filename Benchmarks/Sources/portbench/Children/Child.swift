@@ -22,6 +22,8 @@ enum Child {
         case answer
         /// Takes packets from a bare socket: bytes of each, packets in a batch.
         case sink
+        /// Answers in shared memory, or takes what comes: whether it answers.
+        case memory
         /// Plays the other side of another library: its name, an address, bytes there.
         case peer
         /// Does what is counted under ptrace: which stretch.
@@ -49,6 +51,7 @@ enum Child {
         case .ports: try PortChild(rest).run()
         case .answer: bare_socket_answer(socket, number(0), number(1))
         case .sink: bare_socket_sink(socket, number(0), UInt32(number(1)))
+        case .memory: try MappedMemory(of: socket).serve(answers: number(0) == 1)
         case .peer: peer_serve(rest[0], rest[1], number(2))
         case .counted: try CountedStretch.run(rest)
         }
