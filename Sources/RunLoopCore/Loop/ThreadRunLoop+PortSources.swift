@@ -37,9 +37,11 @@ extension ThreadRunLoop {
     private func goesOn(with source: RunLoopSource, _ run: inout LoopRun, while condition: () -> Bool) -> Bool {
         if run.polls || run.returnsAfterSource || isInstrumented.load(ordering: .relaxed) { return false }
         if run.isConditional && !condition() { return false }
-        let now = MonotonicInstant.now
+        // Who has no limit needs no exact time: how long descriptors have not been looked at, a clock tells that lags by up to
+        // one timer interrupt, and is much cheaper.
+        let now = run.deadline == .distantFuture ? MonotonicInstant.coarse : .now
         if run.deadline <= now || run.isLookDue(at: now) { return false }
-        guard state.withLock({ $0.goesOn(with: source.id, in: run.mode, at: now) }) else { return false }
+        guard state.withLock({ $0.goesOn(with: source.id, in: run.mode) }) else { return false }
         source.isRung.store(false, ordering: .sequentiallyConsistent)
         run.eventsSinceLook += 1
         run.hasJustFiredTimers = false
@@ -68,8 +70,8 @@ extension RunLoopState {
 
     /// Whether a port-based source that is being performed, and has more, is all that the next turn would find. If it is on
     /// the ready list, it is taken off.
-    fileprivate mutating func goesOn(with id: ItemID, in mode: Int, at now: MonotonicInstant) -> Bool {
-        if isStopped || !isQuiet(mode) || modes[mode].timers.isDue(at: now) || !isMember(id, of: mode) { return false }
+    fileprivate mutating func goesOn(with id: ItemID, in mode: Int) -> Bool {
+        if isStopped || !isQuiet(mode) || modes[mode].timers.isDue(at: .now) || !isMember(id, of: mode) { return false }
         guard let first = modes[mode].ready.first else { return true }
         return first == id && modes[mode].ready.takeForPerform(id)
     }

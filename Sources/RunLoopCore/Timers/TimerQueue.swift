@@ -46,9 +46,10 @@ struct TimerQueue: Sendable {
         byLatestDate.remove(id)
     }
 
-    func isDue(at now: MonotonicInstant) -> Bool {
+    /// Whether the first date has come. Without a date nobody looks at the clock.
+    func isDue(at now: @autoclosure () -> MonotonicInstant) -> Bool {
         guard let nextFireDate else { return false }
-        return nextFireDate <= now
+        return nextFireDate <= now()
     }
 
     /// The timers whose date has come, earliest first, equal dates in the order of creation.
