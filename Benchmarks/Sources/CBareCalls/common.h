@@ -9,11 +9,13 @@
 
 #include "bare_calls.h"
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /// As `bare_bind`, for any thread.
@@ -32,4 +34,18 @@ static inline void bare_look_again(unsigned *looks) {
         fputs("portbench: the other side of shared memory has gone\n", stderr);
         _exit(1);
     }
+}
+
+/// Whether the other side may spin now. Between its turns it sleeps, and disturbs nobody.
+typedef int bare_gate;
+
+static inline void bare_gate_open(bare_gate *gate) {
+    __atomic_store_n(gate, 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, gate, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static inline void bare_gate_close(bare_gate *gate) { __atomic_store_n(gate, 0, __ATOMIC_SEQ_CST); }
+
+static inline void bare_gate_pass(bare_gate *gate) {
+    while (!__atomic_load_n(gate, __ATOMIC_ACQUIRE)) syscall(SYS_futex, gate, FUTEX_WAIT, 0, NULL, NULL, 0);
 }

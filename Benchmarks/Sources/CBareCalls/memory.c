@@ -19,6 +19,7 @@ typedef struct ring {
 struct bare_memory {
     ring there, back;
     _Alignas(line) int ends;
+    bare_gate gate;
 };
 
 int bare_memory_file(void) {
@@ -35,15 +36,12 @@ bare_memory *bare_memory_map(int file) {
 
 void bare_memory_unmap(bare_memory *memory) { munmap(memory, sizeof *memory); }
 
-/// Returns the number of messages, when there are more than `known`; 0 at the end.
-static uint64_t more_than(const uint64_t *counter, uint64_t known, const int *ends) {
+/// Returns the number of messages, when there are more than `known`.
+static uint64_t more_than(const uint64_t *counter, uint64_t known) {
     unsigned looks = 0;
-    while (1) {
-        uint64_t now = __atomic_load_n(counter, __ATOMIC_ACQUIRE);
-        if (now > known) return now;
-        if (__atomic_load_n(ends, __ATOMIC_ACQUIRE)) return 0;
-        bare_look_again(&looks);
-    }
+    uint64_t now;
+    while ((now = __atomic_load_n(counter, __ATOMIC_ACQUIRE)) == known) bare_look_again(&looks);
+    return now;
 }
 
 static void put(ring *to, const char *bytes) {
@@ -62,22 +60,30 @@ static void take(ring *from, uint64_t position, char *bytes) {
 
 void bare_memory_serve(bare_memory *memory, int answers) {
     char bytes[message];
-    uint64_t position = memory->there.read, sent;
-    while ((sent = more_than(&memory->there.sent, position, &memory->ends)) > 0) {
-        for (; position < sent; position++) {
-            take(&memory->there, position, bytes);
+    uint64_t position = memory->there.read;
+    unsigned looks = 0;
+    while (1) {
+        if (__atomic_load_n(&memory->there.sent, __ATOMIC_ACQUIRE) > position) {
+            looks = 0;
+            take(&memory->there, position++, bytes);
             if (answers) put(&memory->back, bytes);
+        } else if (__atomic_load_n(&memory->ends, __ATOMIC_ACQUIRE)) {
+            return;
+        } else {
+            bare_look_again(&looks);
+            bare_gate_pass(&memory->gate);
         }
     }
 }
 
 int64_t bare_memory_run(bare_memory *memory, int64_t count, int64_t *laps) {
     char bytes[message] = {7};
+    bare_gate_open(&memory->gate);
     int64_t start = bare_now(), last = start;
     for (int64_t i = 0; i < count; i++) {
         uint64_t position = memory->back.read;
         put(&memory->there, bytes);
-        more_than(&memory->back.sent, position, &memory->ends);
+        more_than(&memory->back.sent, position);
         take(&memory->back, position, bytes);
         if (laps) {
             int64_t now = bare_now();
@@ -85,16 +91,24 @@ int64_t bare_memory_run(bare_memory *memory, int64_t count, int64_t *laps) {
             last = now;
         }
     }
-    return bare_now() - start;
+    int64_t time = bare_now() - start;
+    bare_gate_close(&memory->gate);
+    return time;
 }
 
 int64_t bare_memory_send(bare_memory *memory, int64_t count) {
     char bytes[message] = {7};
+    bare_gate_open(&memory->gate);
     int64_t start = bare_now();
     unsigned looks = 0;
     for (int64_t i = 0; i < count; i++) put(&memory->there, bytes);
     while (__atomic_load_n(&memory->there.read, __ATOMIC_ACQUIRE) < memory->there.sent) bare_look_again(&looks);
-    return bare_now() - start;
+    int64_t time = bare_now() - start;
+    bare_gate_close(&memory->gate);
+    return time;
 }
 
-void bare_memory_end(bare_memory *memory) { __atomic_store_n(&memory->ends, 1, __ATOMIC_RELEASE); }
+void bare_memory_end(bare_memory *memory) {
+    __atomic_store_n(&memory->ends, 1, __ATOMIC_SEQ_CST);
+    bare_gate_open(&memory->gate);
+}

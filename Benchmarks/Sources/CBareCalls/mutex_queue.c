@@ -14,6 +14,7 @@ struct bare_queue {
     void *list[places];
     uint64_t sent, taken;
     int ends;
+    bare_gate gate;
 };
 
 /// Takes up to so many of the oldest. Returns how many; -1 at the end.
@@ -33,7 +34,12 @@ static void *receive(void *context) {
     int count;
     while ((count = take_some(queue, some)) >= 0) {
         for (int index = 0; index < count; index++) free(some[index]);
-        if (count == 0) bare_look_again(&looks);
+        if (count > 0) {
+            looks = 0;
+            continue;
+        }
+        bare_look_again(&looks);
+        bare_gate_pass(&queue->gate);
     }
     return NULL;
 }
@@ -60,6 +66,7 @@ static int64_t put(bare_queue *queue, void *bytes) {
 }
 
 int64_t bare_queue_send(bare_queue *queue, int64_t count) {
+    bare_gate_open(&queue->gate);
     int64_t start = bare_now();
     unsigned looks = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -69,13 +76,16 @@ int64_t bare_queue_send(bare_queue *queue, int64_t count) {
         while (put(queue, bytes) < 0) bare_look_again(&looks);
     }
     while (put(queue, NULL) != 0) bare_look_again(&looks);
-    return bare_now() - start;
+    int64_t time = bare_now() - start;
+    bare_gate_close(&queue->gate);
+    return time;
 }
 
 void bare_queue_end(bare_queue *queue) {
     pthread_mutex_lock(&queue->lock);
     queue->ends = 1;
     pthread_mutex_unlock(&queue->lock);
+    bare_gate_open(&queue->gate);
     pthread_join(queue->thread, NULL);
     pthread_mutex_destroy(&queue->lock);
     free(queue);
