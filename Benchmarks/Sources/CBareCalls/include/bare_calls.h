@@ -63,12 +63,12 @@ typedef enum bare_socket_kind { bare_packets, bare_stream } bare_socket_kind;
 /// Makes a connected pair, close-on-exec. Returns 0, or -1.
 int bare_socket_pair(bare_socket_kind kind, int ends[_Nonnull 2]);
 
-/// Sends `there` bytes and waits in epoll for `back` bytes, `count` times. Returns the nanoseconds; -1 when the other side
-/// has gone.
+/// Sends `there` bytes and waits in epoll for `back` bytes, `count` times: `nested`, in a set within a set, and with a look
+/// whether the socket is empty. Returns the nanoseconds; -1 when the other side has gone.
 int64_t bare_socket_run(
-    int descriptor, size_t there, size_t back, int64_t count, int64_t *_Nullable laps);
+    int descriptor, int nested, size_t there, size_t back, int64_t count, int64_t *_Nullable laps);
 /// The other side, until the end of the stream.
-void bare_socket_answer(int descriptor, size_t there, size_t back);
+void bare_socket_answer(int descriptor, int nested, size_t there, size_t back);
 
 /// Sends `count` packets of `size` bytes and waits until the other side has said that it has them all. With a `batch`
 /// above one, that many go in one sendmmsg.

@@ -5,15 +5,19 @@ import CBareCalls
 
 extension Contestant {
     /// Round trips over a bare Unix socket between two processes, each side waiting in epoll.
+    ///
+    /// Nested: in a set within a set, as a loop that serves a port's sockets, and with a look whether the socket is empty.
     static func socketPair(
-        _ kind: bare_socket_kind, there: Int = Packet.size, back: Int = Packet.size, on placement: Placement = .anywhere
+        _ kind: bare_socket_kind, there: Int = Packet.size, back: Int = Packet.size, nested: Bool = false,
+        on placement: Placement = .anywhere
     ) throws -> Contestant {
-        let child = try BareChild(kind, .answer, [there, back], at: placement.far)
+        let child = try BareChild(kind, .answer, [nested ? 1 : 0, there, back], at: placement.far)
+        let name = kind == bare_packets ? "bare SEQPACKET + epoll" : "bare stream socket"
         return Contestant(
-            name: kind == bare_packets ? "bare SEQPACKET + epoll" : "bare stream socket",
+            name: nested ? "\(name), nested" : name,
             run: { count, laps in
                 let time = try placement.near.run {
-                    bare_socket_run(child.socket, there, back, Int64(count), laps?.filled(count))
+                    bare_socket_run(child.socket, nested ? 1 : 0, there, back, Int64(count), laps?.filled(count))
                 }
                 if time < 0 { throw BenchmarkFailure("the child with the bare socket has ended") }
                 return time

@@ -24,7 +24,10 @@ extension Case {
                     id: "ipc.roundtrip.sleeping", goal: Goal(ratio: 1.15),
                     ours: { try .portProcessPair(.blocking, on: placement) },
                     baseline: { try .socketPair(bare_packets, on: placement) },
-                    others: [{ try .socketPair(bare_stream, on: placement) }])
+                    others: [
+                        { try .socketPair(bare_stream, on: placement) },
+                        { try .socketPair(bare_packets, nested: true, on: placement) },
+                    ])
             },
             Case(
                 Contest(

@@ -18,7 +18,7 @@ enum Child {
     enum Part: String {
         /// Serves ports: strategy, name.
         case ports
-        /// Answers on a bare socket: bytes there, bytes back.
+        /// Answers on a bare socket: whether it waits in nested sets, bytes there, bytes back.
         case answer
         /// Takes packets from a bare socket: bytes of each, packets in a batch.
         case sink
@@ -49,7 +49,7 @@ enum Child {
         func number(_ index: Int) -> Int { rest.indices.contains(index) ? Int(rest[index]) ?? 0 : 0 }
         switch part {
         case .ports: try PortChild(rest).run()
-        case .answer: bare_socket_answer(socket, number(0), number(1))
+        case .answer: bare_socket_answer(socket, Int32(number(0)), number(1), number(2))
         case .sink: bare_socket_sink(socket, number(0), UInt32(number(1)))
         case .memory: try MappedMemory(of: socket).serve(answers: number(0) == 1)
         case .peer: peer_serve(rest[0], rest[1], number(2))
