@@ -42,11 +42,11 @@ struct MessageQueue: Sendable {
 
     /// Gives the oldest messages to a handler's thread.
     ///
-    /// - Parameter used: a claim of that thread whose messages are all taken.
+    /// - Parameter used: a claim of that thread that no queue has any more; asked for when one is made.
     /// - Returns: the claim; nil when it is not worth while, or others take messages.
-    mutating func makeClaim(reusing used: MessageClaim?) -> MessageClaim? {
+    mutating func makeClaim(reusing used: @autoclosure () -> MessageClaim?) -> MessageClaim? {
         guard claim == nil, takesBeforeClaim == 0, !ring.isEmpty else { return nil }
-        let made = used ?? MessageClaim()
+        let made = used() ?? MessageClaim()
         made.fill(from: &ring)
         claim = made
         return made

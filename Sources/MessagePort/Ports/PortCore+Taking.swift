@@ -25,10 +25,10 @@ extension PortCore.State {
     var openedSockets: PortSockets? { hasExtras ? extras.sockets : nil }
 
     /// Gives the oldest messages to a handler that is under way, the only one.
-    mutating func makeClaim(reusing used: MessageClaim?) -> MessageClaim? {
-        guard handlers.count == 1, !turns.isHeldUp else { return nil }
+    mutating func makeClaim(reusing used: @autoclosure () -> MessageClaim?) -> MessageClaim? {
+        guard handlers.isOne, !turns.isHeldUp else { return nil }
         if hasExtras, extras.areNeededForEach { return nil }
-        return mailbox.makeClaim(reusing: used)
+        return mailbox.makeClaim(reusing: used())
     }
 
     /// Takes the oldest message.
@@ -39,7 +39,7 @@ extension PortCore.State {
     ///   - sequel: is set to what is to be done when the lock is free.
     /// - Returns: nil when there is none, or it is not the source's turn.
     mutating func take(
-        for handler: (turn: UInt64, loop: ThreadRunLoop)?, looksAfter takes: Int, _ sequel: inout TakingSequel?
+        for handler: HandlersUnderWay.Handler?, looksAfter takes: Int, _ sequel: inout TakingSequel?
     ) -> MachMessage? {
         if let handler, !turns.mayBegin(handler.turn) { return nil }
         let mustLook = hasExtras && extras.mustLook(after: takes)
