@@ -158,22 +158,23 @@ import Testing
             for id in Int32(0)..<40 { _ = core.admit(MachMessage(id: id)) }
             let turn = core.makeTurnNumber()
             core.giveTurn(to: turn)
+            let handler = HandlersUnderWay.Handler(loop: loop, turn: turn)
             var claim: MessageClaim?
-            #expect(core.takeQueued(for: (turn, loop), &claim)?.id == 0)
+            #expect(core.takeQueued(for: handler, &claim)?.id == 0)
             #expect(claim?.count == 31)
             for id in Int32(1)...31 { #expect(claim?.next()?.id == id) }
             core.endTurn(turn, on: loop)
             // With this one the sockets are looked at.
-            #expect(core.takeQueued(for: (turn, loop), &claim)?.id == 32)
+            #expect(core.takeQueued(for: handler, &claim)?.id == 32)
             #expect(claim == nil)
             core.endTurn(turn, on: loop)
-            #expect(core.takeQueued(for: (turn, loop), &claim)?.id == 33)
+            #expect(core.takeQueued(for: handler, &claim)?.id == 33)
             #expect(claim?.count == 6)
             for id in Int32(40)..<74 { _ = core.admit(MachMessage(id: id)) }
             #expect(!core.hasRoomForSockets())
             #expect(claim?.next() == nil)
             core.endTurn(turn, on: loop)
-            #expect(core.takeQueued(for: (turn, loop), &claim)?.id == 34)
+            #expect(core.takeQueued(for: handler, &claim)?.id == 34)
             #expect(claim == nil)
             core.endTurn(turn, on: loop)
         }

@@ -39,6 +39,66 @@ import Testing
         #expect(heap.isEmpty)
     }
 
+    @Test(
+        "items that come by key come out by key, also when some are put back, taken out or come too late", .seeded,
+        arguments: [4, 14, 300] as [Int])
+    func inOrder(most: Int) {
+        var random = Seed.generator(stream: UInt64(most))
+        var heap = IndexedHeap<Int>()
+        var model: [(id: ItemID, key: Int)] = []
+        var last = 0
+        for _ in 0..<20_000 {
+            switch Int.random(in: 0..<1000, using: &random) {
+            case 0:
+                guard let middle = model.indices.randomElement(using: &random) else { continue }
+                let expected = model.remove(at: middle)
+                let key = heap.remove(expected.id)
+                #expect(key == expected.key)
+            case 1:
+                let late = (id: ItemID(), key: last - 5)
+                if model.contains(where: { $0.key == late.key }) { continue }
+                heap.add(late.id, late.key)
+                model.insert(late, at: model.firstIndex { $0.key > late.key } ?? model.count)
+            case 2..<20:
+                var ids: [ItemID] = []
+                while let entry = heap.removeFirst() { ids.append(entry.id) }
+                #expect(ids == model.map(\.id))
+                model = []
+            case 20..<200:
+                guard let entry = heap.removeFirst() else { continue }
+                heap.add(entry.id, entry.key)
+            case let choice where choice < 600 && model.count < most:
+                last += 10
+                let new = (id: ItemID(), key: last)
+                heap.add(new.id, new.key)
+                model.append(new)
+            default:
+                let id = heap.removeFirst()?.id
+                let expected = model.isEmpty ? nil : model.removeFirst().id
+                #expect(id == expected)
+            }
+            #expect(heap.count == model.count)
+            #expect(heap.first?.id == model.first?.id)
+            if let entry = model.randomElement(using: &random) { #expect(heap.key(of: entry.id) == entry.key) }
+        }
+    }
+
+    @Test("of items that come by key, adding one and taking the first cost the same, be they few or many")
+    func steps() {
+        func cost(beside others: Int) -> Int {
+            var heap = IndexedHeap<Int>()
+            for key in 0..<others { heap.add(ItemID(), key) }
+            let before = heap.steps
+            for key in others..<(others + 3 * others) {
+                heap.add(ItemID(), key)
+                let taken = heap.removeFirst()?.key
+                #expect(taken == key - others)
+            }
+            return (heap.steps - before) / (3 * others)
+        }
+        #expect(cost(beside: 10) == cost(beside: 10_000))
+    }
+
     @Test("an item knows its key and is there once")
     func identity() {
         var heap = IndexedHeap<Int>()

@@ -43,12 +43,14 @@ struct MessageQueue: Sendable {
     /// Gives the oldest messages to a handler's thread.
     ///
     /// - Parameters:
-    ///   - used: a claim of that thread whose messages are all taken.
+    ///   - used: a claim of that thread that no queue has any more; asked for when one is made.
     ///   - limit: the most messages.
     /// - Returns: the claim; nil when it is not worth while, or others take messages.
-    mutating func makeClaim(reusing used: MessageClaim?, atMost limit: Int = .max) -> MessageClaim? {
+    mutating func makeClaim(
+        reusing used: @autoclosure () -> MessageClaim?, atMost limit: Int = .max
+    ) -> MessageClaim? {
         guard claim == nil, takesBeforeClaim == 0, !ring.isEmpty else { return nil }
-        let made = used ?? MessageClaim()
+        let made = used() ?? MessageClaim()
         made.fill(from: &ring, atMost: limit)
         claim = made
         return made

@@ -4,10 +4,21 @@
 /// Elements in the order of their arrival: a ring that grows by doubling and never shrinks below what it held.
 struct Ring<Element: Sendable>: Sendable {
     private var slots: [Element?] = []
-    private var head = 0
-    private(set) var count = 0
+    // Four bytes each: every port has a ring.
+    private var storedHead: UInt32 = 0
+    private var storedCount: UInt32 = 0
 
-    var isEmpty: Bool { count == 0 }
+    var isEmpty: Bool { storedCount == 0 }
+
+    private(set) var count: Int {
+        get { Int(storedCount) }
+        set { storedCount = UInt32(newValue) }
+    }
+
+    private var head: Int {
+        get { Int(storedHead) }
+        set { storedHead = UInt32(newValue) }
+    }
 
     /// The oldest element.
     var first: Element? { count == 0 ? nil : slots[head] }

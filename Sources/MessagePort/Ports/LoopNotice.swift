@@ -39,7 +39,7 @@ package final class LoopNotice<Content: Sendable>: Sendable {
         self.loop = loop
         self.mode = mode
         state = Mutex(State(handler: handler))
-        let anchor = RunLoopSource(name: "port notice", keepsModeAlive: false, routine: Anchor(notice: self))
+        let anchor = RunLoopSource(label: .portNotice, keepsModeAlive: false, routine: Anchor(notice: self))
         state.withLock { $0.sources = [anchor] }
         loop.add(anchor, to: mode)
         if loop.hasEnded { cancel() }

@@ -51,7 +51,7 @@ extension MachPort {
         if limit <= .zero { return nil }
         let deadline = MonotonicInstant.after(limit)
         let loop = ThreadRunLoop.current
-        let source = RunLoopSource(name: "port receive", routine: ReceiveRoutine(core: core))
+        let source = RunLoopSource(label: .portReceive, routine: ReceiveRoutine(core: core))
         guard try core.attach(source) else { throw PortError(.invalidPort).at(core.label) }
         defer {
             core.detach(source)

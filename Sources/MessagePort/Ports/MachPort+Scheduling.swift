@@ -78,15 +78,13 @@ extension MachPort {
     func makeSource(
         _ turn: UInt64, order: Int = 0, staysForOthers: Bool = false
     ) -> (source: RunLoopSource, service: PortService) {
-        func make(_ routine: any SourceRoutine) -> RunLoopSource {
-            RunLoopSource(name: "port messages", order: order, routine: routine)
-        }
+        let label = order == 0 ? SourceLabel.portMessages : SourceLabel(SourceLabel.portMessages.name, order: order)
         guard staysForOthers || core.owner != nil else {
-            let source = make(Routine(port: self, turn: turn))
+            let source = RunLoopSource(label: label, routine: Routine(port: self, turn: turn))
             return (source, .loops(source))
         }
         let routine = LooseSourceRoutine(self, turn)
-        let source = make(routine)
+        let source = RunLoopSource(label: label, routine: routine)
         routine.setSource(source)
         return (source, .looseLoops(source))
     }
@@ -127,7 +125,7 @@ extension MachPort {
 
     private func handle(_ message: MachMessage) {
         if let receiver = state.withLock({ $0.receiver }) {
-            receiver.handle(message, at: self)
+            receiver.handle(self, message)
             message.replyTarget?.handlerDidEnd()
         } else if core.isDead {
             // It ended after the message was taken: nobody handles that, and whoever waits for the answer hears why.

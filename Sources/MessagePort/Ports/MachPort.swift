@@ -26,12 +26,35 @@ public final class MachPort: Sendable {
     struct State {
         /// What gets the messages; nil drops them.
         var receiver: Receiver?
-        var invalidationHandler: (@Sendable () -> Void)?
+        var rarities: Rarities?
         /// The port's source while it is in a loop, or others may have it too.
         var service = PortService.nobody
         var source: RunLoopSource? { service.source }
         /// The number in `HandlerTurns` of this source, or of the next.
         var turn: UInt64 = 0
+    }
+
+    /// A handler. A function alone that leaves the lock as its result would take memory each time.
+    struct Receiver: Sendable {
+        let handle: Handler
+
+        init?(_ handler: Handler?) {
+            guard let handler else { return nil }
+            handle = handler
+        }
+    }
+
+    /// What only some ports have: an object, so that it takes a pointer's room in the others.
+    final class Rarities: Sendable {
+        let invalidationHandler: (@Sendable () -> Void)?  // immutable
+        /// The delegate whose handler the port's is.
+        let delegate: WeakDelegate?  // immutable
+
+        init?(_ invalidationHandler: (@Sendable () -> Void)?, _ delegate: WeakDelegate?) {
+            if invalidationHandler == nil, delegate == nil { return nil }
+            self.invalidationHandler = invalidationHandler
+            self.delegate = delegate
+        }
     }
 
     package let core: PortCore  // immutable
@@ -67,20 +90,17 @@ public final class MachPort: Sendable {
     ///
     /// - Parameter handler: the handler; nil drops messages.
     public func setHandler(_ handler: Handler?) {
-        setReceiver(Receiver(handler))
+        setHandler(handler, of: nil)
     }
 
-    func setReceiver(_ receiver: Receiver?) {
+    /// As above; `delegate` is what the handler calls.
+    func setHandler(_ handler: Handler?, of delegate: WeakDelegate?) {
         if core.isInherited { return }
         // The old one leaves the lock with the result: what it holds may use the port while it goes.
-        _ = state.withLock { state in
-            let old = state.receiver
-            state.receiver = receiver
-            return old
-        }
+        _ = state.withLock { $0.replaceReceiver(by: Receiver(handler), of: delegate) }
         if isValid { return }
         // A port that has ended calls nothing, and keeps nothing that may keep the port.
-        _ = state.withLock { $0.receiver.take() }
+        _ = state.withLock { $0.replaceReceiver(by: nil, of: nil) }
     }
 
     /// A right to send to this port; all of them are equal. `MACH_MSG_TYPE_MAKE_SEND`.
@@ -110,11 +130,7 @@ public final class MachPort: Sendable {
     /// - Parameter handler: called at once when the port is invalid already; nil for nothing.
     public func setInvalidationHandler(_ handler: (@Sendable () -> Void)?) {
         if core.isInherited { return }
-        _ = state.withLock { state in
-            let old = state.invalidationHandler
-            state.invalidationHandler = handler
-            return old
-        }
+        _ = state.withLock { $0.replaceInvalidationHandler(by: handler) }
         if !isValid { tellInvalidation() }
     }
 
@@ -129,10 +145,8 @@ public final class MachPort: Sendable {
     public func invalidate() {
         guard core.die() else { return }
         let old = state.withLock { state in
-            let old = (state.receiver, state.source)
-            state.receiver = nil
-            state.service = .nobody
-            return old
+            defer { state.service = .nobody }
+            return (state.replaceReceiver(by: nil, of: nil), state.source)
         }
         old.1?.invalidate()
         tellInvalidation()
@@ -141,12 +155,31 @@ public final class MachPort: Sendable {
 
     /// Whether there is something to call when the port becomes invalid.
     package var hasInvalidationHandler: Bool {
-        core.isInherited ? false : state.withLock { $0.invalidationHandler != nil }
+        core.isInherited ? false : state.withLock { $0.rarities?.invalidationHandler != nil }
     }
 
     private func tellInvalidation() {
-        let handler = state.withLock { $0.invalidationHandler.take() }
+        let handler = state.withLock { $0.replaceInvalidationHandler(by: nil) }?.invalidationHandler
         handler?()
+    }
+}
+
+extension MachPort.State {
+    /// - Returns: what there was before, to be released without the lock.
+    fileprivate mutating func replaceReceiver(
+        by new: MachPort.Receiver?, of delegate: MachPort.WeakDelegate?
+    ) -> (MachPort.Receiver?, MachPort.Rarities?) {
+        let old = (receiver, rarities)
+        receiver = new
+        if delegate != nil || rarities != nil { rarities = MachPort.Rarities(rarities?.invalidationHandler, delegate) }
+        return old
+    }
+
+    /// - Returns: what there was before, to be released without the lock.
+    fileprivate mutating func replaceInvalidationHandler(by handler: (@Sendable () -> Void)?) -> MachPort.Rarities? {
+        let old = rarities
+        if handler != nil || old != nil { rarities = MachPort.Rarities(handler, old?.delegate) }
+        return old
     }
 }
 

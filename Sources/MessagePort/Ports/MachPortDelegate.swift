@@ -17,28 +17,13 @@ public protocol MachPortDelegate: AnyObject, Sendable {
 }
 
 extension MachPort {
-    /// What gets a port's messages.
-    enum Receiver: Sendable {
-        case handler(Handler)
-        /// Apart, because a weak reference makes each copy of what it lies in costly.
-        indirect case delegate(WeakDelegate)
-
-        init?(_ handler: Handler?) {
-            guard let handler else { return nil }
-            self = .handler(handler)
-        }
-
-        func handle(_ message: MachMessage, at port: MachPort) {
-            switch self {
-            case .handler(let handler): handler(port, message)
-            case .delegate(let reference): reference.delegate?.handleMachMessage(message, at: port)
-            }
-        }
-    }
-
     /// A delegate that is not kept alive.
-    struct WeakDelegate: Sendable {
-        weak let delegate: (any MachPortDelegate)?
+    final class WeakDelegate: Sendable {
+        weak let object: (any MachPortDelegate)?
+
+        init(_ object: any MachPortDelegate) {
+            self.object = object
+        }
     }
 
     /// Sets the object that handles messages from now on, in place of the handler. `-[NSPort setDelegate:]`.
@@ -48,14 +33,15 @@ extension MachPort {
     ///
     /// - Parameter delegate: the object; nil drops messages.
     public func setDelegate(_ delegate: (any MachPortDelegate)?) {
-        setReceiver(delegate.map { .delegate(WeakDelegate(delegate: $0)) })
+        guard let delegate else { return setHandler(nil) }
+        let reference = WeakDelegate(delegate)
+        setHandler({ port, message in reference.object?.handleMachMessage(message, at: port) }, of: reference)
     }
 
     /// The object that handles messages; nil when there is none, it is gone, a handler was set after it, or the port is
     /// invalid.
     public var delegate: (any MachPortDelegate)? {
         if core.isInherited { return nil }
-        guard case .delegate(let reference) = state.withLock({ $0.receiver }) else { return nil }
-        return reference.delegate
+        return state.withLock { $0.rarities?.delegate }?.object
     }
 }

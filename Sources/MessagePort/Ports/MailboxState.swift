@@ -3,19 +3,6 @@
 
 import PortSystem
 
-/// A sender that waits for room, with its message. Whoever makes room queues the message for it: so senders are served in
-/// the order in which they came, and nobody who comes later is quicker.
-final class WaitingSender: Sendable {
-    let message: MachMessage  // immutable
-    /// Woken when the wait is over: `MailboxState.stopWaiting` then says how it ended.
-    let waiter: Waiter  // immutable
-
-    init(_ message: MachMessage, _ waiter: Waiter) {
-        self.message = message
-        self.waiter = waiter
-    }
-}
-
 /// A port's bounded queue, and the senders that wait for room in it: decides, does nothing else.
 struct MailboxState {
     /// What became of a message that was to be queued.
@@ -106,8 +93,7 @@ struct MailboxState {
             if patience.mayWait { queue.reclaim() }
         }
         guard exceedingLimit || hasRoom else {
-            guard let waiter = patience.makeWaiter() else { return .full }
-            let sender = WaitingSender(message, waiter)
+            guard let sender = WaitingSender.make(message, patience) else { return .full }
             crowd.senders.append(sender)
             return .wait(sender)
         }
@@ -159,9 +145,11 @@ struct MailboxState {
     }
 
     /// Gives the oldest messages to a handler's thread, unless somebody has to know of each message that is taken.
-    mutating func makeClaim(reusing used: MessageClaim?, atMost limit: Int = .max) -> MessageClaim? {
+    mutating func makeClaim(
+        reusing used: @autoclosure () -> MessageClaim?, atMost limit: Int = .max
+    ) -> MessageClaim? {
         guard policy == .refuse, replyCount == 0, rareCrowd.isBlank || crowd.isAlone else { return nil }
-        return queue.makeClaim(reusing: used, atMost: limit)
+        return queue.makeClaim(reusing: used(), atMost: limit)
     }
 
     /// Takes back what a handler's thread has claimed: from now on somebody has to know of each message that is taken.
@@ -188,7 +176,7 @@ struct MailboxState {
             return nil
         }
         let sender = crowd.senders.removeFirst()
-        append(sender.message)
+        if let message = sender.takeMessage() { append(message) }
         return sender
     }
 

@@ -51,7 +51,6 @@ extension PortCore {
         var bounced: [MachMessage]
         var waitingSenders: [WaitingSender]
         var roomNotices: [LoopNotice<SendPossibility>]
-        var senderNotices: [LoopNotice<Void>]
     }
 
     /// Ends the port: its names are freed, sockets close, senders and receivers wake, queued messages bounce, watchers are
@@ -64,7 +63,7 @@ extension PortCore {
             guard let (bounced, waitingSenders) = state.mailbox.die() else { return nil }
             let remains = Remains(
                 state: state, bounced: bounced, waitingSenders: waitingSenders,
-                roomNotices: state.mailbox.takeRoomNotices(), senderNotices: state.senders.takeAll())
+                roomNotices: state.mailbox.takeRoomNotices())
             state.sources = SourceList()
             // The address stays: rights that were on their way are equal then to those that are here.
             state.dropExtras()
@@ -89,7 +88,7 @@ extension PortCore {
         for message in remains.bounced { message.replyTarget?.fail(PortError(.peerDied)) }
         for notice in old.extras.deathNotices { notice.tell() }
         for notice in remains.roomNotices { notice.tell(.deadName) }
-        for notice in remains.senderNotices { notice.cancel() }
+        for notice in old.extras.senderNotices { notice.cancel() }
         return true
     }
 }

@@ -6,13 +6,18 @@ import Synchronization
 extension PortCore {
     package func makePresence() -> SenderPresence? {
         if isInherited { return nil }
-        return state.withLock { $0.mailbox.isDead ? nil : $0.senders.makePresence(self) }
+        let isCounted = state.withLock { state in
+            if state.mailbox.isDead { return false }
+            state.senders.rightWasMade()
+            return true
+        }
+        return isCounted ? SenderPresence(self) : nil
     }
 
-    /// The last send right of this process has gone, unless one was made meanwhile.
-    func sendersDidGo(_ number: UInt64) {
+    /// A right of this process has gone, and all its copies.
+    func rightDidGo() {
         if isInherited { return }
-        tell { $0.senders.rightsDidGo(number, hasAddress: $0.extras.address != nil) }
+        changeSenders { $0.rightDidGo() }
     }
 
     /// A client may be about to be accepted. Between the backlog and the count it would be seen in neither.
@@ -22,7 +27,7 @@ extension PortCore {
 
     /// It is counted now, or there is none.
     func didAccept() {
-        tell { $0.senders.didAccept(hasAddress: $0.extras.address != nil) }
+        changeSenders { $0.didAccept() }
     }
 
     /// A client has connected: it counts as one until `clientDidNotCome`, or `clientDidGo`.
@@ -32,12 +37,12 @@ extension PortCore {
 
     /// None came, or only somebody who looks on.
     func clientDidNotCome() {
-        tell { $0.senders.clientDidNotCome(hasAddress: $0.extras.address != nil) }
+        changeSenders { $0.clientDidNotCome() }
     }
 
     /// A client's connection has ended.
     func clientDidGo() {
-        tell { $0.senders.clientDidGo(hasAddress: $0.extras.address != nil) }
+        changeSenders { $0.clientDidGo() }
     }
 
     /// Tells the notice once, when there are no senders any more; soon when they have gone already, never when the port ends
@@ -45,13 +50,36 @@ extension PortCore {
     func watchSenders(_ notice: LoopNotice<Void>) throws(PortError) {
         try checkProcess()
         if isDead { throw PortError(.invalidPort).at(label) }
-        tell { $0.senders.wait(notice, hasAddress: $0.extras.address != nil) ? [notice] : [] }
+        let isDue = state.withLock { state in
+            if state.sendersHaveGone { return true }
+            state.extras.senderNotices.removeAll { $0.isOver }
+            state.extras.senderNotices.append(notice)
+            return false
+        }
+        if isDue { return notice.tell() }
         // It may have ended since, with nobody there to cancel the notice.
         guard isDead else { return }
-        for late in state.withLock({ $0.senders.takeAll() }) { late.cancel() }
+        for late in state.withLock({ $0.takeSenderNotices() }) { late.cancel() }
     }
 
-    private func tell(_ body: (inout State) -> [LoopNotice<Void>]) {
-        for notice in state.withLock({ body(&$0) }) { notice.tell() }
+    /// Fewer senders are left: tells who wants to know, when there is none.
+    private func changeSenders(_ body: (inout SenderTally) -> Void) {
+        let due = state.withLock { state in
+            body(&state.senders)
+            return state.hasExtras && state.sendersHaveGone ? state.takeSenderNotices() : []
+        }
+        for notice in due { notice.tell() }
+    }
+}
+
+extension PortCore.State {
+    fileprivate var sendersHaveGone: Bool {
+        senders.haveGone(hasAddress: hasExtras && extras.address != nil)
+    }
+
+    fileprivate mutating func takeSenderNotices() -> [LoopNotice<Void>] {
+        if !hasExtras { return [] }
+        defer { extras.senderNotices = [] }
+        return extras.senderNotices
     }
 }

@@ -27,14 +27,14 @@ extension PortCore.State {
     /// Gives the oldest messages to a handler that is under way, the only one.
     ///
     /// - Parameters:
-    ///   - used: as for the mailbox.
+    ///   - used: as for the queue.
     ///   - takes: so many messages may be taken before the sockets are looked at; those of the claim count as taken.
     /// - Returns: the claim; nil when messages are to be taken one by one.
-    mutating func makeClaim(reusing used: MessageClaim?, looksAfter takes: Int) -> MessageClaim? {
-        guard handlers.count == 1, !turns.isHeldUp else { return nil }
-        if !hasExtras { return mailbox.makeClaim(reusing: used) }
+    mutating func makeClaim(reusing used: @autoclosure () -> MessageClaim?, looksAfter takes: Int) -> MessageClaim? {
+        guard handlers.isOne, !turns.isHeldUp else { return nil }
+        if !hasExtras { return mailbox.makeClaim(reusing: used()) }
         guard let most = extras.takesUntilNeeded(looksAfter: takes),
-            let claim = mailbox.makeClaim(reusing: used, atMost: most)
+            let claim = mailbox.makeClaim(reusing: used(), atMost: most)
         else { return nil }
         extras.takesSinceLook += claim.count
         return claim
@@ -48,7 +48,7 @@ extension PortCore.State {
     ///   - sequel: is set to what is to be done when the lock is free.
     /// - Returns: nil when there is none, or it is not the source's turn.
     mutating func take(
-        for handler: (turn: UInt64, loop: ThreadRunLoop)?, looksAfter takes: Int, _ sequel: inout TakingSequel?
+        for handler: HandlersUnderWay.Handler?, looksAfter takes: Int, _ sequel: inout TakingSequel?
     ) -> MachMessage? {
         if let handler, !turns.mayBegin(handler.turn) { return nil }
         let mustLook = hasExtras && extras.mustLook(after: takes)

@@ -30,13 +30,14 @@ extension PortCore {
     /// - Parameters:
     ///   - number: the source's number.
     ///   - loop: the loop on which the handler runs.
-    ///   - claim: what the handler may take without the port's lock after that; what it was given before is used up.
+    ///   - claim: set to what the handler may take without the port's lock after that.
     /// - Returns: nil when there is none, or it is not this source's turn.
     func take(inTurn number: UInt64, on loop: ThreadRunLoop, _ claim: inout MessageClaim?) -> MachMessage? {
         var budget = lookBudget
         if readsAhead { receiveAllFromSockets(&budget) }
-        if let message = takeQueued(for: (number, loop), &claim) { return message }
-        return receiveFromSockets(&budget) == 0 ? nil : takeQueued(for: (number, loop), &claim)
+        let handler = HandlersUnderWay.Handler(loop: loop, turn: number)
+        if let message = takeQueued(for: handler, &claim) { return message }
+        return receiveFromSockets(&budget) == 0 ? nil : takeQueued(for: handler, &claim)
     }
 
     /// Handles a message, and the next ones as long as the loop goes on with this port.
@@ -46,6 +47,11 @@ extension PortCore {
         inTurn number: UInt64, on loop: ThreadRunLoop, while goesOn: () -> Bool, _ handle: (MachMessage) -> Void
     ) -> SourceOutcome {
         var claim: MessageClaim?
+        // The next claim on this thread needs no memory then. The queue has taken the rest of it back.
+        func leaveClaim() {
+            if let used = claim.take() { loop.leftover.put(used) }
+        }
+        defer { leaveClaim() }
         // Functions, so that each message is gone before the next is taken, with what it alone holds.
         func handleQueued() -> Bool {
             guard let message = take(inTurn: number, on: loop, &claim) else { return false }
@@ -67,6 +73,7 @@ extension PortCore {
             }
             let hasMore = endTurn(number, on: loop)
             guard hasMore, hasBegunTurn || goesOn() else { return SourceOutcome(hasHandled: true, isReady: hasMore) }
+            leaveClaim()
             guard handleQueued() else { return .handled }
         }
     }
@@ -77,7 +84,7 @@ extension PortCore {
     @discardableResult
     func endTurn(_ number: UInt64, on loop: ThreadRunLoop) -> Bool {
         let (sources, sockets, hasMessage) = state.withLock { state in
-            state.endHandler(number, on: loop)
+            state.handlers.remove(HandlersUnderWay.Handler(loop: loop, turn: number))
             state.mailbox.endClaim()
             let mayBegin = state.turns.end(number)
             return (mayBegin ? state.sources : nil, state.openedSockets, state.hasMessage(inTurn: number))
@@ -98,11 +105,6 @@ extension PortCore {
 }
 
 extension PortCore.State {
-    fileprivate mutating func endHandler(_ number: UInt64, on loop: ThreadRunLoop) {
-        guard let index = handlers.lastIndex(where: { $0.turn == number && $0.loop === loop }) else { return }
-        if index == handlers.count - 1 { handlers.removeLast() } else { handlers.remove(at: index) }
-    }
-
     fileprivate func hasMessage(inTurn number: UInt64) -> Bool {
         !mailbox.queue.isEmpty && turns.mayBegin(number)
     }

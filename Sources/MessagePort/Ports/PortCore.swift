@@ -22,7 +22,7 @@ package final class PortCore: PortDestination {
         var sources = SourceList()
         var turns = HandlerTurns()
         /// The handlers under way: the numbers of their sources, and on which loops they run.
-        var handlers: [(turn: UInt64, loop: ThreadRunLoop)] = []
+        var handlers = HandlersUnderWay.none
         private var rareExtras = Rare<Extras>()
         var senders = SenderTally()
 
@@ -65,6 +65,8 @@ package final class PortCore: PortDestination {
         var owner: WeakOwner?
         /// Who wants to know of the port's end; each leaves its handler behind when its loop ends.
         var deathNotices: [LoopNotice<Void>] = []
+        /// Who wants to know when it has no senders any more.
+        var senderNotices: [LoopNotice<Void>] = []
         /// What else ends with the port, for example its names.
         var endings: [Int: @Sendable () -> Void] = [:]
         var lastEnding = 0
@@ -80,6 +82,15 @@ package final class PortCore: PortDestination {
     /// which may hold the lock of a connection's assembly.
     typealias Interceptor = @Sendable (MachMessage) -> Bool
 
+    /// Where an interceptor lies: few ports have one, so it takes a pointer's room in the others.
+    private final class Interception: Sendable {
+        let takes: Interceptor  // immutable
+
+        init(_ takes: @escaping Interceptor) {
+            self.takes = takes
+        }
+    }
+
     let state: Mutex<State>
     /// Somebody has received other than by the port's sources: what serves the port cannot be told any more.
     let receivesElsewhere = Atomic<Bool>(false)
@@ -89,10 +100,10 @@ package final class PortCore: PortDestination {
     /// Tells the ports of this process apart in descriptions and errors.
     let number = PortCore.lastNumber.add(1, ordering: .relaxed).newValue  // immutable
     private static let lastNumber = Atomic<UInt64>(0)
-    private let intercept: Interceptor?  // immutable
+    private let interception: Interception?  // immutable
 
     init(queueLimit: Int, policy: QueuePolicy = .refuse, intercept: Interceptor? = nil) {
-        self.intercept = intercept
+        interception = intercept.map { Interception($0) }
         readsAhead = policy != .refuse
         state = Mutex(State(mailbox: MailboxState(limit: queueLimit, policy: policy)))
     }
@@ -119,7 +130,7 @@ package final class PortCore: PortDestination {
     }
 
     /// Whether the thread that sends a message may also be the one that serves it.
-    var mayServeSenders: Bool { intercept != nil }
+    var mayServeSenders: Bool { interception != nil }
 
     var sockets: PortSockets? { state.withLock { $0.extras.sockets } }
 
@@ -142,8 +153,9 @@ package final class PortCore: PortDestination {
         case .dead: throw PortError(.deadName)
         case .full: throw PortError(.sendTimedOut)
         case .wait(let sender):
-            if case .thread(let event) = sender.waiter { event.wait(until: deadline) }
+            let wasWoken = sender.wait(until: deadline)
             try stopWaiting(sender, PortError(.sendTimedOut))
+            if wasWoken { sender.leaveToOthers() }
         }
     }
 
@@ -183,7 +195,7 @@ package final class PortCore: PortDestination {
         _ message: MachMessage, exceedingLimit: Bool = false, waiting patience: Patience = .never
     ) -> MailboxState.Admission {
         if isInherited { return .dead }
-        if let intercept, !isDead, intercept(message) { return .accepted(wasEmpty: false) }
+        if let interception, !isDead, interception.takes(message) { return .accepted(wasEmpty: false) }
         let (admission, sources, task, dropped) = state.withLock { state in
             let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, waiting: patience)
             let dropped = state.mailbox.takeDropped()
@@ -237,11 +249,16 @@ package final class PortCore: PortDestination {
 
     /// Takes the oldest message for a handler, of which the source's number and the loop are noted, and perhaps a claim to
     /// the next ones.
-    func takeQueued(for handler: (turn: UInt64, loop: ThreadRunLoop), _ claim: inout MessageClaim?) -> MachMessage? {
+    func takeQueued(for handler: HandlersUnderWay.Handler, _ claim: inout MessageClaim?) -> MachMessage? {
         var sequel: TakingSequel?
         var message = state.withLock { state in
             let taken = state.take(for: handler, looksAfter: Self.takesBetweenLooks, &sequel)
-            claim = taken == nil ? nil : state.makeClaim(reusing: claim, looksAfter: Self.takesBetweenLooks)
+            if taken == nil {
+                claim = nil
+            } else {
+                claim = state.makeClaim(
+                    reusing: handler.loop.leftover.take() as? MessageClaim, looksAfter: Self.takesBetweenLooks)
+            }
             return taken
         }
         settle(&message, sequel)

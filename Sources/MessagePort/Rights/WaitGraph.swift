@@ -131,7 +131,7 @@ extension PortCore {
     fileprivate var isSeenServed: Bool {
         if isInherited || mayServeSenders || receivesElsewhere.load(ordering: .relaxed) { return true }
         let source = state.withLock { state in
-            let isCurrent = state.handlers.allSatisfy { $0.turn == state.turns.current }
+            let isCurrent = state.handlers.areAll(of: state.turns.current)
             return isCurrent ? state.sources.first : nil
         }
         return source?.firstLoop?.waitNote.withLock { $0 == nil } ?? false
@@ -142,7 +142,7 @@ extension PortCore {
         if isInherited || mayServeSenders || receivesElsewhere.load(ordering: .relaxed) { return nil }
         let (sources, older) = state.withLock { state in
             // After a move, nobody begins before the handlers that are under way elsewhere have ended.
-            let older = state.handlers.filter { $0.turn != state.turns.current }.map(\.loop)
+            let older = state.handlers.all.filter { $0.turn != state.turns.current }.map(\.loop)
             return (state.sources.all, older)
         }
         let loops = sources.flatMap(\.loops)

@@ -116,7 +116,7 @@ extension SocketConnection {
         if let source = state.withLock({ $0.source }) { return source }
         // Who waits for a reply, or for the peer's end, does so in a run that has reasons of its own to go on.
         let made = RunLoopSource(
-            name: "port replies", keepsModeAlive: false, routine: ReplyRoutine(connection: self))
+            label: .portReplies, keepsModeAlive: false, routine: ReplyRoutine(connection: self))
         do throws(SystemError) {
             try made.watch(descriptor.rawValue)
         } catch {

@@ -29,10 +29,16 @@ public final class RunLoopSource: Sendable {
 
     struct State: Sendable {
         var homes = ItemHomes()
-        /// A custom source: when it was signalled first since it was performed last.
-        var signal: UInt64?
+        /// What `signal` has. Zero, which is no stamp, stands for nil: so it takes eight bytes less.
+        private var stamp: UInt64 = 0
         /// A port-based source: the descriptor that it watches.
         var descriptor: CInt?
+
+        /// A custom source: when it was signalled first since it was performed last.
+        var signal: UInt64? {
+            get { stamp == 0 ? nil : stamp }
+            set { stamp = newValue ?? 0 }
+        }
     }
 
     let id = ItemID()
@@ -45,22 +51,33 @@ public final class RunLoopSource: Sendable {
     /// Whether a run goes on because the source is there. One that only watches for an end does not keep a loop alive.
     let keepsModeAlive: Bool
 
+    private let label: SourceLabel
+
     /// What it is called in traces, reports and descriptions; nil when it was given no name.
-    public let name: String?
+    public var name: String? { label.name }
     /// Sources that have work at the same time are performed lowest first, equal ones in the order in which they got it.
-    public let order: Int
+    public var order: Int { label.order }
 
     /// Makes a source from its routine, for sources of this package.
     package init(
-        name: String? = nil, order: Int = 0, isPortBased: Bool = true, keepsModeAlive: Bool = true,
-        routine: any SourceRoutine
+        label: SourceLabel, isPortBased: Bool = true, keepsModeAlive: Bool = true, routine: any SourceRoutine
     ) {
-        self.name = name
-        self.order = order
+        self.label = label
         self.isPortBased = isPortBased
         self.keepsModeAlive = keepsModeAlive
         self.routine = routine
         state = Mutex(State())
+    }
+
+    /// As above, for sources of which there are few.
+    package convenience init(
+        name: String? = nil, order: Int = 0, isPortBased: Bool = true, keepsModeAlive: Bool = true,
+        routine: any SourceRoutine
+    ) {
+        let isPlain = name == nil && order == 0
+        self.init(
+            label: isPlain ? .plain : SourceLabel(name, order: order), isPortBased: isPortBased,
+            keepsModeAlive: keepsModeAlive, routine: routine)
     }
 
     /// Makes a custom source (version 0), which is performed after it was signalled.

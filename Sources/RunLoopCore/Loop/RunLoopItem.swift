@@ -39,25 +39,55 @@ enum RunLoopItem: Sendable {
 /// The loops in which an item is. A loop leaves when the item is removed from it or invalidated, or when its thread ends,
 /// so the references on both sides never outlive their reason.
 struct ItemHomes: Sendable {
-    /// Nil when the item is invalid.
-    private var homes: ShortList<ThreadRunLoop>? = []
+    /// A short list, and whether the item is valid, in a pointer's room: there may be very many items.
+    private enum Homes {
+        case invalid, none
+        case one(ThreadRunLoop)
+        case many([ThreadRunLoop])
+    }
 
-    var loops: ShortList<ThreadRunLoop> { homes ?? [] }
-    var isValid: Bool { homes != nil }
+    private var homes = Homes.none
+
+    var loops: ShortList<ThreadRunLoop> {
+        switch homes {
+        case .invalid, .none: .none
+        case .one(let loop): .one(loop)
+        case .many(let loops): .many(loops)
+        }
+    }
+
+    var isValid: Bool { if case .invalid = homes { false } else { true } }
 
     mutating func insert(_ loop: ThreadRunLoop) {
-        if !loops.contains(loop) { homes?.append(loop) }
+        if !isValid || loops.contains(loop) { return }
+        var loops = loops
+        loops.append(loop)
+        set(loops)
     }
 
     mutating func remove(_ loop: ThreadRunLoop) {
-        homes?.removeAll { $0 == loop }
+        if !isValid { return }
+        var loops = loops
+        loops.removeAll { $0 == loop }
+        set(loops)
+    }
+
+    private mutating func set(_ loops: ShortList<ThreadRunLoop>) {
+        homes =
+            switch loops {
+            case .none: .none
+            case .one(let loop): .one(loop)
+            case .many(let loops): .many(loops)
+            }
     }
 
     /// Makes the item invalid.
     ///
     /// - Returns: the loops that it has to leave; nil when it was invalid.
     mutating func invalidate() -> ShortList<ThreadRunLoop>? {
-        homes.take()
+        if !isValid { return nil }
+        defer { homes = .invalid }
+        return loops
     }
 
     /// Adds an item to a loop. The caller holds the item's lock, which comes before the loop's.

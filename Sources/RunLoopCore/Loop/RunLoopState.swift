@@ -205,7 +205,8 @@ extension RunLoopState {
 
     /// The source with this number, if it is in the mode.
     func source(_ id: ItemID, in mode: Int) -> RunLoopSource? {
-        guard case .source(let source) = residents[id]?.item, isMember(id, of: mode) else { return nil }
+        guard let resident = residents[id], resident.places.contains(mode), case .source(let source) = resident.item
+        else { return nil }
         return source
     }
 

@@ -50,7 +50,7 @@ struct ReadyList: Sendable {
         // Nobody waits, so every ready source has had its turn: the pass is over.
         if heap.isEmpty { performed.removeAll() }
         lastStamp += 1
-        heap.set(id, Key(pass: performed.contains(id) ? pass + 1 : pass, order: order, stamp: lastStamp))
+        heap.add(id, Key(pass: performed.contains(id) ? pass + 1 : pass, order: order, stamp: lastStamp))
     }
 
     /// Puts a source on the list because the kernel reported its descriptor.
@@ -127,6 +127,8 @@ private struct PassMembers: Sendable {
 
     mutating func removeAll() {
         first = nil
-        if !others.isEmpty { others.removeAll(keepingCapacity: true) }
+        if others.isEmpty { return }
+        // To empty a table costs what it has room for, be there many in it or few.
+        if others.count * 8 < others.capacity { others = [] } else { others.removeAll(keepingCapacity: true) }
     }
 }

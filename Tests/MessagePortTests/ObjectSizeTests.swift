@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import Testing
+
+@testable import MessagePort
+@testable import RunLoopCore
+
+/// The allocator gives objects 8 bytes more than a multiple of 16: a field too many costs each port 16 bytes.
+@Suite struct ObjectSizeTests {
+    @Test("a port, its core, its source and a right take the memory that the page on performance says")
+    func port() throws {
+        let room = try makeRoomTeller()
+        let port = MachPort()
+        let source = try port.runLoopSource()
+        let presence = try #require(port.core.makePresence())
+        #expect(room(port) <= 80 - 8)
+        #expect(room(port.core) <= 192 - 8)
+        #expect(room(source) <= 112 - 8)
+        #expect(room(presence) <= 32 - 8)
+    }
+
+    @Test("the loops of a source, the sources of a port, and its handlers, take no room to tell few from many")
+    func lists() {
+        #expect(MemoryLayout<ItemHomes>.size == MemoryLayout<Int>.size)
+        #expect(MemoryLayout<SourceList>.size == MemoryLayout<Int>.size)
+        #expect(MemoryLayout<HandlersUnderWay>.size == MemoryLayout<HandlersUnderWay.Handler>.size)
+    }
+
+    /// What says how much room the allocator has given an object: a function that Glibc's module leaves out.
+    private func makeRoomTeller() throws -> (AnyObject) -> Int {
+        typealias Function = @convention(c) (UnsafeMutableRawPointer?) -> Int
+        let symbol = try #require(dlsym(nil, "malloc_usable_size"))
+        let function = unsafeBitCast(symbol, to: Function.self)
+        return { function(Unmanaged.passUnretained($0).toOpaque()) }
+    }
+}
