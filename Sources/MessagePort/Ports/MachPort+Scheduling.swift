@@ -125,7 +125,7 @@ extension MachPort {
 
     private func handle(_ message: MachMessage) {
         if let receiver = state.withLock({ $0.receiver }) {
-            receiver.handle(self, message)
+            receiver.handle(message, at: self)
             message.replyTarget?.handlerDidEnd()
         } else if core.isDead {
             // It ended after the message was taken: nobody handles that, and whoever waits for the answer hears why.

@@ -34,29 +34,6 @@ public final class MachPort: Sendable {
         var turn: UInt64 = 0
     }
 
-    /// A handler. A function alone that leaves the lock as its result would take memory each time.
-    struct Receiver: Sendable {
-        let handle: Handler
-
-        init?(_ handler: Handler?) {
-            guard let handler else { return nil }
-            handle = handler
-        }
-    }
-
-    /// What only some ports have: an object, so that it takes a pointer's room in the others.
-    final class Rarities: Sendable {
-        let invalidationHandler: (@Sendable () -> Void)?  // immutable
-        /// The delegate whose handler the port's is.
-        let delegate: WeakDelegate?  // immutable
-
-        init?(_ invalidationHandler: (@Sendable () -> Void)?, _ delegate: WeakDelegate?) {
-            if invalidationHandler == nil, delegate == nil { return nil }
-            self.invalidationHandler = invalidationHandler
-            self.delegate = delegate
-        }
-    }
-
     package let core: PortCore  // immutable
     let state: Mutex<State>  // comes before the source's lock
 
@@ -86,23 +63,6 @@ public final class MachPort: Sendable {
         if core.isInherited { core.outliveProcess() }
     }
 
-    /// Sets what is called for each message from now on; the next message that is taken from the queue sees it.
-    ///
-    /// - Parameter handler: the handler; nil drops messages.
-    public func setHandler(_ handler: Handler?) {
-        setHandler(handler, of: nil)
-    }
-
-    /// As above; `delegate` is what the handler calls.
-    func setHandler(_ handler: Handler?, of delegate: WeakDelegate?) {
-        if core.isInherited { return }
-        // The old one leaves the lock with the result: what it holds may use the port while it goes.
-        _ = state.withLock { $0.replaceReceiver(by: Receiver(handler), of: delegate) }
-        if isValid { return }
-        // A port that has ended calls nothing, and keeps nothing that may keep the port.
-        _ = state.withLock { $0.replaceReceiver(by: nil, of: nil) }
-    }
-
     /// A right to send to this port; all of them are equal. `MACH_MSG_TYPE_MAKE_SEND`.
     ///
     /// - Returns: the right.
@@ -124,16 +84,6 @@ public final class MachPort: Sendable {
     /// Whether the port can receive.
     public var isValid: Bool { !core.isDead }
 
-    /// Sets what is called once when the port becomes invalid, on the thread that invalidates it, with no lock held.
-    /// `CFMessagePortSetInvalidationCallBack`.
-    ///
-    /// - Parameter handler: called at once when the port is invalid already; nil for nothing.
-    public func setInvalidationHandler(_ handler: (@Sendable () -> Void)?) {
-        if core.isInherited { return }
-        _ = state.withLock { $0.replaceInvalidationHandler(by: handler) }
-        if !isValid { tellInvalidation() }
-    }
-
     /// Ends the port: it receives nothing more, leaves every run loop, and is a dead name for all send rights.
     ///
     /// Messages in its queue bounce: who waits for a reply to one is told ``PortError/Code/peerDied``, and their
@@ -151,35 +101,6 @@ public final class MachPort: Sendable {
         old.1?.invalidate()
         tellInvalidation()
         withExtendedLifetime(old) {}  // what the handler holds is released after the invalidation handler was called
-    }
-
-    /// Whether there is something to call when the port becomes invalid.
-    package var hasInvalidationHandler: Bool {
-        core.isInherited ? false : state.withLock { $0.rarities?.invalidationHandler != nil }
-    }
-
-    private func tellInvalidation() {
-        let handler = state.withLock { $0.replaceInvalidationHandler(by: nil) }?.invalidationHandler
-        handler?()
-    }
-}
-
-extension MachPort.State {
-    /// - Returns: what there was before, to be released without the lock.
-    fileprivate mutating func replaceReceiver(
-        by new: MachPort.Receiver?, of delegate: MachPort.WeakDelegate?
-    ) -> (MachPort.Receiver?, MachPort.Rarities?) {
-        let old = (receiver, rarities)
-        receiver = new
-        if delegate != nil || rarities != nil { rarities = MachPort.Rarities(rarities?.invalidationHandler, delegate) }
-        return old
-    }
-
-    /// - Returns: what there was before, to be released without the lock.
-    fileprivate mutating func replaceInvalidationHandler(by handler: (@Sendable () -> Void)?) -> MachPort.Rarities? {
-        let old = rarities
-        if handler != nil || old != nil { rarities = MachPort.Rarities(handler, old?.delegate) }
-        return old
     }
 }
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Synchronization
+
+extension MachPort {
+    /// A handler. A function alone that leaves the lock as its result would take memory each time; one that lies in a struct
+    /// would be retained twice.
+    enum Receiver: Sendable {
+        case handler(Handler)
+
+        init?(_ handler: Handler?) {
+            guard let handler else { return nil }
+            self = .handler(handler)
+        }
+
+        func handle(_ message: MachMessage, at port: MachPort) {
+            switch self {
+            case .handler(let handler): handler(port, message)
+            }
+        }
+    }
+
+    /// What only some ports have: an object, so that it takes a pointer's room in the others.
+    final class Rarities: Sendable {
+        let invalidationHandler: (@Sendable () -> Void)?  // immutable
+        /// The delegate whose handler the port's is.
+        let delegate: WeakDelegate?  // immutable
+
+        init?(_ invalidationHandler: (@Sendable () -> Void)?, _ delegate: WeakDelegate?) {
+            if invalidationHandler == nil, delegate == nil { return nil }
+            self.invalidationHandler = invalidationHandler
+            self.delegate = delegate
+        }
+    }
+
+    /// Sets what is called for each message from now on; the next message that is taken from the queue sees it.
+    ///
+    /// - Parameter handler: the handler; nil drops messages.
+    public func setHandler(_ handler: Handler?) {
+        setHandler(handler, of: nil)
+    }
+
+    /// As above; `delegate` is what the handler calls.
+    func setHandler(_ handler: Handler?, of delegate: WeakDelegate?) {
+        if core.isInherited { return }
+        // The old one leaves the lock with the result: what it holds may use the port while it goes.
+        _ = state.withLock { $0.replaceReceiver(by: Receiver(handler), of: delegate) }
+        if isValid { return }
+        // A port that has ended calls nothing, and keeps nothing that may keep the port.
+        _ = state.withLock { $0.replaceReceiver(by: nil, of: nil) }
+    }
+
+    /// Sets what is called once when the port becomes invalid, on the thread that invalidates it, with no lock held.
+    /// `CFMessagePortSetInvalidationCallBack`.
+    ///
+    /// - Parameter handler: called at once when the port is invalid already; nil for nothing.
+    public func setInvalidationHandler(_ handler: (@Sendable () -> Void)?) {
+        if core.isInherited { return }
+        _ = state.withLock { $0.replaceInvalidationHandler(by: handler) }
+        if !isValid { tellInvalidation() }
+    }
+
+    /// Whether there is something to call when the port becomes invalid.
+    package var hasInvalidationHandler: Bool {
+        core.isInherited ? false : state.withLock { $0.rarities?.invalidationHandler != nil }
+    }
+
+    func tellInvalidation() {
+        let handler = state.withLock { $0.replaceInvalidationHandler(by: nil) }?.invalidationHandler
+        handler?()
+    }
+}
+
+extension MachPort.State {
+    /// - Returns: what there was before, to be released without the lock.
+    mutating func replaceReceiver(
+        by new: MachPort.Receiver?, of delegate: MachPort.WeakDelegate?
+    ) -> (MachPort.Receiver?, MachPort.Rarities?) {
+        let old = (receiver, rarities)
+        receiver = new
+        if delegate != nil || rarities != nil { rarities = MachPort.Rarities(rarities?.invalidationHandler, delegate) }
+        return old
+    }
+
+    /// - Returns: what there was before, to be released without the lock.
+    fileprivate mutating func replaceInvalidationHandler(by handler: (@Sendable () -> Void)?) -> MachPort.Rarities? {
+        let old = rarities
+        if handler != nil || old != nil { rarities = MachPort.Rarities(handler, old?.delegate) }
+        return old
+    }
+}
