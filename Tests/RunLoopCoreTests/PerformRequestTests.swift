@@ -27,11 +27,12 @@ enum RequestKind: CaseIterable {
     func delays() async throws {
         let seen = Recorder<Int>()
         try await onLoop { loop in
-            loop.perform(after: .milliseconds(3)) { seen.append(4) }
-            loop.perform(after: .milliseconds(1)) { seen.append(3) }
-            loop.perform(after: .zero) { seen.append(1) }
-            loop.perform(after: .zero) { seen.append(2) }
-            loop.perform(after: .seconds(-5)) { seen.append(0) }
+            // So far apart that it does not matter how long the thread is held up between two of them.
+            loop.perform(after: .milliseconds(1)) { seen.append(4) }
+            loop.perform(after: .seconds(-60)) { seen.append(2) }
+            loop.perform(after: .seconds(-60)) { seen.append(3) }
+            loop.perform(after: .seconds(-120)) { seen.append(1) }
+            loop.perform(after: .seconds(-180)) { seen.append(0) }
             #expect(loop.nextTimerFireDate() != nil)
             #expect(loop.runGuarded() == .finished)
         }
