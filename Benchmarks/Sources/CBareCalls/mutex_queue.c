@@ -71,9 +71,9 @@ int64_t bare_queue_send(bare_queue *queue, int64_t count) {
     unsigned looks = 0;
     for (int64_t i = 0; i < count; i++) {
         char *bytes = malloc(message);
-        if (!bytes) break;
+        if (!bytes) abort();
         memset(bytes, 7, message);
-        while (put(queue, bytes) < 0) bare_look_again(&looks);
+        for (looks = 0; put(queue, bytes) < 0;) bare_look_again(&looks);
     }
     while (put(queue, NULL) != 0) bare_look_again(&looks);
     int64_t time = bare_now() - start;

@@ -17,7 +17,7 @@ final class ConnectionField {
     private var next = 0
 
     /// Makes the ports, and starts the children; nobody is connected yet.
-    init(ports number: Int, children: Int) throws {
+    init(ports number: Int, children: Int, rings: Bool = true) throws {
         try Self.allowDescriptors(number * (children + 3) + 500)
         thread = try ResidentThread(name: "ports")
         let loop = thread.loop
@@ -27,7 +27,7 @@ final class ConnectionField {
             return port
         }
         pool = try PortWorkerPool(count: children) { _ in
-            try .launchProcess(WorkerProgram("/proc/self/exe", Child.arguments(.ports, ["adaptive"])))
+            try .launchProcess(WorkerProgram("/proc/self/exe", Child.arguments(.ports, ["adaptive"], rings: rings)))
         }
         self.children = try pool.checkIn(within: .seconds(120))
     }
@@ -78,8 +78,8 @@ final class ConnectionField {
 
 extension Contestant {
     /// Messages over many connections, of so many children to so many ports.
-    static func connections(ports: Int, children: Int) throws -> Contestant {
-        let field = try ConnectionField(ports: ports, children: children)
+    static func connections(ports: Int, children: Int, rings: Bool = true) throws -> Contestant {
+        let field = try ConnectionField(ports: ports, children: children, rings: rings)
         for child in 0..<children { try field.connect(child) }
         return Contestant(
             name: ports * children == 1 ? "1 connection" : "\(ports * children) connections", timesLaps: false,

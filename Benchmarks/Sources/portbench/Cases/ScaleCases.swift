@@ -46,17 +46,22 @@ extension Case {
     }
 
     private static func connections(_ settings: Settings) throws -> [CaseResult] {
-        func contest(ports: Int, children: Int, beside few: Int, goal: Double? = 1.5) throws -> CaseResult {
+        func contest(
+            ports: Int, children: Int, beside few: Int, goal: Double? = 1.5, rings: Bool = true
+        ) throws -> CaseResult {
             try Contest(
-                id: "connections.scale", variant: "\(ports * children) connections", unit: .nanoseconds,
-                goal: Goal(ratio: goal), ours: { try .connections(ports: ports, children: children) },
-                baseline: { try .connections(ports: few, children: 1) }
+                id: "connections.scale", variant: "\(ports * children) connections" + (rings ? "" : ", sockets alone"),
+                unit: .nanoseconds, goal: Goal(ratio: goal),
+                ours: { try .connections(ports: ports, children: children, rings: rings) },
+                baseline: { try .connections(ports: few, children: 1, rings: rings) }
             ).measure(settings)
         }
         return [
             try contest(ports: 10, children: 1, beside: 1, goal: nil),
             try contest(ports: 100, children: 10, beside: 10),
             try contest(ports: 100, children: 100, beside: 10),
+            try contest(ports: 100, children: 10, beside: 10, rings: false),
+            try contest(ports: 100, children: 100, beside: 10, rings: false),
         ]
     }
 }

@@ -3,6 +3,7 @@
 
 import CBareCalls
 import CPeers
+import Glibc
 
 /// The other process of a case: this program, started again. It ends with its parent, and after a while in any case.
 enum Child {
@@ -10,6 +11,9 @@ enum Child {
 
     /// Keeps the child on a processor; before what it does.
     private static let placeOption = "--place"
+
+    /// Has the child send nothing through rings; before what it does.
+    private static let socketsOption = "--sockets"
 
     /// The descriptor of the socket that a child with bare system calls inherits.
     static let socket: Int32 = 3
@@ -40,6 +44,10 @@ enum Child {
             try Place(number: Int32(rest[1]) ?? -1).bind()
             rest.removeFirst(2)
         }
+        if rest.first == socketsOption {
+            setenv("PORT_RING", "never", 1)  // before anybody has asked for it
+            rest.removeFirst()
+        }
         guard let part = rest.first.flatMap(Part.init) else { throw BenchmarkFailure("no such child") }
         rest.removeFirst()
         try run(part, rest)
@@ -58,7 +66,8 @@ enum Child {
     }
 
     /// The arguments that start a child.
-    static func arguments(_ part: Part, _ rest: [String], at place: Place = .any) -> [String] {
-        [option] + (place.isAny ? [] : [placeOption, "\(place.number)"]) + [part.rawValue] + rest
+    static func arguments(_ part: Part, _ rest: [String], at place: Place = .any, rings: Bool = true) -> [String] {
+        [option] + (place.isAny ? [] : [placeOption, "\(place.number)"]) + (rings ? [] : [socketsOption])
+            + [part.rawValue] + rest
     }
 }
