@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 @testable import MessagePort
+import PortSystem
 import RunLoopCore
 import Synchronization
 import TestSupport
@@ -176,6 +177,27 @@ import Testing
             core.endTurn(turn, on: loop)
             #expect(core.takeQueued(for: handler, &claim)?.id == 34)
             #expect(claim == nil)
+            core.endTurn(turn, on: loop)
+        }
+    }
+
+    @Test("who begins to watch a port sees what its handler's thread had claimed")
+    func watched() async throws {
+        try await onNewThread {
+            let (core, loop) = (PortCore(queueLimit: 40), ThreadRunLoop.current)
+            let (near, far) = try sysPacketSocketPair()
+            defer { withExtendedLifetime(far) {} }
+            let connection = try SocketConnection(near, port: core)
+            _ = try core.openSockets()
+            core.state.withLock { $0.extras.allowsWatching = true }
+            for id in Int32(0)..<3 { _ = core.admit(MachMessage(id: id)) }
+            let turn = core.makeTurnNumber()
+            core.giveTurn(to: turn)
+            var claim: MessageClaim?
+            _ = core.takeQueued(for: HandlersUnderWay.Handler(loop: loop, turn: turn), &claim)
+            #expect(claim?.count == 2)
+            #expect(core.addWatcher(connection, byteLimit: 0))
+            #expect(claim?.next() == nil)
             core.endTurn(turn, on: loop)
         }
     }

@@ -130,14 +130,17 @@ private struct ForkedUse: Sendable {
         try port.makeSendRight().send(MachMessage(id: 1))
         let (locked, mayUnlock) = (Gate("the lock"), Gate("the fork"))
         let loops = Box<ThreadRunLoop>()
+        let remote = try #require(held?.remote.destination as? RemotePort)
         let holder = runOnThread {
             let loop = ThreadRunLoop.current
             loops.value.withLock { $0 = loop }
             guard lockIsHeld else { return locked.open() }
             loop.state.withLock { _ in
                 port.core.state.withLock { _ in
-                    locked.open()
-                    mayUnlock.wait()
+                    remote.link.withLock { _ in
+                        locked.open()
+                        mayUnlock.wait()
+                    }
                 }
             }
         }

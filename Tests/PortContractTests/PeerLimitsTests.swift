@@ -137,6 +137,28 @@ import Testing
         }
     }
 
+    @Test("what a port has not read when it ends is told as its end, also what is above the port's limit")
+    func messageBytesOfDeadPort() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            var limits = PeerLimits()
+            limits.messageBytes = 5_000
+            port.setPeerLimits(limits)
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1), asks: 1)
+            port.core.receiveFromSockets()
+            #expect(port.queueCount == 1)
+            try peer.send(MachMessage(id: 2, bytes: pattern(10_000)), asks: 2)
+            port.invalidate()
+            var reasons: [UInt64: Int32] = [:]
+            while reasons.count < 2, let header = try peer.next() {
+                if header.kind == .replyDropped { reasons[header.answers] = header.messageID }
+            }
+            let died = Int32(PortError.Code.peerDied.rawValue)
+            #expect(reasons == [1: died, 2: died])
+        }
+    }
+
     @Test("what bounces, is dropped by the policy, or ends with the port is given back", arguments: ["policy", "end"])
     func givenBack(by way: String) async throws {
         try await onBench(over: .socket) { bench in

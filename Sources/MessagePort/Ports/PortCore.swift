@@ -55,7 +55,7 @@ package final class PortCore: PortDestination {
         var address: PortAddress?
         /// Those whose paths have gone.
         var oldAddresses: [PortAddress] = []
-        /// How many messages were taken since the sockets were looked at.
+        /// How many messages were taken, or claimed, since the sockets were looked at.
         var takesSinceLook = 0
         /// Messages in the sockets have found no room since the sockets were looked at.
         var socketsWait = false

@@ -61,8 +61,11 @@ package final class RemotePort: PortDestination {
     package func address() -> PortAddress { portAddress }
 
     package func send(_ message: MachMessage, until deadline: SendDeadline) throws(PortError) {
+        try checkProcess()
         if let connection { return try connection.send(message, until: deadline) }
-        try reached(until: deadline.instant).send(message, until: deadline)
+        var deadline = deadline  // one, for the connection and for room
+        let connection = try reached(until: deadline.fix())
+        try connection.send(message, until: deadline)
     }
 
     nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {

@@ -193,7 +193,8 @@ extension SocketConnection {
             if isBreach { return refuse(.malformedPacket) }
             if lookedOn { core?.clientMayCome() }
             isWanted = header.answers == 0 || isAwaited
-            if isWanted, let ledger = ledger(of: core) {
+            // What a port that has ended left unread is in nobody's account.
+            if isWanted, core != nil, let ledger = ledger(of: core) {
                 (charge, limit) = ledger.charge(owner, for: header, descriptors: descriptors?.count ?? 0)
             }
         }

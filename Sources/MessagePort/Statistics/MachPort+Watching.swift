@@ -55,6 +55,7 @@ extension PortCore {
             guard state.extras.allowsWatching, !state.mailbox.isDead,
                 state.extras.watchers.count < Self.watcherLimit
             else { return false }
+            state.mailbox.reclaim()  // each message that is taken is shown from now on
             state.extras.lastWatcher += 1
             let watcher = PortWatcher(
                 number: state.extras.lastWatcher, connection: Weak(object: connection), byteLimit: byteLimit)
