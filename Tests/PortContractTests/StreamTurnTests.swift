@@ -46,6 +46,30 @@ import Testing
         }
     }
 
+    @Test("messages to two ports by turns have the kernel asked after 128 of them or 2 ms, and not more often")
+    func looks() async throws {
+        try await onNewThread {
+            let (loop, seen, count) = (ThreadRunLoop.current, Counter("messages"), 4_000)
+            let ports = (0..<2).map { _ in
+                MachPort(queueLimit: count / 2) { _, _ in
+                    seen.increment()
+                    if seen.value == count { ThreadRunLoop.current.stop() }
+                }
+            }
+            for port in ports {
+                _ = try port.core.openSockets()  // so that there is something to ask the kernel for
+                try port.schedule()
+                let right = port.makeSendRight()
+                for _ in 0..<count / 2 { try right.send(MachMessage()) }
+            }
+            let (before, start) = (loop.kernelWaitCount, MonotonicInstant.now)
+            #expect(loop.run() == .stopped)
+            let times = Int(start.duration(to: .now) / .milliseconds(2))
+            #expect(loop.kernelWaitCount - before <= count / 128 + times + 4)
+            for port in ports { port.invalidate() }
+        }
+    }
+
     @Test("a stop ends the run after the message, and the next run goes on")
     func stopped() async throws {
         try await onNewThread {

@@ -38,8 +38,8 @@ extension ThreadRunLoop {
         if run.polls || run.returnsAfterSource || isInstrumented.load(ordering: .relaxed) { return false }
         if run.isConditional && !condition() { return false }
         // Who has no limit needs no exact time: how long descriptors have not been looked at, a clock tells that lags by up to
-        // one timer interrupt, and is much cheaper.
-        let now = run.deadline == .distantFuture ? MonotonicInstant.coarse : .now
+        // one timer interrupt, and is much cheaper. When that begins is exact: else the next wait would find it over.
+        let now = run.deadline == .distantFuture && run.nextLook != nil ? MonotonicInstant.coarse : .now
         if run.deadline <= now || run.isLookDue(at: now) { return false }
         guard state.withLock({ $0.goesOn(with: source.id, in: run.mode) }) else { return false }
         source.isRung.store(false, ordering: .sequentiallyConsistent)
