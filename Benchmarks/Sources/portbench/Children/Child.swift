@@ -65,6 +65,12 @@ enum Child {
         }
     }
 
+    /// What a child with ports is started by: this program, or what `PORTBENCH_CHILD` has, for one that is looked at.
+    static var command: [String] {
+        guard let words = getenv("PORTBENCH_CHILD") else { return ["/proc/self/exe"] }
+        return String(cString: words).split(separator: " ").map(String.init)
+    }
+
     /// The arguments that start a child.
     static func arguments(_ part: Part, _ rest: [String], at place: Place = .any, rings: Bool = true) -> [String] {
         [option] + (place.isAny ? [] : [placeOption, "\(place.number)"]) + (rings ? [] : [socketsOption])

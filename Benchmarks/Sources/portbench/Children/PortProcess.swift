@@ -16,8 +16,8 @@ final class PortProcess {
         try placement.near.bind(thread)
         thread.loop.waitStrategy = strategy
         let rest = [strategy.word] + (name.map { [$0] } ?? [])
-        let arguments = Child.arguments(.ports, rest, at: placement.far)
-        worker = try PortWorker.launchProcess(WorkerProgram("/proc/self/exe", arguments))
+        let command = Child.command + Child.arguments(.ports, rest, at: placement.far)
+        worker = try PortWorker.launchProcess(WorkerProgram(command[0], Array(command.dropFirst())))
         right = try worker.checkIn(within: .seconds(30))
         try worker.port.schedule(on: thread.loop)
     }
