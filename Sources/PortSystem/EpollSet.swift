@@ -85,23 +85,37 @@ package struct EpollSet: ~Copyable, Sendable {
     ///   - limit: at most so many reports, 64 at the most; members beyond it are reported by the next call.
     /// - Returns: the ready members in the kernel's order; empty at the deadline.
     package func wait(until deadline: MonotonicInstant, limit: Int = reportLimit) -> [EpollReport] {
+        var reports: [EpollReport] = []
         do throws(SystemError) {
-            return try reports(until: deadline, limit: limit)
+            try report(until: deadline, limit: limit) { reports.append($0) }
+        } catch {
+            fatalError("epoll_wait failed: \(error). Was its descriptor closed by someone else?")
+        }
+        return reports
+    }
+
+    /// As above; calls `body` for each ready member after the wait, which takes no memory.
+    package func wait(until deadline: MonotonicInstant, _ body: (EpollReport) -> Void) {
+        do throws(SystemError) {
+            try report(until: deadline, limit: Self.reportLimit, body)
         } catch {
             fatalError("epoll_wait failed: \(error). Was its descriptor closed by someone else?")
         }
     }
 
-    private func reports(until deadline: MonotonicInstant, limit: Int) throws(SystemError) -> [EpollReport] {
+    private func report(
+        until deadline: MonotonicInstant, limit: Int, _ body: (EpollReport) -> Void
+    ) throws(SystemError) {
         let number = descriptor.raw
-        return try unsafe withUnsafeTemporaryAllocation(of: shim_epoll_record.self, capacity: limit) {
+        try unsafe withUnsafeTemporaryAllocation(of: shim_epoll_record.self, capacity: limit) {
             (records) throws(SystemError) in
             let base = records.baseAddress
             let count = try retrying(.epoll_wait) {
                 unsafe shim_epoll_wait(number, base, CInt(limit), deadline.remainingNanoseconds)
             }
-            return unsafe records.prefix(Int(count)).map {
-                EpollReport(key: $0.data, events: EpollEvents(rawValue: $0.events))
+            for index in 0..<Int(count) {
+                let record = unsafe records[index]
+                body(EpollReport(key: record.data, events: EpollEvents(rawValue: record.events)))
             }
         }
     }

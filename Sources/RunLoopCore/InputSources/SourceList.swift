@@ -15,6 +15,11 @@ package struct SourceList: Sendable {
     /// No source.
     package init() {}
 
+    /// One source.
+    init(_ source: RunLoopSource) { sources = .one(source) }
+
+    var isEmpty: Bool { if case .none = sources { true } else { false } }
+
     /// All of them.
     package var all: [RunLoopSource] {
         switch sources {
@@ -23,6 +28,9 @@ package struct SourceList: Sendable {
         case .many(let sources): sources
         }
     }
+
+    /// Whether there is one, and no other.
+    package var isOne: Bool { if case .one = sources { true } else { false } }
 
     package var first: RunLoopSource? {
         switch sources {
@@ -49,12 +57,15 @@ package struct SourceList: Sendable {
             }
     }
 
-    /// Rings each. Not with a lock held that guards the list.
-    package func ring() {
+    /// Calls `body` for each. Takes no memory.
+    func forEach(_ body: (RunLoopSource) -> Void) {
         switch sources {
         case .none: break
-        case .one(let source): source.ring()
-        case .many(let sources): for source in sources { source.ring() }
+        case .one(let source): body(source)
+        case .many(let sources): for source in sources { body(source) }
         }
     }
+
+    /// Rings each. Not with a lock held that guards the list.
+    package func ring() { forEach { $0.ring() } }
 }

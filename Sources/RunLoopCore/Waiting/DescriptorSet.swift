@@ -37,7 +37,7 @@ final class DescriptorSet: Sendable {
 
     fileprivate struct Entry {
         var descriptor: CInt
-        var sources: [RunLoopSource]
+        var sources: SourceList
     }
 
     fileprivate struct Registrations {
@@ -88,20 +88,17 @@ final class DescriptorSet: Sendable {
 
     /// Waits until a descriptor is ready, the doorbell is rung or the deadline has come.
     ///
-    /// - Returns: the sources whose descriptors are ready.
-    func wait(until deadline: MonotonicInstant) -> [RunLoopSource] {
+    /// - Parameters:
+    ///   - deadline: when to give up.
+    ///   - body: called for the sources of each descriptor that is ready.
+    func wait(until deadline: MonotonicInstant, _ body: (SourceList) -> Void) {
         let kernel = state.withLock { $0.kernel }
-        var ready: [RunLoopSource] = []
-        for report in kernel.set.wait(until: deadline) {
-            if report.key == Self.bellKey {
-                bell.descriptor.silence()
-                continue
-            }
+        kernel.set.wait(until: deadline) { report in
+            if report.key == Self.bellKey { return bell.descriptor.silence() }
             let (sources, mustRenew) = state.withLock { $0.sources(of: report.key) }
-            ready += sources
+            body(sources)
             if mustRenew { renew() }
         }
-        return ready
     }
 
     private func renew() {
@@ -127,7 +124,7 @@ extension DescriptorSet.Registrations {
                 try kernel.set.modify(descriptor, .readable, key: lastKey + 1)
                 return (register(descriptor, source), true)
             }
-            let isNew = entries[key]?.sources.contains(source) != true
+            let isNew = entries[key]?.sources.all.contains(source) != true
             if isNew { entries[key]?.sources.append(source) }
             return (key, isNew)
         }
@@ -137,13 +134,13 @@ extension DescriptorSet.Registrations {
     private mutating func register(_ descriptor: CInt, _ source: RunLoopSource) -> UInt64 {
         lastKey += 1
         keys[descriptor] = lastKey
-        entries[lastKey] = DescriptorSet.Entry(descriptor: descriptor, sources: [source])
+        entries[lastKey] = DescriptorSet.Entry(descriptor: descriptor, sources: SourceList(source))
         return lastKey
     }
 
     fileprivate mutating func leave(_ key: UInt64, _ source: RunLoopSource) {
         guard var entry = entries[key] else { return }
-        entry.sources.removeAll { $0 == source }
+        entry.sources.remove(source)
         entries[key] = entry.sources.isEmpty ? nil : entry
         // A number that was closed and opened again belongs to a later registration.
         guard entry.sources.isEmpty, keys[entry.descriptor] == key else { return }
@@ -151,10 +148,10 @@ extension DescriptorSet.Registrations {
         kernel.set.remove(entry.descriptor)
     }
 
-    fileprivate mutating func sources(of key: UInt64) -> ([RunLoopSource], mustRenew: Bool) {
+    fileprivate mutating func sources(of key: UInt64) -> (SourceList, mustRenew: Bool) {
         if let entry = entries[key] { return (entry.sources, false) }
         let isNew = staleKeys.insert(key).inserted
-        return ([], !isNew || staleKeys.count > Self.staleKeyLimit)
+        return (SourceList(), !isNew || staleKeys.count > Self.staleKeyLimit)
     }
 
     /// Moves every registration to a new kernel set; those whose descriptor is closed never report again.

@@ -110,11 +110,13 @@ extension ThreadRunLoop {
         if let set = state.withLock({ $0.modes[run.mode].descriptors }) {
             let sleeps = deadline != .distantPast && doorbell.willSleep()
             counts.didLook(sleeping: sleeps)
-            let sources = set.wait(until: sleeps ? deadline : .distantPast)
-            let report = turnCount
-            state.withLock { state in
-                for source in sources where state.isMember(source.id, of: run.mode) {
-                    state.modes[run.mode].ready.insert(source.id, order: source.order, report: report)
+            let (mode, report) = (run.mode, turnCount)
+            set.wait(until: sleeps ? deadline : .distantPast) { sources in
+                state.withLock { state in
+                    sources.forEach { source in
+                        guard state.isMember(source.id, of: mode) else { return }
+                        state.modes[mode].ready.insert(source.id, order: source.order, report: report)
+                    }
                 }
             }
         } else if deadline != .distantPast {
