@@ -28,7 +28,8 @@ extension ThreadRunLoop {
     func beginServingMainQueue() {
         if state.withLock({ $0.mainQueue != nil }) { return }
         let descriptor = sysMainQueueDescriptor()
-        let source = RunLoopSource(name: "main queue", descriptor: descriptor) {}
+        // Before all others that the kernel reports with it.
+        let source = RunLoopSource(name: "main queue", descriptor: descriptor, order: .min) {}
         state.withLock { $0.mainQueue = MainQueueState(source: source.id, descriptor: descriptor) }
         add(source, to: .common)
     }
@@ -38,7 +39,8 @@ extension ThreadRunLoop {
     }
 
     /// Whether blocks are there that go before every event of the kernel: from a run's second turn on, but not twice in a
-    /// row, and only when no source that rang and no timer is ready. So a stream of messages costs no system call.
+    /// row, and only when no source that rang and no timer is ready. So a stream of messages costs no system call. Where
+    /// nobody sees whether the turn waits, this need not be asked: the wait reports the main queue before all others.
     func mainQueueGoesFirst(_ run: LoopRun) -> Bool {
         if run.hasJustServedMainQueue { return false }
         let descriptor = state.withLock { state -> CInt? in

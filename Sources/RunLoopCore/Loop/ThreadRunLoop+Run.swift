@@ -165,7 +165,7 @@ extension ThreadRunLoop {
         // Steps 2 to 6 call nobody then, so nothing that is on this thread can change that meanwhile.
         let isQuiet = !isInstrumented.load(ordering: .relaxed) && state.withLock { $0.isQuiet(run.mode) }
         var hasHandledSource = isQuiet ? false : beginTurn(run)
-        var event = isMain && mainQueueGoesFirst(run) ? LoopEvent.mainQueue : nil  // 5
+        var event = isMain && !isQuiet && mainQueueGoesFirst(run) ? LoopEvent.mainQueue : nil  // 5
         if event == nil {
             let polls = run.polls || hasHandledSource
             if !polls && !isQuiet { notify(.beforeWaiting, in: run.mode) }  // 6
