@@ -34,16 +34,19 @@ import Testing
     @Test("what a stopped alarm holds is released, and it does not act")
     func stopped() async {
         final class Held: Sendable {}
-        let rung = Recorder<Int>("alarms")
+        var rung = Recorder<Int>("alarms")
         weak var held: Held?
-        let soon = MonotonicInstant.after(.milliseconds(2))
-        do {
+        var soon = MonotonicInstant.now
+        // Until it was stopped before its date.
+        repeat {
+            rung = Recorder<Int>("alarms")
+            soon = .after(.milliseconds(2))
             let made = Held()
             held = made
-            clock.stop(clock.set(for: soon) { withExtendedLifetime(made) { rung.append(1) } })
-        }
+            clock.stop(clock.set(for: soon) { [rung] in withExtendedLifetime(made) { rung.append(1) } })
+        } while .now >= soon
         #expect(held == nil)
-        _ = clock.set(for: soon.advanced(by: .nanoseconds(1))) { rung.append(2) }
+        _ = clock.set(for: soon.advanced(by: .nanoseconds(1))) { [rung] in rung.append(2) }
         await rung.waitUntilCount(1)
         #expect(rung.elements == [2])
     }
