@@ -31,8 +31,8 @@ package func sysSendPacket(
 package func sysReceiveHeadedPacket(
     _ socket: CInt, limit: Int, from giver: @autoclosure () -> (any DescriptorGiver)? = nil
 ) throws(SystemError) -> (ReceiveOutcome, head: PacketWords?, payload: [UInt8]) {
-    let capacity = limit - MemoryLayout<PacketWords>.size
-    return try unsafe withUnsafeTemporaryAllocation(byteCount: capacity, alignment: 16) { (body) throws(SystemError) in
+    let size = MemoryLayout<PacketWords>.size
+    return try unsafe ReceiveRoom.withBytes(limit - size) { (body) throws(SystemError) in
         let (outcome, head, count) = try unsafe receive(socket, into: body, from: giver())
         return unsafe (outcome, head, Array(body.prefix(count)))
     }

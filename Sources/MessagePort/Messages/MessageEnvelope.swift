@@ -13,6 +13,10 @@ struct MessageEnvelope: Sendable {
         var charge: PeerCharge?
         var replyTarget: ReplyTarget?
 
+        init(remoteSender: PeerIdentity, charge: PeerCharge?, replyTarget: ReplyTarget?) {
+            (self.remoteSender, self.charge, self.replyTarget) = (remoteSender, charge, replyTarget)
+        }
+
         init(copyOf other: Content? = nil) {
             replyPort = other?.replyPort
             remoteSender = other?.remoteSender
@@ -22,6 +26,16 @@ struct MessageEnvelope: Sendable {
     }
 
     private var content: Content?
+
+    /// Nothing is set.
+    init() {}
+
+    /// What is written on a message that came from another process; `replyPort` is written already.
+    mutating func stamp(remoteSender: PeerIdentity, charge: PeerCharge?, replyTarget: ReplyTarget?) {
+        let made = Content(remoteSender: remoteSender, charge: charge, replyTarget: replyTarget)
+        made.replyPort = content?.replyPort
+        content = made
+    }
 
     /// Whether nothing was ever set.
     var isEmpty: Bool { content == nil }

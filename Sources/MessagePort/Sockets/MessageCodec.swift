@@ -126,14 +126,17 @@ extension EncodedMessage {
 }
 
 extension EncodedMessage {
-    /// Decodes the message.
+    /// Decodes the message. Of one that has only bytes they stay where they lie.
     ///
     /// - Parameter resolve: turns an address into a right.
     /// - Returns: the message; nil when the payload is not of the format.
     /// - Throws: what `resolve` throws.
-    func decoded<Failure: Error>(
+    consuming func decoded<Failure: Error>(
         resolve: (PortAddress) throws(Failure) -> SendRight
     ) throws(Failure) -> MachMessage? {
+        if componentCount == 1, tail.isEmpty, descriptors.isEmpty, let bytes = takeOnlyBytes() {
+            return MachMessage(id: id, bytes: bytes)
+        }
         var message = MachMessage(id: id)
         var unclaimed = descriptors[...]
         var position = 0
@@ -163,6 +166,17 @@ extension EncodedMessage {
         }
         guard unclaimed.isEmpty, message.parts.count == componentCount, position == size else { return nil }
         return message
+    }
+
+    /// The body of a payload that is one record of bytes; nil of others, which stay as they are.
+    private mutating func takeOnlyBytes() -> [UInt8]? {
+        var position = 0
+        guard let (kind, body) = record(at: &position, tailSize: 0), kind == .bytes, body.endIndex == payload.count
+        else { return nil }
+        var bytes: [UInt8] = []
+        swap(&bytes, &payload)
+        bytes.removeFirst(body.startIndex)
+        return bytes
     }
 
     /// Whether what is missing, so many bytes, is the body of the last record, of kind bytes: then it is the tail.
