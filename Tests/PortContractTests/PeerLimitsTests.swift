@@ -220,7 +220,7 @@ import Testing
                 for id in Int32(1)...2 { try peer.send(MachMessage(id: id, bytes: [1])) }
                 return try #require(sockets.state.withLock { $0.members.values.first })
             }()
-            #expect(connection.receive(into: port.core, limit: 1) == 1)
+            #expect(connection.receive(into: port.core, limit: 1).count == 1)
             // One thread pauses it and has not told the kernel yet; another sees the end.
             let key = try #require(sockets.state.withLock { $0.keys[ObjectIdentifier(connection)] })
             #expect(sockets.accounts.withLock { $0.pause(key) })

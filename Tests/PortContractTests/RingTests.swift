@@ -128,7 +128,7 @@ import Testing
     #if DEBUG
     @Test(
         "a peer that goes with something unread resets the connection, between any two looks: what it sent is still read",
-        arguments: 0..<4)
+        arguments: 0..<3)
     func reset(after looks: Int) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

@@ -3,8 +3,9 @@
 
 import PortSystem
 
-/// A port's bounded queue, and the senders that wait for room in it: decides, does nothing else.
-struct MailboxState {
+/// A port's bounded queue, and the senders that wait for room in it: decides, does nothing else. It cannot be copied: what
+/// looks at a part of it is never a copy of the whole.
+struct MailboxState: ~Copyable {
     /// What became of a message that was to be queued.
     enum Admission {
         /// It is queued; `wasEmpty` says whether a receiver may be asleep.

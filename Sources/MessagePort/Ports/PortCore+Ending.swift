@@ -47,7 +47,8 @@ extension PortCore {
 
     /// What is left of a port that has ended.
     private struct Remains {
-        var state: State
+        var sources: SourceList
+        var extras: Rare<Extras>
         var bounced: [MachMessage]
         var waitingSenders: [WaitingSender]
         var roomNotices: [LoopNotice<SendPossibility>]
@@ -61,34 +62,34 @@ extension PortCore {
         if isInherited { return false }
         let remains = state.withLock { state -> Remains? in
             guard let (bounced, waitingSenders) = state.mailbox.die() else { return nil }
+            let roomNotices = state.mailbox.takeRoomNotices()
             let remains = Remains(
-                state: state, bounced: bounced, waitingSenders: waitingSenders,
-                roomNotices: state.mailbox.takeRoomNotices())
+                sources: state.sources, extras: state.takeExtras(), bounced: bounced, waitingSenders: waitingSenders,
+                roomNotices: roomNotices)
             state.sources = SourceList()
             // The address stays: rights that were on their way are equal then to those that are here.
-            state.dropExtras()
-            if let bell = remains.state.extras.bell { state.extras.bell = bell }
-            if let address = remains.state.extras.address {
-                (state.extras.address, state.extras.oldAddresses) = (address, remains.state.extras.oldAddresses)
+            if let bell = remains.extras.value.bell { state.extras.bell = bell }
+            if let address = remains.extras.value.address {
+                (state.extras.address, state.extras.oldAddresses) = (address, remains.extras.value.oldAddresses)
             }
             return remains
         }
         guard let remains else { return false }
-        let old = remains.state
-        for source in old.sources.all {
+        let extras = remains.extras
+        for source in remains.sources.all {
             source.ring()  // a thread blocked in receive(within:) wakes and finds the port dead
             source.invalidate()
         }
         // Its names are free before a client can notice the end: who hears of it may take them.
-        for ending in old.extras.endings.values { ending() }
-        old.extras.sockets?.close()
-        old.extras.taskWatch?.source.invalidate()
-        for task in old.extras.waitingTasks { task.wake() }
+        for ending in extras.value.endings.values { ending() }
+        extras.value.sockets?.close()
+        extras.value.taskWatch?.source.invalidate()
+        for task in extras.value.waitingTasks { task.wake() }
         for sender in remains.waitingSenders { sender.waiter.wake() }
         for message in remains.bounced { message.replyTarget?.fail(PortError(.peerDied)) }
-        for notice in old.extras.deathNotices { notice.tell() }
+        for notice in extras.value.deathNotices { notice.tell() }
         for notice in remains.roomNotices { notice.tell(.deadName) }
-        for notice in old.extras.senderNotices { notice.cancel() }
+        for notice in extras.value.senderNotices { notice.cancel() }
         return true
     }
 }

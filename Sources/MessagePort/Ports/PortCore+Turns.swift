@@ -37,7 +37,8 @@ extension PortCore {
         if readsAhead { receiveAllFromSockets(&budget) }
         let handler = HandlersUnderWay.Handler(loop: loop, turn: number)
         if let message = takeQueued(for: handler, &claim) { return message }
-        return receiveFromSockets(&budget) == 0 ? nil : takeQueued(for: handler, &claim)
+        _ = receiveFromSockets(&budget, forTurn: number)
+        return takeQueued(for: handler, &claim)
     }
 
     /// Handles a message, and the next ones as long as the loop goes on with this port.
@@ -105,6 +106,21 @@ extension PortCore {
 }
 
 extension PortCore.State {
+    /// The source with this number looks at the sockets, and takes what comes, unless it is another's turn. A port with
+    /// several sources has others that may be asleep.
+    mutating func beginAttendance(inTurn number: UInt64) {
+        isAttended = turns.mayBegin(number) && sources.isOne
+    }
+
+    /// The source has taken what it could.
+    ///
+    /// - Returns: the sources to ring, because there is more.
+    mutating func endAttendance() -> SourceList? {
+        if !isAttended { return nil }
+        isAttended = false
+        return mailbox.queue.isEmpty ? nil : sources
+    }
+
     fileprivate func hasMessage(inTurn number: UInt64) -> Bool {
         !mailbox.queue.isEmpty && turns.mayBegin(number)
     }

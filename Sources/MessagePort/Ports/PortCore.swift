@@ -13,10 +13,15 @@ package import RunLoopCore
 import Synchronization
 
 package final class PortCore: PortDestination {
-    struct State {
+    struct State: ~Copyable {
+        private var storedMailbox: MailboxState
         /// Each change keeps the doorbell in step: it is readable while messages wait, and for good once the port is dead.
         var mailbox: MailboxState {
-            didSet { if hasExtras { extras.matchBell(mailbox) } }
+            @inline(__always) _read { yield storedMailbox }
+            @inline(__always) _modify {
+                defer { if hasExtras { extras.matchBell(storedMailbox) } }
+                yield &storedMailbox
+            }
         }
         /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
         var sources = SourceList()
@@ -25,6 +30,8 @@ package final class PortCore: PortDestination {
         var handlers = HandlersUnderWay.none
         private var rareExtras = Rare<Extras>()
         var senders = SenderTally()
+        /// A handler's thread looks at the sockets, and will take what comes: its source needs no ring.
+        var isAttended = false
 
         /// Whether it may have any of the extras; told without a look at them.
         var hasExtras: Bool { !rareExtras.isBlank }
@@ -34,10 +41,10 @@ package final class PortCore: PortDestination {
             @inline(__always) _modify { yield &rareExtras.value }
         }
 
-        mutating func dropExtras() { rareExtras.makeBlank() }
+        mutating func takeExtras() -> Rare<Extras> { rareExtras.take() }
 
-        init(mailbox: MailboxState) {
-            self.mailbox = mailbox
+        init(mailbox: consuming MailboxState) {
+            storedMailbox = mailbox
         }
     }
 
@@ -202,7 +209,7 @@ package final class PortCore: PortDestination {
             guard case .accepted(let wasEmpty) = admission else {
                 return (admission, SourceList?.none, WaitingTask?.none, dropped)
             }
-            return (admission, wasEmpty ? state.sources : nil, state.nextTask(), dropped)
+            return (admission, wasEmpty && !state.isAttended ? state.sources : nil, state.nextTask(), dropped)
         }
         sources?.ring()
         task?.wake()
@@ -250,8 +257,9 @@ package final class PortCore: PortDestination {
     /// Takes the oldest message for a handler, of which the source's number and the loop are noted, and perhaps a claim to
     /// the next ones.
     func takeQueued(for handler: HandlersUnderWay.Handler, _ claim: inout MessageClaim?) -> MachMessage? {
-        var sequel: TakingSequel?
+        var (sequel, missed) = (TakingSequel?.none, SourceList?.none)
         var message = state.withLock { state in
+            defer { missed = state.endAttendance() }
             let taken = state.take(for: handler, looksAfter: Self.takesBetweenLooks, &sequel)
             if taken == nil {
                 claim = nil
@@ -261,6 +269,7 @@ package final class PortCore: PortDestination {
             }
             return taken
         }
+        missed?.ring()
         settle(&message, sequel)
         return message
     }
@@ -306,16 +315,19 @@ package final class PortCore: PortDestination {
 
     /// Moves what waits in the sockets into the queue, as far as there is room.
     ///
-    /// - Parameter budget: how many packets may still be read.
+    /// - Parameters:
+    ///   - budget: how many packets may still be read.
+    ///   - turn: the number of the source whose handler takes what comes, at once: one message will do.
     /// - Returns: of how many sockets something was to be read.
-    func receiveFromSockets(_ budget: inout LookBudget) -> Int {
+    func receiveFromSockets(_ budget: inout LookBudget, forTurn turn: UInt64? = nil) -> Int {
         let sockets = state.withLock { state -> PortSockets? in
             guard let sockets = state.extras.sockets else { return nil }
             state.extras.takesSinceLook = 0
             state.extras.socketsWait = false
+            if let turn { state.beginAttendance(inTurn: turn) }
             return sockets
         }
-        return sockets?.receive(into: self, &budget) ?? 0
+        return sockets?.receive(into: self, &budget, mayLookAtOne: turn != nil && !readsAhead) ?? 0
     }
 
     /// So many times the sockets are looked at to read all that has arrived: senders may be as quick as we are.

@@ -46,5 +46,9 @@ struct Rare<Value: Blankable & ~Copyable>: Sendable {
     /// Whether it has never been changed; told without a look at the value.
     var isBlank: Bool { box == nil }
 
-    mutating func makeBlank() { box = nil }
+    /// Takes the value away, and leaves a blank one.
+    mutating func take() -> Rare {
+        defer { box = nil }
+        return self
+    }
 }

@@ -20,6 +20,7 @@ package final class PortSockets: Sendable {
         var silenced: Set<UInt64> = []
         /// The connections with rings that had something last.
         var busyRings: [SocketConnection] = []
+        var lone = LoneConnection()
         /// The number of looks, to begin each with another of the sockets that are ready.
         var lookCount = 0
         var isClosed = false
@@ -147,8 +148,10 @@ package final class PortSockets: Sendable {
     /// - Parameters:
     ///   - core: the port.
     ///   - budget: how many packets may still be read.
+    ///   - mayLookAtOne: whether one packet will do, and the rest may wait for the next look: see `LoneConnection`.
     /// - Returns: how many were ready; zero when nothing is left to read.
-    func receive(into core: PortCore, _ budget: inout LookBudget) -> Int {
+    func receive(into core: PortCore, _ budget: inout LookBudget, mayLookAtOne: Bool = false) -> Int {
+        if mayLookAtOne, receiveFromLone(into: core, &budget) { return 1 }
         SpareDescriptor.shared.restore()
         var count = 0
         for _ in 0..<Self.roundLimit {
@@ -167,6 +170,19 @@ package final class PortSockets: Sendable {
         return receive(into: core, &budget)
     }
 
+    /// - Returns: whether there is such a connection, and it had a packet.
+    private func receiveFromLone(into core: PortCore, _ budget: inout LookBudget) -> Bool {
+        guard let member = state.withLock({ $0.lone.next() }) else { return false }
+        if budget.grant(to: member.owner) > 0 {
+            let (count, hasMore) = member.receive(into: member.port?.object, limit: 1)
+            budget.spend(count, by: member.owner)
+            noteRing(of: member)
+            if hasMore { return true }
+        }
+        state.withLock { $0.lone.wasNotThere() }
+        return false
+    }
+
     /// - Returns: whether some were not read because of what their processes take up.
     private func receive(_ reports: [EpollReport], into core: PortCore, _ budget: inout LookBudget) -> Bool {
         // The kernel names them in the same order each time: where places are few, the first would get them all.
@@ -175,7 +191,7 @@ package final class PortSockets: Sendable {
             return state.lookCount
         }
         if reports.contains(where: { $0.key == Self.listenerKey }) { acceptAll(for: core) }
-        var (putsAside, endedCount) = (false, 0)
+        var (putsAside, endedCount, lone) = (false, 0, SocketConnection?.none)
         for index in reports.indices {
             let report = reports[(index + lookCount % reports.count) % reports.count]
             guard let member = state.withLock({ $0.members[report.key] }) else { continue }
@@ -184,9 +200,17 @@ package final class PortSockets: Sendable {
                 putsAside = true
                 continue
             }
-            budget.spend(receive(report, from: member, into: core, limit: grant), by: member.owner)
+            let (count, hasMore) = receive(report, from: member, into: core, limit: grant)
+            budget.spend(count, by: member.owner)
+            // The second one was none.
+            if reports.count == 1, count == 2, !hasMore { lone = member }
             if member.isHeldBack.load(ordering: .acquiring) { putsAside = true }
             if member.isClosed, remove(report.key), member.port?.object === core, !member.looksOn { endedCount += 1 }
+        }
+        state.withLock { state in
+            // One that is listened to no more is not kept.
+            let isHere = lone.map { state.keys[ObjectIdentifier($0)] != nil } ?? false
+            state.lone.didLook(found: isHere ? lone : nil)
         }
         if endedCount > 0 {
             // One that has connected meanwhile is a sender: the port still has one then. Not for each that has ended: so
@@ -197,18 +221,20 @@ package final class PortSockets: Sendable {
         return putsAside
     }
 
-    /// - Returns: how many packets were read.
-    private func receive(_ report: EpollReport, from member: SocketConnection, into core: PortCore, limit: Int) -> Int {
+    /// - Returns: as the connection does.
+    private func receive(
+        _ report: EpollReport, from member: SocketConnection, into core: PortCore, limit: Int
+    ) -> (count: Int, hasMore: Bool) {
         // There is room for what is overdue, or nobody who will read it.
         if !EpollEvents.arrival.isSuperset(of: report.events) { member.sendOverdue() }
         // A right's end never gets messages for a port, and the end of another port's connection has its own.
-        let count = member.receive(into: member.port?.object, limit: limit)
+        let result = member.receive(into: member.port?.object, limit: limit)
         noteRing(of: member)
         if !report.events.isDisjoint(with: .hangUpOrError), member.isHeldBack.load(ordering: .acquiring) {
             member.peerDidGo()
             silence(member)
         }
-        return count
+        return result
     }
 
     /// Listens to a connection no more.
@@ -221,6 +247,7 @@ package final class PortSockets: Sendable {
             state.pausedInterests[key] = nil
             state.silenced.remove(key)
             state.busyRings.removeAll { $0 === member }
+            if let member { state.lone.forget(member) }
             accounts.withLock { $0.disconnect(key) }
             return member
         }
@@ -236,6 +263,7 @@ package final class PortSockets: Sendable {
         let members = state.withLock { state in
             state.isClosed = true
             swap(&listener, &state.listener)
+            state.lone = LoneConnection()
             defer { (state.members, state.keys, state.busyRings) = ([:], [:], []) }
             return state.members
         }

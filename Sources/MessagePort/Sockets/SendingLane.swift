@@ -3,7 +3,7 @@
 //
 // Which way the next packet takes: the socket, or the ring beside it. Decides, and writes into the ring.
 //
-//   socket ──ring empty, packet "lane" sent──▶ ring ──descriptors, or no room: a mark in the ring──▶ socket
+//   socket ──ring empty, packet "lane" sent──▶ ring ──descriptors, no room, or bells: a mark in the ring──▶ socket
 //
 // The mark says where the packets on the socket follow, and the packet "lane" where those in the ring follow, so the order
 // of all packets is that in which they were sent. Once on the socket, a connection stays there until the reader has read
@@ -52,19 +52,30 @@ struct SendingLane: Sendable {
     static let earningTime = Duration.milliseconds(250)
     /// So many packets without descriptors, after one with descriptors, until the ring is used again.
     private static let quietCount = 8
+    /// After so many packets in a row for which the reader had to be woken, the socket is quicker: it carries a packet where
+    /// the ring sends a bell.
+    static let bellLimit = 16
+    /// So many packets take the socket then, or as many as find room in it, until it is seen whether the reader still sleeps.
+    static let sleepyCount = 1024
 
     var use: RingUse
+    /// Whether packets take the socket for a while when each needs a bell. Not those to a right's end: it looks at each packet
+    /// of the socket before it takes it.
+    private let mindsBells: Bool
     private var phase = Phase.none
     private var writer: RecordWriter?
     private var isOnRing = false
     /// How many packets must still take the socket.
     private var socketCount = 0
+    /// How many packets in a row have needed a bell.
+    private var bellCount = 0
     private var sentCount = 0
     private var countStart = MonotonicInstant.distantPast
     private var lastLook = MonotonicInstant.distantPast
 
-    init(use: RingUse) {
+    init(use: RingUse, mindsBells: Bool = true) {
         self.use = use
+        self.mindsBells = mindsBells
     }
 
     /// Whether packets go into the ring now.
@@ -134,7 +145,7 @@ struct SendingLane: Sendable {
         }
         defer { self.writer = writer }
         if !packet.descriptors.isEmpty {
-            socketCount = Self.quietCount
+            socketCount = max(socketCount, Self.quietCount)
             return leave(&writer)
         }
         guard isOnRing else {
@@ -145,14 +156,25 @@ struct SendingLane: Sendable {
             guard let isEmpty = writer.isEmpty() else { return .broken }
             return isEmpty ? .announce : .socket
         }
+        if bellCount == Self.bellLimit {
+            (bellCount, socketCount) = (0, Self.sleepyCount)
+            return leave(&writer)
+        }
         switch writer.write(packet.header.words, packet.payload) {
-        case .written(mustRing: true): return .written(.bell)
-        case .written(mustRing: false): return .written(lastLook == .coarse ? .none : .look)
+        case .written(mustRing: true):
+            if mindsBells { bellCount += 1 }
+            return .written(.bell)
+        case .written(mustRing: false):
+            bellCount = 0
+            return .written(lastLook == .coarse ? .none : .look)
         case .full: return .full
         case .closed: return .closed
         case .broken: return .broken
         }
     }
+
+    /// The socket is full: its reader does not sleep.
+    mutating func socketIsFull() { socketCount = 0 }
 
     /// Whether the reader has read something since the ring was found full, or this was asked last.
     mutating func hasReaderMoved() -> Bool { writer?.hasReaderMoved() ?? true }

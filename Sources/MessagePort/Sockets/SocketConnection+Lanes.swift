@@ -102,7 +102,10 @@ extension SocketConnection {
             }
             switch step {
             case .socket:
-                guard try offerToSocket(packet) else { return false }
+                guard try offerToSocket(packet) else {
+                    sendingLane.withLock { $0.socketIsFull() }
+                    return false
+                }
                 if packet.header.kind == .ringAnswer { sendingLane.withLock { $0.didTell() } }
                 return true
             case .announce:

@@ -15,17 +15,17 @@ extension SocketConnection {
     ///   - core: the port that takes messages which answer nothing; while its queue is full, packets stay where they are and
     ///     their sender waits.
     ///   - limit: the most packets.
-    /// - Returns: how many packets were read.
+    /// - Returns: how often it was read, and whether there may be more: each time there was something.
     @discardableResult
-    func receive(into core: PortCore?, limit: Int = packetBudget) -> Int {
-        let (count, mustUpdate) = assembly.withLock { arrival in
-            let count = receive(into: core, &arrival, limit: limit)
-            return (count, noteUntold(arrival.lane))
+    func receive(into core: PortCore?, limit: Int = packetBudget) -> (count: Int, hasMore: Bool) {
+        let (result, mustUpdate) = assembly.withLock { arrival in
+            let result = receive(into: core, &arrival, limit: limit)
+            return (result, noteUntold(arrival.lane))
         }
         if mustUpdate { updateInterest() }
         sendOverdue()  // a peer that sends has perhaps read, and made room
         dropUnreadIfDeaf()
-        return count
+        return result
     }
 
     /// Receives what has arrived, unless that is being done: by another thread, or further up on this one, where a message
@@ -61,18 +61,18 @@ extension SocketConnection {
     ///   - arrival: what is kept from one packet to the next.
     ///   - limit: the most packets.
     ///   - thoroughly: whether to look behind a bell; otherwise what is there is reported again.
-    /// - Returns: how many packets were read.
+    /// - Returns: as above.
     private func receive(
         into core: PortCore?, _ arrival: inout Arrival, limit: Int, thoroughly: Bool = false
-    ) -> Int {
+    ) -> (count: Int, hasMore: Bool) {
         defer { if isClosed { arrival.assembly.giveUp() } }
         for count in 0..<limit {
-            if isAwaitingRoom { return count }
-            if port == nil, holdBackUntilClosed() { return count }
-            if let core, mustWait(for: core, arrival.assembly) { return count }
-            guard receivePacket(&arrival, core, thoroughly: thoroughly) else { return count + 1 }
+            if isAwaitingRoom { return (count, false) }
+            if port == nil, holdBackUntilClosed() { return (count, false) }
+            if let core, mustWait(for: core, arrival.assembly) { return (count, false) }
+            guard receivePacket(&arrival, core, thoroughly: thoroughly) else { return (count + 1, false) }
         }
-        return limit
+        return (limit, true)
     }
 
     /// Whether nothing more is read for a port now.
@@ -167,6 +167,7 @@ extension SocketConnection {
         switch header.kind {
         case .ring: return takeOffer(header, payload, descriptors, &arrival.lane)
         case .ringAnswer: return takeAnswer(header, payload, descriptors, &arrival.lane)
+        case .lane, .bell: return takeBell(header, payload, descriptors, &arrival.lane)
         default: return take(header, payload, descriptors, &arrival.assembly, core)
         }
     }
@@ -203,8 +204,8 @@ extension SocketConnection {
         return handle(event, core)
     }
 
-    func handle(_ event: PacketAssembly.Event, _ core: PortCore?) -> Bool {
-        switch event {
+    func handle(_ event: consuming PacketAssembly.Event, _ core: PortCore?) -> Bool {
+        switch consume event {
         case .incomplete: return true
         case .message(let encoded, let asks, let answers):
             return handle(encoded, asks: asks, answers: answers, core)
@@ -256,13 +257,13 @@ extension SocketConnection {
         }
     }
 
-    private func handle(_ encoded: EncodedMessage, asks: UInt64, answers: UInt64, _ core: PortCore?) -> Bool {
+    private func handle(_ encoded: consuming EncodedMessage, asks: UInt64, answers: UInt64, _ core: PortCore?) -> Bool {
+        let charge = encoded.charge
         guard var message = encoded.decoded(resolve: { RightsTable.shared.right(receivedAt: $0) }) else {
             return refuse(.malformedPacket)
         }
-        message.remoteSender = peer
-        message.charge = encoded.charge
-        if asks != 0 { message.replyTarget = ReplyTarget(RemoteReplyReceiver(self, token: asks)) }
+        let target = asks == 0 ? nil : ReplyTarget(RemoteReplyReceiver(self, token: asks))
+        message.envelope.stamp(remoteSender: peer, charge: charge, replyTarget: target)
         return deliver(message, answering: answers, core)
     }
 

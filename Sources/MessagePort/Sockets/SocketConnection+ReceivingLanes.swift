@@ -96,10 +96,13 @@ extension SocketConnection {
         return false
     }
 
-    /// The ring is empty, or the socket is next: looks at the first packet of the socket.
+    /// The ring is empty, or the socket is next: looks at the first packet of the socket. At the port's end it is taken at once
+    /// when the socket is next: if it leads to the ring, what lies there is untold until it was read. At the right's end
+    /// nobody would read that.
     ///
     /// - Returns: whether to go on receiving; nil to look at the ring again.
     private func lookAtSocket(_ arrival: inout Arrival, _ core: PortCore?) -> Bool? {
+        if port != nil, !arrival.lane.isOnRing { return receiveFromSocket(&arrival, core) }
         let seen: PeekOutcome
         do throws(SystemError) {
             seen = try sysPeekPacket(descriptor.rawValue)
@@ -119,6 +122,18 @@ extension SocketConnection {
         case .packet(let first):
             return see(PacketHeader.kind(ofPacketWith: first), &arrival, core)
         }
+    }
+
+    /// Takes a packet out of the socket that was sent because of the ring, while the socket is next: a bell that was heard, or
+    /// the packet that leads to the ring.
+    func takeBell(
+        _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ lane: inout ReceivingLane
+    ) -> Bool {
+        guard lane.hasRing, !lane.isOnRing, header.isBell, payload.isEmpty, descriptors?.isEmpty ?? false else {
+            return refuse(.malformedPacket)
+        }
+        if header.kind == .lane { lane.enterRing() }
+        return true
     }
 
     /// The first packet of the socket is of a kind, or not of the format.

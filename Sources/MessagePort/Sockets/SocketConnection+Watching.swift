@@ -12,6 +12,11 @@ import RunLoopCore
 import Synchronization
 
 extension ReceivingLane {
+    /// The next packet is in the ring, and what told so is not in the socket any more.
+    mutating func enterRing() {
+        (isOnRing, wasWatched) = (true, true)
+    }
+
     /// The next packet is on the socket. The packet there that leads back to the ring stays until the ring is empty.
     mutating func leaveRing() {
         (isOnRing, isWatched, wasWatched) = (false, false, false)
