@@ -112,7 +112,7 @@ extension SocketConnection {
     /// Sends what is overdue as far as there is room. Never waits; when another thread is sending, it does this afterwards.
     /// Who has had the turn calls this, for it may have sent what was overdue before its own: the peer is read again then.
     func sendOverdue() {
-        while !isClosed {
+        while !overdue.isQuiet, !isClosed {
             let (isEmpty, isPausing) = overdue.withLock { ($0.isEmpty, $0.isPausing) }
             if isEmpty { return isPausing ? resumeReading() : () }
             guard turn.takeIfFree() else { return }

@@ -143,9 +143,8 @@ extension SocketConnection {
     ///
     /// - Returns: whether all was sent.
     func proceedWithOverdue() throws(PortError) -> Bool {
-        let (isEmpty, needsAbort) = overdue.withLock { ($0.isEmpty, $0.needsAbort) }
-        if isEmpty { return true }
-        if needsAbort {
+        if overdue.isQuiet { return true }
+        if overdue.withLock({ $0.needsAbort }) {
             guard try offer(OutgoingPacket(header: PacketHeader(kind: .abort))) else { return false }
             overdue.withLock { $0.needsAbort = false }
         }
