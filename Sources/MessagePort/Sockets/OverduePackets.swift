@@ -54,7 +54,7 @@ extension SocketConnection {
 
         /// What a packet takes besides its payload, about.
         static let cost = 256
-        var size: Int { packet.payload.count + Self.cost }
+        var size: Int { packet.payloadSize + Self.cost }
     }
 }
 

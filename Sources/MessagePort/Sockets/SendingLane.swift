@@ -128,29 +128,28 @@ struct SendingLane: Sendable {
 
     /// Finds the way for a packet, and writes it into the ring if that is it.
     mutating func place(_ packet: OutgoingPacket) -> Step {
-        guard case .open = phase, var writer else {
+        guard case .open = phase else {
             sentCount += 1
             return .socket
         }
-        defer { self.writer = writer }
         if !packet.descriptors.isEmpty {
             socketCount = Self.quietCount
-            return leave(&writer)
+            return leaveRing()
         }
         guard isOnRing else {
             if socketCount > 0 {
                 socketCount -= 1
                 return .socket
             }
-            guard let isEmpty = writer.isEmpty() else { return .broken }
+            guard let isEmpty = writer?.isEmpty() else { return .broken }
             return isEmpty ? .announce : .socket
         }
-        switch writer.write(packet.header.words, packet.payload) {
+        switch writer?.write(packet.header.words, lead: packet.lead, packet.payload, tail: packet.tail) {
         case .written(mustRing: true): return .written(.bell)
         case .written(mustRing: false): return .written(lastLook == .coarse ? .none : .look)
         case .full: return .full
         case .closed: return .closed
-        case .broken: return .broken
+        case .broken, nil: return .broken
         }
     }
 
@@ -161,17 +160,10 @@ struct SendingLane: Sendable {
     ///
     /// - Returns: `socket`, or why not.
     mutating func leaveRing() -> Step {
-        guard var writer else { return .socket }
-        defer { self.writer = writer }
-        return leave(&writer)
-    }
-
-    /// Packets take the socket from now on.
-    private mutating func leave(_ writer: inout RecordWriter) -> Step {
         if !isOnRing { return .socket }
-        switch writer.writeMark() {
+        switch writer?.writeMark() {
         case .written: break
-        case .full, .broken: return .broken
+        case .full, .broken, nil: return .broken
         case .closed: return .closed
         }
         isOnRing = false
