@@ -76,7 +76,7 @@ import Synchronization
 
     /// Copies bytes in at a position, around the end if need be.
     fileprivate func put(_ source: UnsafeRawBufferPointer, at position: UInt64) {
-        guard let start = source.baseAddress, source.count > 0 else { return }
+        guard let start = source.baseAddress else { return }
         let offset = Int(position) & (Self.capacity - 1)
         let first = min(source.count, Self.capacity - offset)
         unsafe copyBlocks(to: bytes + offset, from: start, count: first)
@@ -171,8 +171,10 @@ package struct RecordWriter: Sendable {
             unsafe ring.put(UnsafeRawBufferPointer(start: front.baseAddress, count: 8 + frontLength), at: position)
         }
         let bodyPosition = position + 8 + UInt64(frontLength)
-        unsafe body.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition) }
-        unsafe tail.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition + UInt64(body.count)) }
+        if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition) } }
+        if !tail.isEmpty {
+            unsafe tail.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition + UInt64(body.count)) }
+        }
         let outcome = publish(size)
         guard outcome == .written(mustRing: false), ring.takeSleep() else { return outcome }
         return .written(mustRing: true)

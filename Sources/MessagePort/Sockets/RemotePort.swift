@@ -60,9 +60,15 @@ package final class RemotePort: PortDestination {
     package func address() -> PortAddress { portAddress }
 
     package func send(_ message: MachMessage, until deadline: SendDeadline) throws(PortError) {
-        try checkProcess()
-        let isSent: Void? = try made.withObject { (connection) throws(PortError) in
-            try connection.send(message, until: deadline)
+        let isSent: Void?
+        do throws(PortError) {
+            // It is of the same process as this object, and looks itself whether that is this one.
+            isSent = try made.withObject { (connection) throws(PortError) in
+                try connection.send(message, until: deadline)
+            }
+        } catch {
+            try checkProcess()  // says which port it is
+            throw error
         }
         if isSent != nil { return }
         var deadline = deadline  // one, for the connection and for room

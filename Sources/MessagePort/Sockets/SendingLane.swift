@@ -37,6 +37,15 @@ struct SendingLane: Sendable {
         case look
     }
 
+    /// How it stands with an offer of rings.
+    enum Offer: Sendable {
+        case none
+        /// They are to be offered.
+        case due
+        /// The peer has not answered.
+        case pending
+    }
+
     /// How far both sides have agreed on rings.
     private enum Phase: Sendable {
         case none
@@ -70,9 +79,16 @@ struct SendingLane: Sendable {
     /// Whether packets go into the ring now.
     var usesRing: Bool { isOnRing }
 
-    /// Whether rings are to be offered.
-    mutating func shouldOffer() -> Bool {
-        guard case .none = phase else { return false }
+    /// What is to be done about rings before a message is sent.
+    mutating func nextOffer() -> Offer {
+        switch phase {
+        case .none: shouldOffer() ? .due : .none
+        case .offered: .pending
+        case .agreed, .open, .refused: .none
+        }
+    }
+
+    private mutating func shouldOffer() -> Bool {
         switch use {
         case .never: return false
         case .always: return true

@@ -24,10 +24,12 @@ extension SocketConnection {
     /// Offers rings to the port's end, when it is time. The caller has the turn.
     func offerRings() {
         guard port == nil else { return }
-        let (isOffered, shouldOffer) = sendingLane.withLock { ($0.isOffered, $0.shouldOffer()) }
+        switch sendingLane.withLock({ $0.nextOffer() }) {
+        case .none: return
         // Who only sends reads nothing, and would never learn of the answer.
-        if isOffered { return receiveUnlessReceiving() }
-        guard shouldOffer else { return }
+        case .pending: return receiveUnlessReceiving()
+        case .due: break
+        }
         do throws(SystemError) {
             let (memory, file) = try SharedMemory.make(size: RecordRing.pairSize)
             // First: the answer may be there before this goes on.

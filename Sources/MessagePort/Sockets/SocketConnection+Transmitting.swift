@@ -137,7 +137,7 @@ extension SocketConnection {
 
     /// A large message goes through a ring in pieces of which several find room, so that the reader copies one out while
     /// the next is written.
-    private static let ringPieceLimit = RecordRing.capacity / 8 - PacketHeader.size - 8
+    private static var ringPieceLimit: Int { RecordRing.capacity / 8 - PacketHeader.size - 8 }
 
     private func pieceLimit(for message: borrowing Transmission) -> Int {
         guard message.restSize > Self.ringPieceLimit, sendingLane.withLock({ $0.usesRing }) else {
