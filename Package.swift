@@ -58,7 +58,7 @@ let package = Package(
         .executableTarget(name: "wire-peer", path: "Tests/WirePeer"),
         .target(name: "CAllocationCounter", path: "Tests/CAllocationCounter"),
         .executableTarget(
-            name: "allocation-peer", dependencies: ["CAllocationCounter", "RunLoopCore", "MessagePort"],
+            name: "allocation-peer", dependencies: ["CAllocationCounter", "PortSystem", "RunLoopCore", "MessagePort"],
             path: "Tests/AllocationPeer"),
         .executableTarget(
             name: "main-loop-peer", dependencies: ["PortSystem", "RunLoopCore"], path: "Tests/MainLoopPeer"),

@@ -111,15 +111,20 @@ int shim_rename_noreplace(int directory, const char *from, const char *to) {
     return renameat2(directory, from, directory, to, RENAME_NOREPLACE);
 }
 
-long shim_send(int socket, const void *head, size_t headLength, const void *body, size_t bodyLength,
-                  const int *descriptors, int descriptorCount) {
+long shim_send(int socket, const void *head, size_t headLength, const void *body, size_t bodyLength, const void *tail,
+               size_t tailLength, const int *descriptors, int descriptorCount) {
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int) * MAX_DESCRIPTORS)];
     } control;
-    struct iovec parts[2] = {{.iov_base = (void *)head, .iov_len = headLength},
-                             {.iov_base = (void *)body, .iov_len = bodyLength}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = bodyLength > 0 ? 2 : 1};
+    struct iovec parts[3] = {{.iov_base = (void *)head, .iov_len = headLength}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 1};
+    if (bodyLength > 0) {
+        parts[message.msg_iovlen++] = (struct iovec){.iov_base = (void *)body, .iov_len = bodyLength};
+    }
+    if (tailLength > 0) {
+        parts[message.msg_iovlen++] = (struct iovec){.iov_base = (void *)tail, .iov_len = tailLength};
+    }
     if (descriptorCount > MAX_DESCRIPTORS) {
         errno = EINVAL;
         return -1;

@@ -3,19 +3,43 @@
 //
 // Packets that begin with a head of 40 bytes, which is a value here, never memory.
 
-/// Sends one packet that begins with a head; its descriptors stay the caller's.
+/// Sends one packet that is a head and nothing more.
 ///
 /// - Throws: as the other `sysSendPacket`.
+package func sysSendPacket(_ socket: CInt, head: PacketWords) throws(SystemError) -> SendOutcome {
+    // SAFETY: the pointer lives as long as the closure runs.
+    try unsafe withUnsafeBytes(of: head) { (head) throws(SystemError) in
+        try unsafe sysSendPacket(
+            socket, head: head, body: UnsafeRawBufferPointer(start: nil, count: 0), descriptors: [])
+    }
+}
+
+/// Sends one packet that begins with a head; its descriptors stay the caller's.
+///
+/// - Parameters:
+///   - socket: the socket.
+///   - head: the head.
+///   - lead: the payload's first eight bytes, as a number that lies in memory as they lie in the packet; nil when all of the
+///     payload lies in the two lists.
+///   - body: what comes then.
+///   - tail: the end of the payload.
+///   - descriptors: what goes with the packet.
+/// - Returns: what became of it.
+/// - Throws: as the other `sysSendPacket`.
 package func sysSendPacket(
-    _ socket: CInt, head: PacketWords, body: ArraySlice<UInt8>, descriptors: [SharedDescriptor]
+    _ socket: CInt, head: PacketWords, lead: UInt64? = nil, body: ArraySlice<UInt8>, tail: ArraySlice<UInt8> = [],
+    descriptors: [SharedDescriptor]
 ) throws(SystemError) -> SendOutcome {
-    let numbers = descriptors.map(\.rawValue)
-    // SAFETY: both pointers live as long as the closures run. The descriptors live until the call is over.
+    let numbers = descriptors.isEmpty ? [] : descriptors.map(\.rawValue)
+    // SAFETY: all pointers live as long as the closures run. The descriptors live until the call is over.
     defer { withExtendedLifetime(descriptors) {} }
-    return try unsafe withUnsafeBytes(of: head) { (head) throws(SystemError) in
+    return try unsafe withUnsafeBytes(of: (head, lead ?? 0)) { (front) throws(SystemError) in
         try unsafe body.withUnsafeBufferPointer { (body) throws(SystemError) in
-            try unsafe sysSendPacket(
-                socket, head: head, body: UnsafeRawBufferPointer(body), descriptors: numbers)
+            try unsafe tail.withUnsafeBufferPointer { (tail) throws(SystemError) in
+                try unsafe sysSendPacket(
+                    socket, head: UnsafeRawBufferPointer(start: front.baseAddress, count: lead == nil ? 40 : 48),
+                    body: UnsafeRawBufferPointer(body), tail: UnsafeRawBufferPointer(tail), descriptors: numbers)
+            }
         }
     }
 }

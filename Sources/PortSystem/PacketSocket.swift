@@ -119,19 +119,20 @@ package func sysAccept(_ listener: CInt) throws(SystemError) -> FileDescriptor? 
     }
 }
 
-/// Sends one packet made of two parts, with descriptors; those stay the caller's.
+/// Sends one packet made of up to three parts, with descriptors; those stay the caller's.
 ///
 /// - Throws: EMSGSIZE when the packet is larger than the socket's buffer, ETOOMANYREFS when too many descriptors are under
 ///   way, ENOBUFS or ENOMEM when the kernel has no memory.
 package func sysSendPacket(
-    _ socket: CInt, head: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer, descriptors: [CInt]
+    _ socket: CInt, head: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer,
+    tail: UnsafeRawBufferPointer = unsafe UnsafeRawBufferPointer(start: nil, count: 0), descriptors: [CInt]
 ) throws(SystemError) -> SendOutcome {
     do throws(SystemError) {
         let count = try unlessBlocked { () throws(SystemError) in
             try retrying(.sendmsg) {
                 unsafe shim_send(
-                    socket, head.baseAddress, head.count, body.baseAddress, body.count, descriptors,
-                    CInt(descriptors.count))
+                    socket, head.baseAddress, head.count, body.baseAddress, body.count, tail.baseAddress, tail.count,
+                    descriptors, CInt(descriptors.count))
             }
         }
         return count == nil ? .wouldBlock : .sent

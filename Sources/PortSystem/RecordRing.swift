@@ -106,9 +106,12 @@ import Synchronization
 /// Copies in blocks of 2 KiB. From 4 KiB on, glibc before 2.40 has the processor copy by one instruction (`rep movsb`), which on
 /// some processors takes many times as long where the target lies up to 63 bytes behind the source, in whatever page.
 private func copyBlocks(to target: UnsafeMutableRawPointer, from source: UnsafeRawPointer, count: Int) {
-    for start in stride(from: 0, to: count, by: 2048) {
-        unsafe (target + start).copyMemory(from: source + start, byteCount: min(2048, count - start))
+    var start = 0
+    while count - start > 2048 {
+        unsafe (target + start).copyMemory(from: source + start, byteCount: 2048)
+        start += 2048
     }
+    unsafe (target + start).copyMemory(from: source + start, byteCount: count - start)
 }
 
 /// What a record is.
@@ -146,16 +149,32 @@ package struct RecordWriter: Sendable {
     private static let markSize = 8
 
     /// Writes a packet.
-    package mutating func write(_ head: PacketWords, _ payload: ArraySlice<UInt8>) -> Outcome {
-        let length = 40 + payload.count
+    ///
+    /// - Parameters:
+    ///   - head: its head.
+    ///   - lead: the payload's first eight bytes, as they lie in memory; nil when all of it lies in the two lists.
+    ///   - body: what comes then.
+    ///   - tail: the end of the payload.
+    /// - Returns: what became of it.
+    package mutating func write(
+        _ head: PacketWords, lead: UInt64? = nil, _ body: ArraySlice<UInt8>, tail: ArraySlice<UInt8> = []
+    ) -> Outcome {
+        let frontLength = lead == nil ? 40 : 48
+        let length = frontLength + body.count + tail.count
         let size = 8 + padded(length)
         if RecordRing.capacity - Int(position - knownHead) < size + Self.markSize {
             guard learnHead() else { return .broken }
             if RecordRing.capacity - Int(position - knownHead) < size + Self.markSize { return .full }
         }
-        ring.putWord(UInt64(length) | RecordKind.packet.rawValue << 32, at: position)
-        unsafe withUnsafeBytes(of: head) { unsafe ring.put($0, at: position + 8) }
-        unsafe payload.withUnsafeBytes { unsafe ring.put($0, at: position + 48) }
+        let word = (UInt64(length) | RecordKind.packet.rawValue << 32).littleEndian
+        unsafe withUnsafeBytes(of: (word, head, lead ?? 0)) { front in
+            unsafe ring.put(UnsafeRawBufferPointer(start: front.baseAddress, count: 8 + frontLength), at: position)
+        }
+        let bodyPosition = position + 8 + UInt64(frontLength)
+        if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition) } }
+        if !tail.isEmpty {
+            unsafe tail.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition + UInt64(body.count)) }
+        }
         let outcome = publish(size)
         guard outcome == .written(mustRing: false), ring.takeSleep() else { return outcome }
         return .written(mustRing: true)

@@ -5,7 +5,9 @@
 // "KIND ALLOCATIONS MESSAGES"; or "uncounted".
 
 import CAllocationCounter
+import Glibc
 import MessagePort
+import PortSystem
 import RunLoopCore
 
 /// So many messages make small what happens once.
@@ -47,9 +49,25 @@ func requests() throws {
     server.join()
 }
 
+/// Messages of 64 bytes, each made anew, over a socket, at whose other end they are taken without the library.
+func sends() throws {
+    setenv("PORT_RING", "never", 1)  // nobody would take the offer
+    let (near, far) = try sysPacketSocketPair()
+    let connection = try SocketConnection(near, port: nil)
+    var packet = [UInt8](repeating: 0, count: 1_000)
+    try report("sends") {
+        for _ in 0..<count {
+            let message = MachMessage(id: 1, bytes: [UInt8](repeating: 7, count: 64))
+            try connection.send(message, until: .after(.seconds(60)))
+            guard recv(far.rawValue, &packet, packet.count, 0) == 112 else { fatalError("another packet came") }
+        }
+    }
+}
+
 if allocations_are_counted() == 0 {
     print("uncounted")
 } else {
     try stream()
     try requests()
+    try sends()
 }

@@ -67,8 +67,8 @@ public enum PacketFuzzing {
     private static func checkDecoding(_ encoded: EncodedMessage) {
         guard let message = encoded.decoded(resolve: { SendRight(DeadDestination($0)) }) else { return }
         precondition(message.components.count == encoded.componentCount, "a component was lost")
-        guard let again = try? EncodedMessage(message) else { preconditionFailure("what was taken cannot be sent") }
-        precondition(again.payload + again.tail == encoded.payload + encoded.tail, "a message has one form")
+        guard let again = try? OutgoingMessage(message) else { preconditionFailure("what was taken cannot be sent") }
+        precondition(again.bytes == encoded.payload + encoded.tail, "a message has one form")
         precondition(again.descriptors.count == encoded.descriptors.count, "a descriptor was lost")
     }
 
@@ -95,4 +95,13 @@ public enum PacketFuzzing {
     }
 
     private static let descriptor = SharedDescriptor(owning: 0)
+}
+
+extension OutgoingMessage {
+    /// All of the payload.
+    fileprivate var bytes: [UInt8] {
+        var first: [UInt8] = []
+        if let lead { first.append(littleEndian: UInt64(littleEndian: lead)) }
+        return first + records + tail
+    }
 }

@@ -142,15 +142,55 @@ import Testing
     @Test("a large body at the end of a message is not copied, neither when it is encoded nor when it is decoded")
     func tail() throws {
         let body = [UInt8](repeating: 7, count: 300_000)
-        let encoded = try EncodedMessage(MachMessage(id: 3, components: [.bytes([1, 2]), .bytes(body)]))
+        let message = MachMessage(id: 3, components: [.bytes([1, 2]), .bytes(body)])
+        let encoded = try EncodedMessage(message)
         #expect(encoded.payload.count == 18 && encoded.size == 300_018)
         let decoded = try #require(encoded.decodedToNowhere())
         guard case .bytes(let received)? = decoded.components.last else { throw NoBytes() }
-        let places = [body, encoded.tail, received].map { bytes in bytes.withUnsafeBufferPointer { $0.baseAddress } }
+        let bodies = [body, try OutgoingMessage(message).tail, received]
+        let places = bodies.map { bytes in bytes.withUnsafeBufferPointer { $0.baseAddress } }
         #expect(Set(places).count == 1)
     }
 
     private struct NoBytes: Error {}
+
+    @Test("bytes at the end of a message are not copied when it is encoded, and alone take no other memory")
+    func inPlace() throws {
+        let body: [UInt8] = [1, 2, 3]
+        let alone = try OutgoingMessage(MachMessage(bytes: body))
+        #expect(alone.records.capacity == 0)
+        #expect(alone.lead == (1 | 3 << 32 as UInt64).littleEndian)
+        let behind = try OutgoingMessage(MachMessage(components: [.bytes([4, 5]), .bytes(body)]))
+        #expect(behind.records == [4, 5, 1, 0, 0, 0, 3, 0, 0, 0])
+        let places = [body, alone.tail, behind.tail].map { bytes in bytes.withUnsafeBufferPointer { $0.baseAddress } }
+        #expect(Set(places).count == 1)
+    }
+
+    @Test("a message is the same bytes in whatever pieces it is sent, and a large tail has packets of its own", .seeded)
+    func pieces() throws {
+        var generator = Seed.generator()
+        for large in [0, 0, 0, 0, 40_000, 300_000] {
+            let parts = (0..<Int.random(in: 0...3, using: &generator)).map { _ in
+                MachMessage.Component.bytes((0..<Int.random(in: 0...30, using: &generator)).map { UInt8($0) })
+            }
+            let last = large == 0 ? [] : [MachMessage.Component.bytes([UInt8](repeating: 7, count: large))]
+            let message = try OutgoingMessage(MachMessage(components: parts + last))
+            let header = PacketHeader(kind: .message)
+            var expected = message.packet(header, at: 0, atMost: .max).bytes
+            if message.isDivided { expected += message.tail }
+            #expect(expected.count == message.size && message.isDivided == (large == 300_000))
+            for limit in large == 0 ? [8, 9, 15, 100] : [1000, PacketHeader.payloadLimit] {
+                var bytes: [UInt8] = []
+                while bytes.count < message.size {
+                    let packet = message.packet(header, at: bytes.count, atMost: limit)
+                    #expect((1...limit).contains(packet.payloadSize))
+                    #expect(packet.payloadSize == packet.bytes.count)
+                    bytes += packet.bytes
+                }
+                #expect(bytes == expected)
+            }
+        }
+    }
 
     @Test("what may find room in an empty socket, and what ends with something small, is all payload")
     func noTail() throws {
@@ -181,30 +221,51 @@ import Testing
         var bulk = Array(repeating: part, count: MessageLimits.payload >> 20)
         bulk[0] = .bytes([UInt8](repeating: 0, count: 1 << 20 - 8 * (bulk.count + 1)))
         let large = MachMessage(components: bulk + [.bytes([1])])
-        var error = portError { () throws(PortError) in _ = try EncodedMessage(large) }
+        var error = portError { () throws(PortError) in _ = try OutgoingMessage(large) }
         #expect(error?.code == .messageTooLarge)
         #expect(error?.subject == .size(MessageLimits.payload + 1, limit: MessageLimits.payload))
         let many = MachMessage(components: Array(repeating: .bytes([]), count: MessageLimits.components + 1))
-        error = portError { () throws(PortError) in _ = try EncodedMessage(many) }
+        error = portError { () throws(PortError) in _ = try OutgoingMessage(many) }
         #expect(error?.code == .messageTooLarge)
         #expect(error?.subject == .size(MessageLimits.components + 1, limit: MessageLimits.components, of: .components))
         let sample = try Self.sample()
         let descriptors = MachMessage(
             components: Array(repeating: sample.components[2], count: MessageLimits.descriptors + 1))
-        error = portError { () throws(PortError) in _ = try EncodedMessage(descriptors) }
+        error = portError { () throws(PortError) in _ = try OutgoingMessage(descriptors) }
         #expect(error?.code == .tooManyDescriptors)
         #expect(error?.subject == .size(254, limit: 253, of: .descriptors))
         // Small enough without its rights' addresses, too large with them.
         let edge = MachMessage(components: [.bytes([UInt8](repeating: 0, count: 84)), sample.components[1]])
-        error = portError { () throws(PortError) in _ = try EncodedMessage(edge, limit: 100) }
+        error = portError { () throws(PortError) in _ = try OutgoingMessage(edge, limit: 100) }
         #expect(error?.code == .messageTooLarge)
     }
 }
 
 extension EncodedMessage {
+    /// What arrives of a message.
+    init(_ message: MachMessage) throws(PortError) {
+        let sent = try OutgoingMessage(message)
+        var payload: [UInt8] = []
+        if let lead = sent.lead { payload.append(littleEndian: UInt64(littleEndian: lead)) }
+        payload += sent.records
+        if !sent.isDivided { payload += sent.tail }
+        self.init(
+            id: sent.id, componentCount: sent.componentCount, payload: payload, tail: sent.isDivided ? sent.tail : [],
+            descriptors: sent.descriptors)
+    }
+
     /// Decodes with rights that lead nowhere.
     fileprivate func decodedToNowhere() -> MachMessage? {
         decoded { SendRight(DeadDestination($0)) }
+    }
+}
+
+extension OutgoingPacket {
+    /// The payload.
+    fileprivate var bytes: [UInt8] {
+        var first: [UInt8] = []
+        if let lead { first.append(littleEndian: UInt64(littleEndian: lead)) }
+        return first + payload + tail
     }
 }
 

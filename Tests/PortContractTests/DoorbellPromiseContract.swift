@@ -27,8 +27,8 @@ import Testing
 
     /// Sends a message in so many pieces, each a packet of one byte.
     private func send(_ message: MachMessage, inPieces count: Int, by peer: RawPeer) throws {
-        let encoded = try EncodedMessage(message)
-        let payload = encoded.payload
+        let encoded = try OutgoingMessage(message)
+        let payload = encoded.bytes
         let rest = payload.suffix(count - 1)
         let header = PacketHeader(
             kind: .message, messageID: message.id, componentCount: UInt32(encoded.componentCount),

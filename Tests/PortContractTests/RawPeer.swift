@@ -40,12 +40,12 @@ struct RawPeer: Sendable {
 
     /// Sends a whole message of one packet.
     func send(_ message: MachMessage, asks: UInt64 = 0, answers: UInt64 = 0) throws {
-        let encoded = try EncodedMessage(message)
+        let encoded = try OutgoingMessage(message)
         try send(
             PacketHeader(
                 kind: .message, descriptorCount: UInt16(encoded.descriptors.count), messageID: encoded.id,
                 componentCount: UInt32(encoded.componentCount), asks: asks, answers: answers,
-                totalLength: UInt64(encoded.size)), encoded.payload + encoded.tail, encoded.descriptors)
+                totalLength: UInt64(encoded.size)), encoded.bytes, encoded.descriptors)
     }
 
     /// A token under which the port has asked over this connection, its only one, and waits for nothing any more.
@@ -74,6 +74,15 @@ struct RawPeer: Sendable {
             case .truncated, .descriptorsLost: throw PortError(.malformedPacket)
             }
         }
+    }
+}
+
+extension OutgoingMessage {
+    /// All of the payload.
+    var bytes: [UInt8] {
+        var first: [UInt8] = []
+        if let lead { first.append(littleEndian: UInt64(littleEndian: lead)) }
+        return first + records + tail
     }
 }
 

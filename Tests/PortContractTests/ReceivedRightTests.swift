@@ -45,7 +45,7 @@ import Testing
             let right = SendRight(DeadDestination(PortAddress(path: "/nobody/is/there")))
             let many = MachMessage(
                 components: Array(repeating: .right(right), count: MessageLimits.rights), replyPort: right)
-            let error = portError { () throws(PortError) in _ = try EncodedMessage(many) }
+            let error = portError { () throws(PortError) in _ = try OutgoingMessage(many) }
             #expect(error?.code == .messageTooLarge && error?.delivery == .notSent)
             #expect(error?.subject == .size(MessageLimits.rights + 1, limit: MessageLimits.rights, of: .rights))
             var header = PacketHeader(kind: .message, componentCount: UInt32(MessageLimits.rights + 1))

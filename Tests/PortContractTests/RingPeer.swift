@@ -49,11 +49,11 @@ final class RingPeer {
 
     /// Writes a message into the ring, and rings if the port sleeps.
     func write(_ message: MachMessage, asks: UInt64 = 0) throws {
-        let encoded = try EncodedMessage(message)
+        let encoded = try OutgoingMessage(message)
         let header = PacketHeader(
             kind: .message, messageID: encoded.id, componentCount: UInt32(encoded.componentCount), asks: asks,
             totalLength: UInt64(encoded.size))
-        try write(header, encoded.payload + encoded.tail)
+        try write(header, encoded.bytes)
     }
 
     func write(_ header: PacketHeader, _ payload: [UInt8] = []) throws {

@@ -48,8 +48,8 @@ int shim_lock_is_held(int descriptor, int *held);
 int shim_rename_noreplace(int directory, const char *from, const char *to);
 
 /* sendmsg and recvmsg with one SCM_RIGHTS control message. */
-long shim_send(int socket, const void *head, size_t headLength, const void *body, size_t bodyLength,
-                  const int *descriptors, int descriptorCount);
+long shim_send(int socket, const void *head, size_t headLength, const void *body, size_t bodyLength, const void *tail,
+               size_t tailLength, const int *descriptors, int descriptorCount);
 long shim_receive(int socket, void *head, size_t headCapacity, void *body, size_t bodyCapacity, int *descriptors,
                   int descriptorCapacity, int *descriptorCount, int *flags);
 

@@ -40,6 +40,18 @@ struct MessageParts: Sendable {
         }
     }
 
+    /// Calls the body with each of them, and whether it is the last. Unlike a loop over them, this counts no references.
+    func visit<Failure: Error>(
+        _ body: (MachMessage.Component, _ isLast: Bool) throws(Failure) -> Void
+    ) throws(Failure) {
+        switch storage {
+        case .none: break
+        case .one(let component): try body(component, true)
+        case .many(let components):
+            for (index, component) in components.enumerated() { try body(component, index == components.count - 1) }
+        }
+    }
+
     /// All of them in a list.
     var list: [MachMessage.Component] {
         get {

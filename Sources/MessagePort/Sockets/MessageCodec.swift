@@ -10,14 +10,13 @@
 
 import PortSystem
 
-/// A message in the form in which it crosses to another process.
+/// A message as it came from another process.
 struct EncodedMessage: Sendable {
     var id: Int32
     var componentCount: Int
     /// The records; of the last one perhaps only the head.
     var payload: [UInt8]
-    /// What follows the payload. A large body at the end of a message is sent from where it lies in the message, and received
-    /// where it will lie.
+    /// What follows the payload. A large body at the end of a message is received where it will lie.
     var tail: [UInt8] = []
     var descriptors: [SharedDescriptor]
     /// For a message to a port: what it takes up in its sender's account.
@@ -27,102 +26,14 @@ struct EncodedMessage: Sendable {
     var size: Int { payload.count + tail.count }
 }
 
-private enum RecordKind: UInt8 {
+enum RecordKind: UInt8, Sendable {
     case bytes = 1
     case right = 2
     case descriptor = 3
     case replyPort = 4
-}
 
-extension EncodedMessage {
-    /// Encodes a message. Ports of this process that it mentions are given addresses.
-    ///
-    /// - Parameters:
-    ///   - message: the message.
-    ///   - limit: the most bytes of the payload.
-    /// - Throws: ``PortError`` when the message is over a limit, or holds what cannot cross.
-    init(_ message: MachMessage, limit: Int = MessageLimits.payload) throws(PortError) {
-        try Self.checkLimits(message, limit)
-        id = message.id
-        componentCount = message.parts.count
-        payload = []
-        descriptors = []
-        let size = Self.payloadSize(message)
-        if size > Self.undividedSize, case .bytes(let bytes)? = message.parts.last, bytes.count >= Self.tailSize {
-            tail = bytes
-        }
-        payload.reserveCapacity(size - tail.count)
-        if let replyPort = message.replyPort {
-            append(.replyPort, try Self.address(of: replyPort))
-        }
-        for component in message.parts.dropLast(tail.isEmpty ? 0 : 1) {
-            switch component {
-            case .bytes(let bytes): append(.bytes, bytes)
-            case .right(let right): append(.right, try Self.address(of: right))
-            case .descriptor(let descriptor):
-                append(.descriptor, [])
-                descriptors.append(descriptor)
-            case .receiveRight: throw PortError(.notTransferable)
-            }
-        }
-        if !tail.isEmpty { appendHead(.bytes, tail.count) }
-        try Self.checkSize(self.size, limit)
-    }
-
-    /// What may find room in an empty socket, which takes four packets, goes in as few packets as there can be.
-    static let undividedSize = 4 * PacketHeader.payloadLimit
-    /// From this size on, and in a larger message, bytes are not copied into the payload.
-    private static let tailSize = 16 << 10
-
-    /// The address of a right's port. One of this process that has ended has none any more: its right travels as a dead name.
-    private static func address(of right: SendRight) throws(PortError) -> [UInt8] {
-        do throws(PortError) {
-            return Array(try right.destination.address().path.utf8)
-        } catch {
-            guard error.code == .invalidPort else { throw error }
-            return Array(PortAddress.nowhere.path.utf8)
-        }
-    }
-
-    private mutating func append(_ kind: RecordKind, _ bytes: [UInt8]) {
-        appendHead(kind, bytes.count)
-        payload += bytes
-    }
-
-    private mutating func appendHead(_ kind: RecordKind, _ length: Int) {
-        payload += [kind.rawValue, 0, 0, 0]
-        payload.append(littleEndian: UInt32(length))
-    }
-
-    private static func payloadSize(_ message: MachMessage) -> Int {
-        message.parts.reduce(into: 0) { size, component in
-            size += 8
-            if case .bytes(let bytes) = component { size += bytes.count }
-        }
-    }
-
-    private static func checkSize(_ size: Int, _ limit: Int) throws(PortError) {
-        if size > limit { throw PortError(.messageTooLarge, subject: .size(size, limit: limit)) }
-    }
-
-    private static func checkLimits(_ message: MachMessage, _ limit: Int) throws(PortError) {
-        try checkSize(payloadSize(message), limit)
-        if message.parts.count > MessageLimits.components {
-            throw PortError(
-                .messageTooLarge, subject: .size(message.parts.count, limit: MessageLimits.components, of: .components))
-        }
-        let descriptorCount = message.parts.count { if case .descriptor = $0 { true } else { false } }
-        let rightCount = message.parts.count { if case .right = $0 { true } else { false } }
-        let ports = rightCount + (message.replyPort == nil ? 0 : 1)
-        if ports > MessageLimits.rights {
-            throw PortError(.messageTooLarge, subject: .size(ports, limit: MessageLimits.rights, of: .rights))
-        }
-        if descriptorCount > MessageLimits.descriptors {
-            throw PortError(
-                .tooManyDescriptors,
-                subject: .size(descriptorCount, limit: MessageLimits.descriptors, of: .descriptors))
-        }
-    }
+    /// The bytes before a record's body.
+    static let headSize = 8
 }
 
 extension EncodedMessage {

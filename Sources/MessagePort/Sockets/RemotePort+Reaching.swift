@@ -13,13 +13,12 @@ extension RemotePort {
     static let timeUntilRetry = Duration.milliseconds(10)
 
     /// The connection, if there is one already.
-    package var connection: SocketConnection? { link.withLock { $0.connection } }
+    package var connection: SocketConnection? { made.object }
 
     /// Whether the port is known to be gone. Does not connect.
     package var isDead: Bool {
         if isInherited { return true }
-        let (connection, failure) = link.withLock { ($0.connection, $0.failure) }
-        return failure != nil || connection?.isDeadName == true
+        return link.withLock { $0.failure != nil } || connection?.isDeadName == true
     }
 
     package func isFoundDead() -> Bool {
@@ -43,15 +42,13 @@ extension RemotePort {
     func reached(until deadline: MonotonicInstant = .distantPast) throws(PortError) -> SocketConnection {
         try checkProcess()
         if let known = connection { return known }
-        let (known, failure) = link.withLock { ($0.connection, $0.failure) }
-        if let known { return known }
-        if let failure { throw failure }
+        if let failure = link.withLock({ $0.failure }) { throw failure }
         let outcome = Result { () throws(PortError) in try connect(until: deadline) }
         // Of threads that come at once the first decides; the others' connections go, after the lock is free.
         let decided = link.withLock { link -> Result<SocketConnection, PortError> in
-            if let connection = link.connection { return .success(connection) }
+            if let connection { return .success(connection) }
             switch outcome {
-            case .success(let made): link.connection = made
+            case .success(let connection): made.set(connection)
             case .failure(let error): if !error.mayPass { link.failure = error }
             }
             return outcome

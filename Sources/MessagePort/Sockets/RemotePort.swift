@@ -10,9 +10,7 @@ import Synchronization
 /// sends an address decides where it leads, so nothing is done about it on the thread that receives.
 package final class RemotePort: PortDestination {
     struct Link {
-        /// Made once, and kept.
-        var connection: SocketConnection?
-        /// Why there will never be one.
+        /// Why there will never be a connection.
         var failure: PortError?
     }
 
@@ -22,7 +20,9 @@ package final class RemotePort: PortDestination {
     }
 
     let portAddress: PortAddress  // immutable
-    let link: Mutex<Link>
+    let link = Mutex(Link())
+    /// The connection: made once, and kept. Set under the lock of `link`; to read it needs none.
+    let made = OnceReference<SocketConnection>()
     private let forkCount = sysForkCount()  // immutable
     /// How many requests wait in each loop and mode, nested ones included.
     private let waiting = Mutex<[Waiters: Int]>([:])
@@ -30,18 +30,17 @@ package final class RemotePort: PortDestination {
     /// Takes over a connection to the port.
     package init(_ portAddress: PortAddress, over connection: SocketConnection) {
         self.portAddress = portAddress
-        link = Mutex(Link(connection: connection))
+        made.set(connection)
     }
 
     /// Stands for a port that nobody has looked for yet.
     init(_ portAddress: PortAddress) {
         self.portAddress = portAddress
-        link = Mutex(Link())
     }
 
     deinit {
         if isInherited { return }
-        link.withLock { $0.connection }?.retire()
+        connection?.retire()
         RightsTable.shared.prune(portAddress)
     }
 
@@ -61,8 +60,17 @@ package final class RemotePort: PortDestination {
     package func address() -> PortAddress { portAddress }
 
     package func send(_ message: MachMessage, until deadline: SendDeadline) throws(PortError) {
-        try checkProcess()
-        if let connection { return try connection.send(message, until: deadline) }
+        let isSent: Void?
+        do throws(PortError) {
+            // It is of the same process as this object, and looks itself whether that is this one.
+            isSent = try made.withObject { (connection) throws(PortError) in
+                try connection.send(message, until: deadline)
+            }
+        } catch {
+            try checkProcess()  // says which port it is
+            throw error
+        }
+        if isSent != nil { return }
         var deadline = deadline  // one, for the connection and for room
         let connection = try reached(until: deadline.fix())
         try connection.send(message, until: deadline)

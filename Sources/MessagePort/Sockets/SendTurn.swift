@@ -137,18 +137,19 @@ final class SendTurn: Sendable {
     /// Passes the turn to the next in line. A task is held up until it runs: if all threads that could run it waited for it
     /// here, it never would.
     func give() {
-        let (next, impatient) = state.withLock { state -> (Place?, [Place]) in
+        let woken = state.withLock { state -> (next: Place, impatient: [Place])? in
             state.isHeldUp = false
-            guard !state.waiting.isEmpty else {
+            if state.waiting.isEmpty {
                 state.isTaken = false
-                return (nil, [])
+                return nil
             }
             let next = state.waiting.removeFirst()
             guard case .task = next.waiter else { return (next, []) }
             state.isHeldUp = true
             return (next, state.impatient)
         }
-        next?.waiter.wake()
-        for place in impatient { place.waiter.wake() }
+        guard let woken else { return }
+        woken.next.waiter.wake()
+        for place in woken.impatient { place.waiter.wake() }
     }
 }

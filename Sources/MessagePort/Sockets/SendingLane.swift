@@ -37,6 +37,15 @@ struct SendingLane: Sendable {
         case look
     }
 
+    /// How it stands with an offer of rings.
+    enum Offer: Sendable {
+        case none
+        /// They are to be offered.
+        case due
+        /// The peer has not answered.
+        case pending
+    }
+
     /// How far both sides have agreed on rings.
     private enum Phase: Sendable {
         case none
@@ -81,9 +90,16 @@ struct SendingLane: Sendable {
     /// Whether packets go into the ring now.
     var usesRing: Bool { isOnRing }
 
-    /// Whether rings are to be offered.
-    mutating func shouldOffer() -> Bool {
-        guard case .none = phase else { return false }
+    /// What is to be done about rings before a message is sent.
+    mutating func nextOffer() -> Offer {
+        switch phase {
+        case .none: shouldOffer() ? .due : .none
+        case .offered: .pending
+        case .agreed, .open, .refused: .none
+        }
+    }
+
+    private mutating func shouldOffer() -> Bool {
         switch use {
         case .never: return false
         case .always: return true
@@ -139,28 +155,27 @@ struct SendingLane: Sendable {
 
     /// Finds the way for a packet, and writes it into the ring if that is it.
     mutating func place(_ packet: OutgoingPacket) -> Step {
-        guard case .open = phase, var writer else {
+        guard case .open = phase else {
             sentCount += 1
             return .socket
         }
-        defer { self.writer = writer }
         if !packet.descriptors.isEmpty {
             socketCount = max(socketCount, Self.quietCount)
-            return leave(&writer)
+            return leaveRing()
         }
         guard isOnRing else {
             if socketCount > 0 {
                 socketCount -= 1
                 return .socket
             }
-            guard let isEmpty = writer.isEmpty() else { return .broken }
+            guard let isEmpty = writer?.isEmpty() else { return .broken }
             return isEmpty ? .announce : .socket
         }
         if bellCount == Self.bellLimit {
             (bellCount, socketCount) = (0, Self.sleepyCount)
-            return leave(&writer)
+            return leaveRing()
         }
-        switch writer.write(packet.header.words, packet.payload) {
+        switch writer?.write(packet.header.words, lead: packet.lead, packet.payload, tail: packet.tail) {
         case .written(mustRing: true):
             if mindsBells { bellCount += 1 }
             return .written(.bell)
@@ -169,7 +184,7 @@ struct SendingLane: Sendable {
             return .written(lastLook == .coarse ? .none : .look)
         case .full: return .full
         case .closed: return .closed
-        case .broken: return .broken
+        case .broken, nil: return .broken
         }
     }
 
@@ -183,17 +198,10 @@ struct SendingLane: Sendable {
     ///
     /// - Returns: `socket`, or why not.
     mutating func leaveRing() -> Step {
-        guard var writer else { return .socket }
-        defer { self.writer = writer }
-        return leave(&writer)
-    }
-
-    /// Packets take the socket from now on.
-    private mutating func leave(_ writer: inout RecordWriter) -> Step {
         if !isOnRing { return .socket }
-        switch writer.writeMark() {
+        switch writer?.writeMark() {
         case .written: break
-        case .full, .broken: return .broken
+        case .full, .broken, nil: return .broken
         case .closed: return .closed
         }
         isOnRing = false

@@ -19,10 +19,11 @@ extension SocketConnection {
     ///   then.
     func reply(_ message: MachMessage, answering token: UInt64) throws(PortError) {
         if isClosed { throw PortError(.deadName) }
-        let encoded = try EncodedMessage(message)
+        let encoded = try OutgoingMessage(message)
         let asks = try expectReply(for: message.replyTarget)
+        var transmission = Transmission(encoded, asks: asks, answers: token)
         do throws(PortError) {
-            try sendOrOwe(Transmission(encoded, asks: asks, answers: token), settling: token)
+            try sendOrOwe(&transmission, settling: token)
         } catch {
             forget(token: asks)
             throw error
@@ -30,8 +31,7 @@ extension SocketConnection {
         if asks != 0 { didSend(token: asks) }
     }
 
-    private func sendOrOwe(_ message: Transmission, settling token: UInt64) throws(PortError) {
-        var message = message
+    private func sendOrOwe(_ message: inout Transmission, settling token: UInt64) throws(PortError) {
         // At the right's end the turn is for those who wait; there the whole reply is owed.
         guard port != nil, turn.takeIfFree() else {
             guard oweIfAllowed(message.rest(settling: token)) else { return try failUnread() }
@@ -50,8 +50,9 @@ extension SocketConnection {
         case .success(true): break
         case .success(false):
             // Before the turn is given: pieces of one message follow each other.
+            let isBegun = message.isBegun
             let rest = message.rest(settling: token)
-            if message.isBegun { overdue.withLock { $0.prepend(rest) } } else { isAllowed = oweIfAllowed(rest) }
+            if isBegun { overdue.withLock { $0.prepend(rest) } } else { isAllowed = oweIfAllowed(rest) }
         }
         turn.give()
         if !isAllowed { try failUnread() }
@@ -119,15 +120,15 @@ extension EpollEvents {
 }
 
 extension Transmission {
-    /// The packets that have not been sent.
+    /// The packets that have not been sent, and now will be by others.
     ///
     /// - Parameter token: what is settled with the last of them.
     /// - Returns: the packets, in order.
-    consuming func rest(settling token: UInt64) -> [SocketConnection.OverduePacket] {
+    mutating func rest(settling token: UInt64) -> [SocketConnection.OverduePacket] {
         var packets: [SocketConnection.OverduePacket] = []
         while !isDone {
-            let packet = next
-            advance(by: packet)
+            let packet = next()
+            advance(by: packet.payloadSize)
             packets.append(.init(packet: packet, settles: isDone ? token : nil))
         }
         return packets

@@ -24,10 +24,12 @@ extension SocketConnection {
     /// Offers rings to the port's end, when it is time. The caller has the turn.
     func offerRings() {
         guard port == nil else { return }
-        let (isOffered, shouldOffer) = sendingLane.withLock { ($0.isOffered, $0.shouldOffer()) }
+        switch sendingLane.withLock({ $0.nextOffer() }) {
+        case .none: return
         // Who only sends reads nothing, and would never learn of the answer.
-        if isOffered { return receiveUnlessReceiving() }
-        guard shouldOffer else { return }
+        case .pending: return receiveUnlessReceiving()
+        case .due: break
+        }
         do throws(SystemError) {
             let (memory, file) = try SharedMemory.make(size: RecordRing.pairSize)
             // First: the answer may be there before this goes on.
@@ -150,11 +152,17 @@ extension SocketConnection {
     private func ringBell() throws(PortError) {
         var failure = SystemError(ENOBUFS)
         for _ in 0..<Self.bellTries {
-            switch Result(catching: sendBell) {
-            case .success(.sent): return
-            case .success(.wouldBlock): continue  // there is room now
-            case .success(.peerClosed): return try checkReaderDidClose()
-            case .failure(let error): failure = error
+            let outcome: SendOutcome
+            do throws(SystemError) {
+                outcome = try sendBell()
+            } catch {
+                failure = error
+                continue
+            }
+            switch outcome {
+            case .sent: return
+            case .wouldBlock: continue  // there is room now
+            case .peerClosed: return try checkReaderDidClose()
             }
         }
         // The packet is in the ring, and nobody would come to read it: whoever waits for an answer is told.
@@ -164,8 +172,8 @@ extension SocketConnection {
     /// - Returns: that it was sent also when the socket is full: it is readable then.
     private func sendBell() throws(SystemError) -> SendOutcome {
         let bell = PacketHeader(kind: .bell).words
-        let outcome = try sysSendPacket(descriptor.rawValue, head: bell, body: [], descriptors: [])
-        guard outcome == .wouldBlock else { return outcome }
+        let outcome = try sysSendPacket(descriptor.rawValue, head: bell)
+        guard case .wouldBlock = outcome else { return outcome }
         return try sysPoll(descriptor.rawValue, .writable, until: .distantPast).contains(.writable) ? outcome : .sent
     }
 

@@ -21,10 +21,11 @@ extension SocketConnection {
         throws(PortError)
     {
         try checkProcess()
-        let encoded = try EncodedMessage(message)
+        let encoded = try OutgoingMessage(message)
         let asks = try expectReply(for: message.replyTarget)
+        var transmission = Transmission(encoded, asks: asks, answers: token)
         do throws(PortError) {
-            try transmit(Transmission(encoded, asks: asks, answers: token), until: deadline)
+            try transmit(&transmission, until: deadline)
         } catch {
             forget(token: asks)
             throw error
@@ -35,10 +36,11 @@ extension SocketConnection {
     /// As above, in a task, which holds no thread while it waits for its turn and for room.
     nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
         try checkProcess()
-        let encoded = try EncodedMessage(message)
+        let encoded = try OutgoingMessage(message)
         let asks = try expectReply(for: message.replyTarget)
+        var transmission = Transmission(encoded, asks: asks, answers: 0)
         do throws(PortError) {
-            try await transmit(Transmission(encoded, asks: asks, answers: 0), waiting: wait)
+            try await transmit(&transmission, waiting: wait)
         } catch {
             forget(token: asks)
             throw error
@@ -112,7 +114,7 @@ extension SocketConnection {
     /// Sends what is overdue as far as there is room. Never waits; when another thread is sending, it does this afterwards.
     /// Who has had the turn calls this, for it may have sent what was overdue before its own: the peer is read again then.
     func sendOverdue() {
-        while !isClosed {
+        while !overdue.isQuiet, !isClosed {
             let (isEmpty, isPausing) = overdue.withLock { ($0.isEmpty, $0.isPausing) }
             if isEmpty { return isPausing ? resumeReading() : () }
             guard turn.takeIfFree() else { return }

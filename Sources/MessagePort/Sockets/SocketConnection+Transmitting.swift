@@ -5,16 +5,18 @@ import PortSystem
 import Synchronization
 
 /// A message on its way: what of it the kernel has taken.
-struct Transmission: Sendable {
-    private let message: EncodedMessage
+struct Transmission: ~Copyable, Sendable {
+    private let message: OutgoingMessage
+    /// The token that asks for a reply; zero when none is wanted.
     private let asks: UInt64
+    /// The token of the message that it answers; zero for a message to the port.
     private let answers: UInt64
     private var sentCount = 0
     /// Whether the first packet was sent.
     private(set) var isBegun = false
 
     /// A message of which nothing was sent.
-    init(_ message: EncodedMessage, asks: UInt64, answers: UInt64) {
+    init(_ message: consuming OutgoingMessage, asks: UInt64, answers: UInt64) {
         self.message = message
         self.asks = asks
         self.answers = answers
@@ -23,7 +25,7 @@ struct Transmission: Sendable {
     var isDone: Bool { isBegun && sentCount == message.size }
 
     /// The head of the first packet.
-    var header: PacketHeader {
+    private var header: PacketHeader {
         PacketHeader(
             kind: .message, descriptorCount: UInt16(message.descriptors.count), messageID: message.id,
             componentCount: UInt32(message.componentCount), asks: asks, answers: answers,
@@ -33,20 +35,16 @@ struct Transmission: Sendable {
     /// How much is still to be sent.
     var restSize: Int { message.size - sentCount }
 
-    /// The packet that comes next.
-    var next: OutgoingPacket { next(atMost: PacketHeader.payloadLimit) }
-
     /// The packet that comes next, with a piece of limited size.
-    func next(atMost limit: Int) -> OutgoingPacket {
-        let (position, isInTail) = (sentCount - message.payload.count, sentCount >= message.payload.count)
-        let piece = (isInTail ? message.tail[position...] : message.payload[sentCount...]).prefix(limit)
-        guard isBegun else { return OutgoingPacket(header: header, payload: piece, descriptors: message.descriptors) }
-        return OutgoingPacket(header: PacketHeader(kind: .continuation), payload: piece)
+    func next(atMost limit: Int = PacketHeader.payloadLimit) -> OutgoingPacket {
+        isBegun
+            ? message.packet(PacketHeader(kind: .continuation), at: sentCount, atMost: limit)
+            : message.packet(header, at: 0, atMost: limit, message.descriptors)
     }
 
-    /// The kernel has taken that packet.
-    mutating func advance(by packet: OutgoingPacket) {
-        sentCount += packet.payload.count
+    /// The kernel has taken a packet with so many bytes of the payload.
+    mutating func advance(by size: Int) {
+        sentCount += size
         isBegun = true
     }
 }
@@ -54,15 +52,22 @@ struct Transmission: Sendable {
 /// One packet, as it is offered to the kernel.
 struct OutgoingPacket: Sendable {
     var header: PacketHeader
+    /// The payload's first eight bytes, as they lie in memory, unless they are among the others.
+    var lead: UInt64?
     var payload: ArraySlice<UInt8> = []
+    /// The end of the payload.
+    var tail: ArraySlice<UInt8> = []
     var descriptors: [SharedDescriptor] = []
+
+    /// The bytes of the payload.
+    var payloadSize: Int { (lead == nil ? 0 : RecordKind.headSize) + payload.count + tail.count }
 }
 
 extension SocketConnection {
     /// Sends a message in its turn, waiting for both the turn and room until the deadline. With a past one it still waits
     /// for senders that find room: those who are in the middle of sending are no reason to say that there is none.
-    func transmit(_ message: Transmission, until deadline: SendDeadline) throws(PortError) {
-        var (message, deadline) = (message, deadline)
+    func transmit(_ message: inout Transmission, until deadline: SendDeadline) throws(PortError) {
+        var deadline = deadline
         if !turn.takeIfFree() {
             let instant = deadline.fix()
             let hasTurn = instant <= .now ? turn.takeUnlessHeldUp() : turn.take(until: instant)
@@ -84,10 +89,11 @@ extension SocketConnection {
     }
 
     /// As above, in a task. The turn is the task's while it is suspended.
-    nonisolated(nonsending) func transmit(_ message: Transmission, waiting wait: SendWait) async throws(PortError) {
+    nonisolated(nonsending) func transmit(
+        _ message: inout Transmission, waiting wait: SendWait
+    ) async throws(PortError) {
         try await turn.take(waiting: wait)
         defer { endTurn() }
-        var message = message
         do throws(PortError) {
             while try !proceed(&message) {
                 turn.holdUp()
@@ -106,7 +112,7 @@ extension SocketConnection {
     }
 
     /// The rest of a message will never be sent: if it was begun, the peer has to know.
-    func abort(_ message: Transmission) {
+    func abort(_ message: borrowing Transmission) {
         if message.isBegun { overdue.withLock { $0.needsAbort = true } }
     }
 
@@ -122,15 +128,16 @@ extension SocketConnection {
         while !message.isDone {
             let packet = message.next(atMost: pieceLimit(for: message))
             guard try offer(packet) else { return false }
-            message.advance(by: packet)
-            sentByteCount.add(packet.payload.count, ordering: .relaxed)
+            let size = packet.payloadSize
+            message.advance(by: size)
+            sentByteCount.add(size, ordering: .relaxed)
         }
         return true
     }
 
     /// A large message goes through a ring in pieces of which several find room, so that the reader copies one out while
     /// the next is written.
-    private static let ringPieceLimit = RecordRing.capacity / 8 - PacketHeader.size - 8
+    private static var ringPieceLimit: Int { RecordRing.capacity / 8 - PacketHeader.size - 8 }
 
     private func pieceLimit(for message: borrowing Transmission) -> Int {
         guard message.restSize > Self.ringPieceLimit, sendingLane.withLock({ $0.usesRing }) else {
@@ -143,9 +150,8 @@ extension SocketConnection {
     ///
     /// - Returns: whether all was sent.
     func proceedWithOverdue() throws(PortError) -> Bool {
-        let (isEmpty, needsAbort) = overdue.withLock { ($0.isEmpty, $0.needsAbort) }
-        if isEmpty { return true }
-        if needsAbort {
+        if overdue.isQuiet { return true }
+        if overdue.withLock({ $0.needsAbort }) {
             guard try offer(OutgoingPacket(header: PacketHeader(kind: .abort))) else { return false }
             overdue.withLock { $0.needsAbort = false }
         }
@@ -164,8 +170,8 @@ extension SocketConnection {
         let outcome: SendOutcome
         do throws(SystemError) {
             outcome = try sysSendPacket(
-                descriptor.rawValue, head: packet.header.words, body: packet.payload,
-                descriptors: packet.descriptors)
+                descriptor.rawValue, head: packet.header.words, lead: packet.lead, body: packet.payload,
+                tail: packet.tail, descriptors: packet.descriptors)
         } catch {
             throw PortError(error)
         }

@@ -61,59 +61,6 @@ package final class SocketConnection: Sendable {
         case messages
     }
 
-    /// What is to be sent before the next message.
-    struct Overdue {
-        var needsAbort = false
-        /// Notices that a reply will not come, and the pieces of replies that were handed on.
-        var packets = Ring<OverduePacket>()
-        /// The bytes of the packets, each counted with `OverduePacket.cost` more.
-        var size = 0
-        /// The descriptors in them.
-        var descriptorCount = 0
-        /// The shared thread waits for room to send them.
-        var isWatched = false
-        /// They wait for room at the port's end: nothing is read from the peer meanwhile.
-        var isPausing = false
-        /// For them, in the peer's account.
-        var charge: PeerCharge?
-
-        var isEmpty: Bool { !needsAbort && packets.isEmpty }
-
-        mutating func append(_ packet: OverduePacket) {
-            packets.append(packet)
-            size += packet.size
-            descriptorCount += packet.packet.descriptors.count
-        }
-
-        /// - Returns: the packet, whose descriptors go without the lock.
-        mutating func popFirst() -> OverduePacket? {
-            guard let packet = packets.popFirst() else { return nil }
-            size -= packet.size
-            descriptorCount -= packet.packet.descriptors.count
-            return packet
-        }
-
-        /// Puts the rest of a message before everything else.
-        mutating func prepend(_ rest: [OverduePacket]) {
-            let others = packets.removeAll()
-            for packet in rest + others { packets.append(packet) }
-            for packet in rest {
-                size += packet.size
-                descriptorCount += packet.packet.descriptors.count
-            }
-        }
-    }
-
-    struct OverduePacket {
-        var packet: OutgoingPacket
-        /// With it the request that asked with this token over the connection is answered, or dropped.
-        var settles: UInt64?
-
-        /// What a packet takes besides its payload, about.
-        static let cost = 256
-        var size: Int { packet.payload.count + Self.cost }
-    }
-
     /// How much may be overdue at the right's end when more comes; beyond it the connection ends. What is one message may
     /// exceed it.
     package static let overdueLimit = 16 << 20
@@ -130,7 +77,7 @@ package final class SocketConnection: Sendable {
     let assembly = Mutex(Arrival())  // held while receiving, so that messages keep their order
     let sendingLane: Mutex<SendingLane>  // changed by whoever has the turn, or receives
     let turn = SendTurn()
-    let overdue = Mutex(Overdue())
+    let overdue = OverdueLock()
     /// How many bytes of messages' payloads have been sent: for whoever shows progress.
     let sentByteCount = Atomic<Int>(0)
     /// How many descriptors that came over the connection wait to be closed.

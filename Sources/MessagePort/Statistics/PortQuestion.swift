@@ -35,7 +35,7 @@ struct PortQuestion: Sendable {
         case .dead: return .dead
         case .connected(let socket, _):
             do throws(SystemError) {
-                let outcome = try sysSendPacket(socket.rawValue, head: header.words, body: [], descriptors: [])
+                let outcome = try sysSendPacket(socket.rawValue, head: header.words)
                 return outcome == .sent ? .asked(PortQuestion(socket: socket)) : .dead
             } catch {
                 throw PortError(error)

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Synchronization
+
+extension SocketConnection {
+    /// What is to be sent before the next message.
+    struct Overdue {
+        var needsAbort = false
+        /// Notices that a reply will not come, and the pieces of replies that were handed on.
+        var packets = Ring<OverduePacket>()
+        /// The bytes of the packets, each counted with `OverduePacket.cost` more.
+        var size = 0
+        /// The descriptors in them.
+        var descriptorCount = 0
+        /// The shared thread waits for room to send them.
+        var isWatched = false
+        /// They wait for room at the port's end: nothing is read from the peer meanwhile.
+        var isPausing = false
+        /// For them, in the peer's account.
+        var charge: PeerCharge?
+
+        var isEmpty: Bool { !needsAbort && packets.isEmpty }
+
+        mutating func append(_ packet: OverduePacket) {
+            packets.append(packet)
+            size += packet.size
+            descriptorCount += packet.packet.descriptors.count
+        }
+
+        /// - Returns: the packet, whose descriptors go without the lock.
+        mutating func popFirst() -> OverduePacket? {
+            guard let packet = packets.popFirst() else { return nil }
+            size -= packet.size
+            descriptorCount -= packet.packet.descriptors.count
+            return packet
+        }
+
+        /// Puts the rest of a message before everything else.
+        mutating func prepend(_ rest: [OverduePacket]) {
+            let others = packets.removeAll()
+            for packet in rest + others { packets.append(packet) }
+            for packet in rest {
+                size += packet.size
+                descriptorCount += packet.packet.descriptors.count
+            }
+        }
+    }
+
+    struct OverduePacket {
+        var packet: OutgoingPacket
+        /// With it the request that asked with this token over the connection is answered, or dropped.
+        var settles: UInt64?
+
+        /// What a packet takes besides its payload, about.
+        static let cost = 256
+        var size: Int { packet.payloadSize + Self.cost }
+    }
+}
+
+/// What is overdue on a connection, under a lock; who sends has to know, twice for each message, that nothing is, and needs no
+/// lock for that.
+struct OverdueLock: ~Copyable, Sendable {
+    private let overdue = Mutex(SocketConnection.Overdue())
+    /// Changed under the lock.
+    private let hasNothing = Atomic<Bool>(true)
+
+    /// Whether nothing is overdue, and the peer is read. What was added by somebody who found the turn taken is seen by whoever
+    /// has given it: the turn's lock lies between.
+    var isQuiet: Bool { hasNothing.load(ordering: .acquiring) }
+
+    func withLock<Result: ~Copyable, Failure: Error>(
+        _ body: (inout sending SocketConnection.Overdue) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        try overdue.withLock { overdue throws(Failure) in
+            defer { hasNothing.store(overdue.isEmpty && !overdue.isPausing, ordering: .releasing) }
+            return try body(&overdue)
+        }
+    }
+}
