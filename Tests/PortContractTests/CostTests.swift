@@ -59,6 +59,30 @@ import Testing
             port.invalidate()
         }
     }
+
+    @Test("a peer that sends one message at a time is read by one call for each, and with all others each eighth time")
+    func oneAtATime() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port { _, _ in ThreadRunLoop.current.stop() }
+            try port.schedule()
+            let right = try bench.right(to: port)
+            func exchange(_ count: Int) throws {
+                for id in 0..<Int32(count) {
+                    try right.send(MachMessage(id: id))
+                    #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+                }
+            }
+            try exchange(10)
+            let (_, calls) = try SystemCallFaults.counting { () throws in try exchange(80) }
+            let looks = 80 / (LoneConnection.looksAlone + 1)
+            #expect(calls[.sendmsg] == 80)
+            #expect(calls[.recvmsg, default: 0] <= 80 + looks, "\(calls)")
+            // The loop's wait for each, and the port's question which socket it is.
+            #expect(calls[.epoll_wait, default: 0] <= 80 + looks, "\(calls)")
+            #expect(Self.total(calls) <= 240 + 2 * looks, "\(calls)")
+            port.invalidate()
+        }
+    }
     #endif
 
     @Test("a request to a loop that sleeps wakes it once")

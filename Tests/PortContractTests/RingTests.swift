@@ -125,6 +125,32 @@ import Testing
         }
     }
 
+    @Test("where each packet needs a bell the socket is used, and the ring is tried again later")
+    func bells() async throws {
+        try await onBench(over: .ring) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            func usesRing() throws -> Bool { try connection(right).sendingLane.withLock { $0.usesRing } }
+            var number: Int32 = 0
+            /// - Returns: how many messages it took, each read before the next, until the ring is used, or not.
+            func messages(until isUsed: Bool) throws -> Int {
+                var count = 0
+                repeat {
+                    number += 1
+                    count += 1
+                    try right.send(MachMessage(id: number))
+                    #expect(try port.next().id == number)
+                } while try usesRing() != isUsed && count < 10_000
+                return count
+            }
+            if try !usesRing() { _ = try messages(until: true) }
+            for _ in 0..<2 {
+                #expect(try messages(until: false) <= SendingLane.bellLimit + 1)
+                #expect(try messages(until: true) == SendingLane.sleepyCount + 1)
+            }
+        }
+    }
+
     #if DEBUG
     @Test(
         "a peer that goes with something unread resets the connection, between any two looks: what it sent is still read",

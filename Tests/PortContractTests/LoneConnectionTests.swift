@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import PortSystem
+import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("a peer that talks alone", .contract) struct LoneConnectionTests {
+    private static func connections(_ bench: Bench, _ count: Int) throws -> [SocketConnection] {
+        try (0..<count).map { _ in
+            let right = try bench.right(to: bench.port())
+            return try #require(right.destination as? RemotePort).reached()
+        }
+    }
+
+    @Test("who was found alone twice in a row is looked at alone, seven times in a row")
+    func alone() async throws {
+        try await onBench(over: .socket) { bench in
+            let talker = try Self.connections(bench, 1)[0]
+            var lone = LoneConnection()
+            #expect(lone.next() == nil)
+            lone.didLook(found: talker)
+            #expect(lone.next() == nil)
+            lone.didLook(found: talker)
+            for _ in 0..<2 {
+                for _ in 0..<LoneConnection.looksAlone { #expect(lone.next() === talker) }
+                #expect(lone.next() == nil)
+                lone.didLook(found: talker)
+            }
+        }
+    }
+
+    @Test("who is not there, is listened to no more, or talks beside others is looked at with all")
+    func notAlone() async throws {
+        try await onBench(over: .socket) { bench in
+            let both = try Self.connections(bench, 2)
+            let ends: [(inout LoneConnection) -> Void] = [
+                { $0.wasNotThere() }, { $0.forget(both[0]) }, { $0.didLook(found: nil) },
+                { $0.didLook(found: both[1]) },
+            ]
+            for end in ends {
+                var lone = LoneConnection()
+                for _ in 0..<2 { lone.didLook(found: both[0]) }
+                lone.forget(both[1])
+                #expect(lone.next() === both[0])
+                end(&lone)
+                #expect(lone.next() == nil)
+            }
+        }
+    }
+
+    @Test("beside a peer that talks all the time, another is heard within eight messages")
+    func another() async throws {
+        try await onBench(over: .socket) { bench in
+            let heard = Mutex<[Int32]>([])
+            let port = try bench.port { _, message in
+                heard.withLock { $0.append(message.id) }
+                ThreadRunLoop.current.stop()
+            }
+            try port.schedule()
+            let peers = try [RawPeer(to: port, on: bench), RawPeer(to: port, on: bench)]
+            for round in Int32(0)..<20 {
+                if round == 9 { try peers[1].send(MachMessage(id: 100)) }
+                try peers[0].send(MachMessage(id: round))
+                #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+            }
+            while heard.withLock({ $0.count }) < 21 { #expect(ThreadRunLoop.current.run(for: patience) == .stopped) }
+            let order = heard.withLock { $0 }
+            #expect(order.filter { $0 < 100 } == Array(0..<20))
+            let place = try #require(order.firstIndex(of: 100))
+            #expect(place >= 9 && place <= 9 + LoneConnection.looksAlone + 2, "\(order)")
+            port.invalidate()
+        }
+    }
+
+    @Test("who waits for each answer gets it, through memory and a socket at once: a loop that sleeps misses none")
+    func bothWays() async throws {
+        try await onBench(over: .socket) { bench in
+            try bench.serving({ _, message in try? message.reply(message) }) { right, port, worker in
+                worker.loop.waitStrategy = .blocking
+                let near = port.makeSendRight()
+                let threads = [right, near].map { right in
+                    runOnThread {
+                        for id in Int32(0)..<1_000 {
+                            let answer = try right.ask(MachMessage(id: id))
+                            #expect(answer.id == id)
+                        }
+                    }
+                }
+                for thread in threads { try thread.join() }
+            }
+        }
+    }
+
+    @Test("a peer that sends one message and goes is not kept")
+    func goes() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port { _, _ in ThreadRunLoop.current.stop() }
+            try port.schedule()
+            for id in Int32(0)..<4 {
+                do {
+                    let peer = try RawPeer(to: port, on: bench)
+                    for _ in 0..<3 {
+                        try peer.send(MachMessage(id: id))
+                        #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+                    }
+                    try peer.send(MachMessage(id: id))
+                }
+                #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+                while port.core.connectionCount > 0 { port.core.receiveFromSockets() }
+                #expect(port.core.sockets?.state.withLock { $0.lone.next() == nil } == true)
+            }
+            port.invalidate()
+        }
+    }
+}
