@@ -125,6 +125,8 @@ extension SocketConnection {
             // A peer that reads nothing any more always has room: waiting for it would never end.
             case .failure(let failure) where failure.code == .deadName: return dropOverdue()
             case .success(false): return awaitRoomForOverdue()
+            // The peer broke the format, say.
+            case .failure where isClosed: return dropOverdue()
             case .failure: return awaitRoomForOverdue(orAfter: Self.timeUntilRetry)
             }
         }
