@@ -144,7 +144,7 @@ struct PacketAssembly: Sendable {
     ///   - charge: goes with the message that the packet begins.
     /// - Returns: what the packet amounts to.
     mutating func take(
-        _ header: PacketHeader, payload: [UInt8], descriptors received: [SharedDescriptor]?,
+        _ header: PacketHeader, payload: consuming [UInt8], descriptors received: [SharedDescriptor]?,
         limit: Int = MessageLimits.payload, isWanted: Bool = true, charge: PeerCharge? = nil
     ) -> Event {
         let descriptors = received ?? []
@@ -203,7 +203,7 @@ struct PacketAssembly: Sendable {
     }
 
     private mutating func begin(
-        _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ limit: Int,
+        _ header: PacketHeader, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?, _ limit: Int,
         _ isWanted: Bool, _ charge: PeerCharge?
     ) -> Event {
         guard begun == nil, header.totalLength <= UInt64(MessageLimits.payload),

@@ -160,8 +160,8 @@ extension SocketConnection {
 
     /// Takes a packet from the socket; its descriptors are nil when they were lost.
     private func take(
-        _ head: PacketWords?, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ arrival: inout Arrival,
-        _ core: PortCore?
+        _ head: PacketWords?, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?,
+        _ arrival: inout Arrival, _ core: PortCore?
     ) -> Bool {
         guard let head, let header = PacketHeader(head) else { return refuse(.malformedPacket) }
         switch header.kind {
@@ -172,9 +172,9 @@ extension SocketConnection {
         }
     }
 
-    /// Takes a packet, wherever it came from.
+    /// Takes a packet, wherever it came from. Whose payload nobody else has keeps its memory.
     func take(
-        _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?,
+        _ header: PacketHeader, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?,
         _ assembly: inout PacketAssembly, _ core: PortCore?
     ) -> Bool {
         // What was never asked cannot be answered. The field is zero in packets that answer nothing.

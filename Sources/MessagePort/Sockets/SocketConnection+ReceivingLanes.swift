@@ -17,7 +17,7 @@ extension SocketConnection {
         for _ in 0..<Self.stepLimit {
             if arrival.lane.isOnRing {
                 let (outcome, landed) = nextRecord(&arrival)
-                switch outcome {
+                switch consume outcome {
                 case .packet(let words, var payload):
                     guard let header = PacketHeader(words) else { return refuse(.malformedPacket) }
                     if landed > 0 {
