@@ -181,8 +181,11 @@ package struct RecordWriter: Sendable {
     }
 
     /// Writes a mark. The reader is not rung for it: what it stands for does that. There is at most one in the ring.
-    package mutating func writeMark() -> Outcome {
-        ring.putWord(RecordKind.mark.rawValue << 32, at: position)
+    ///
+    /// - Parameter count: so many packets at least are sent otherwise before the next record is written.
+    /// - Returns: whether it was written: there is always room for it.
+    package mutating func writeMark(before count: UInt32 = 0) -> Outcome {
+        ring.putWord(RecordKind.mark.rawValue << 32 | UInt64(count), at: position)
         return publish(Self.markSize)
     }
 
@@ -235,7 +238,8 @@ package struct RecordReader: Sendable {
     /// What a look gave.
     package enum Outcome: Sendable {
         case packet(PacketWords, payload: [UInt8])
-        case mark
+        /// So many packets at least come otherwise before the next record.
+        case mark(before: Int)
         case empty
         /// The other side breaks the format.
         case broken
@@ -275,9 +279,9 @@ package struct RecordReader: Sendable {
         let word = ring.word(at: position)
         let length = Int(word & 0xFFFF_FFFF)
         switch RecordKind(rawValue: word >> 32) {
-        case .mark where length == 0:
+        case .mark:
             advance(by: 8)
-            return .mark
+            return .mark(before: length)
         case .packet where length >= 40 && length <= limit && 8 + padded(length) <= available:
             var head: PacketWords = (0, 0, 0, 0, 0)
             unsafe withUnsafeMutableBytes(of: &head) { unsafe ring.get($0, at: position + 8) }

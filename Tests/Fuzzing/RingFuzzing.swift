@@ -71,7 +71,8 @@ private struct Run {
     mutating func read() -> Bool {
         let expected = plainRead()
         switch (reader.read(), expected) {
-        case (.empty, .empty), (.mark, .mark): break
+        case (.empty, .empty): break
+        case (.mark(let count), .mark(let other)): precondition(count == other, "another number of packets")
         case (.packet(let words, let payload), .packet(let bytes)):
             let read = withUnsafeBytes(of: words) { Array($0) } + payload
             precondition(read == bytes, "other bytes than those that lie there")
@@ -83,7 +84,8 @@ private struct Run {
     }
 
     enum Expected {
-        case empty, mark, broken
+        case empty, broken
+        case mark(Int)
         case packet([UInt8])
     }
 
@@ -95,9 +97,9 @@ private struct Run {
         if known < position || known > position + 262_144 || known % 8 != 0 { return .broken }
         let word = words[RawRing.records + Int(position / 8 % 32_768)]
         let (length, kind) = (word & 0xFFFF_FFFF, word >> 32)
-        if kind == 2, length == 0 {
+        if kind == 2 {
             advance(by: 8)
-            return .mark
+            return .mark(Int(length))
         }
         let size = 8 + (length + 7) / 8 * 8
         guard kind == 1, length >= 40, length <= RingFuzzing.limit, size <= known - position else { return .broken }

@@ -33,6 +33,8 @@ import Testing
 
     private func isEmpty(_ outcome: RecordReader.Outcome) -> Bool { if case .empty = outcome { true } else { false } }
     private func isBroken(_ outcome: RecordReader.Outcome) -> Bool { if case .broken = outcome { true } else { false } }
+    private struct NotAMark: Error {}
+
     private func isMark(_ outcome: RecordReader.Outcome) -> Bool { if case .mark = outcome { true } else { false } }
 
     @Test("records of every length come out as they went in, around the end many times")
@@ -71,7 +73,7 @@ import Testing
             while case .written = ends.writer.write(Self.head(count), [1, 2, 3]) { count += 1 }
             #expect(ends.writer.write(Self.head(0), [UInt8]()[...]) == .full)
             #expect(Int(count) == (RecordRing.capacity - 8) / 56, "round \(round)")
-            #expect(ends.writer.writeMark() == .written(mustRing: false))
+            #expect(ends.writer.writeMark(before: UInt32(round)) == .written(mustRing: false))
             #expect(ends.writer.isEmpty() == false)
             for number in 0..<count { #expect(Self.isPacket(ends.reader.read(), number, [1, 2, 3])) }
             #expect(isMark(ends.reader.read()))
@@ -194,7 +196,9 @@ import Testing
         ends.memory[RawRing.records] = length | kind << 32
         switch (length, kind) {
         case (42, 1): #expect(!isBroken(ends.reader.read()))
-        case (0, 2): #expect(isMark(ends.reader.read()))
+        case (_, 2):
+            guard case .mark(let count) = ends.reader.read() else { throw NotAMark() }
+            #expect(count == Int(length))
         default: #expect(isBroken(ends.reader.read()))
         }
     }

@@ -106,10 +106,10 @@ extension PortCore {
 }
 
 extension PortCore.State {
-    /// The source with this number looks at the sockets, and takes what comes, unless it is another's turn. A port with
-    /// several sources has others that may be asleep.
+    /// The source with this number looks at the sockets, and takes what comes, unless it is another's turn. It is the only
+    /// one, in one loop: no other loop could take anything meanwhile.
     mutating func beginAttendance(inTurn number: UInt64) {
-        isAttended = turns.mayBegin(number) && sources.isOne
+        isAttended = turns.mayBegin(number)
     }
 
     /// The source has taken what it could.

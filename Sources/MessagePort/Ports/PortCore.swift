@@ -320,13 +320,14 @@ package final class PortCore: PortDestination {
     ///   - turn: the number of the source whose handler takes what comes, at once: one message will do.
     /// - Returns: of how many sockets something was to be read.
     func receiveFromSockets(_ budget: inout LookBudget, forTurn turn: UInt64? = nil) -> Int {
-        let sockets = state.withLock { state -> PortSockets? in
-            guard let sockets = state.extras.sockets else { return nil }
+        let (sockets, sources) = state.withLock { state -> (PortSockets?, SourceList) in
+            guard let sockets = state.extras.sockets else { return (nil, SourceList()) }
             state.extras.takesSinceLook = 0
             state.extras.socketsWait = false
-            if let turn { state.beginAttendance(inTurn: turn) }
-            return sockets
+            return (sockets, state.sources)
         }
+        // Whoever comes to have the source too, or is another, is rung then.
+        if let turn, sources.isInOneLoop { state.withLock { $0.beginAttendance(inTurn: turn) } }
         return sockets?.receive(into: self, &budget, mayLookAtOne: turn != nil && !readsAhead) ?? 0
     }
 

@@ -17,6 +17,8 @@ struct ReceivingLane: Sendable {
     /// The first packet in the socket is a bell that was heard. It stays until the ring is empty: as long as the ring is
     /// not, the socket is readable, and whoever waits for the socket comes back.
     var headIsSpent = false
+    /// So many packets on the socket do not lead to the ring.
+    var promisedCount = 0
     /// The peer has offered rings, which it may do once.
     var wasOffered = false
 
@@ -25,6 +27,11 @@ struct ReceivingLane: Sendable {
     /// A loop has looked into the ring by itself, and since then nobody has told the peer to send a bell and found the ring
     /// empty.
     var wasWatched = false
+
+    /// A packet other than a bell was taken from the socket.
+    mutating func didTakeFromSocket() {
+        if promisedCount > 0 { promisedCount -= 1 }
+    }
 
     var hasRing: Bool { reader != nil }
 }

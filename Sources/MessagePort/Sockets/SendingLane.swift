@@ -16,6 +16,8 @@ struct SendingLane: Sendable {
     enum Step: Sendable {
         /// It takes the socket.
         case socket
+        /// It takes the socket, as the reader was told: `didKeepPromise` says that it did.
+        case promised
         /// There is no room in the ring: it takes the socket after `leaveRing`.
         case full
         /// First a packet says that the ring is next.
@@ -64,27 +66,26 @@ struct SendingLane: Sendable {
     /// After so many packets in a row for which the reader had to be woken, the socket is quicker: it carries a packet where
     /// the ring sends a bell.
     static let bellLimit = 16
-    /// So many packets take the socket then, or as many as find room in it, until it is seen whether the reader still sleeps.
+    /// So many packets take the socket then, until it is seen whether the reader still sleeps. It is told how many: it need
+    /// not look at a packet before it takes it.
     static let sleepyCount = 1024
 
     var use: RingUse
-    /// Whether packets take the socket for a while when each needs a bell. Not those to a right's end: it looks at each packet
-    /// of the socket before it takes it.
-    private let mindsBells: Bool
     private var phase = Phase.none
     private var writer: RecordWriter?
     private var isOnRing = false
     /// How many packets must still take the socket.
     private var socketCount = 0
+    /// How many packets take the socket because the reader was told so.
+    private var promisedCount = 0
     /// How many packets in a row have needed a bell.
     private var bellCount = 0
     private var sentCount = 0
     private var countStart = MonotonicInstant.distantPast
     private var lastLook = MonotonicInstant.distantPast
 
-    init(use: RingUse, mindsBells: Bool = true) {
+    init(use: RingUse) {
         self.use = use
-        self.mindsBells = mindsBells
     }
 
     /// Whether packets go into the ring now.
@@ -159,10 +160,9 @@ struct SendingLane: Sendable {
             sentCount += 1
             return .socket
         }
-        if !packet.descriptors.isEmpty {
-            socketCount = max(socketCount, Self.quietCount)
-            return leaveRing()
-        }
+        if !packet.descriptors.isEmpty { socketCount = Self.quietCount }
+        if promisedCount > 0 { return .promised }
+        if !packet.descriptors.isEmpty { return leaveRing() }
         guard isOnRing else {
             if socketCount > 0 {
                 socketCount -= 1
@@ -172,12 +172,12 @@ struct SendingLane: Sendable {
             return isEmpty ? .announce : .socket
         }
         if bellCount == Self.bellLimit {
-            (bellCount, socketCount) = (0, Self.sleepyCount)
-            return leaveRing()
+            bellCount = 0
+            return leaveRing(promising: Self.sleepyCount)
         }
         switch writer?.write(packet.header.words, lead: packet.lead, packet.payload, tail: packet.tail) {
         case .written(mustRing: true):
-            if mindsBells { bellCount += 1 }
+            bellCount += 1
             return .written(.bell)
         case .written(mustRing: false):
             bellCount = 0
@@ -188,23 +188,25 @@ struct SendingLane: Sendable {
         }
     }
 
-    /// The socket is full: its reader does not sleep.
-    mutating func socketIsFull() { socketCount = 0 }
+    /// A packet has taken the socket, as promised.
+    mutating func didKeepPromise() { promisedCount -= 1 }
 
     /// Whether the reader has read something since the ring was found full, or this was asked last.
     mutating func hasReaderMoved() -> Bool { writer?.hasReaderMoved() ?? true }
 
     /// Packets take the socket from now on.
     ///
-    /// - Returns: `socket`, or why not.
-    mutating func leaveRing() -> Step {
+    /// - Parameter count: so many at least.
+    /// - Returns: `socket` or `promised`, or why not.
+    mutating func leaveRing(promising count: Int = 0) -> Step {
         if !isOnRing { return .socket }
-        switch writer?.writeMark() {
+        switch writer?.writeMark(before: UInt32(count)) {
         case .written: break
         case .full, .broken, nil: return .broken
         case .closed: return .closed
         }
         isOnRing = false
-        return .socket
+        promisedCount = count
+        return count > 0 ? .promised : .socket
     }
 }

@@ -6,7 +6,7 @@
 //
 // What keeps messages from lying unseen: as long as something is in a ring, its reader's socket is readable, or a bell is
 // on its way there. The reader takes a bell out of the socket only after it has said that it sleeps, and has found the ring
-// empty then; what comes later rings anew. So whoever waits for the socket, in whatever way, needs to know nothing of rings.
+// empty then; what comes later rings anew. A bell that comes while the socket is next was rung for what has been read. So whoever waits for the socket, in whatever way, needs to know nothing of rings.
 // Docs/Decisions/0011-shared-ring.md has the proof.
 
 import Glibc
@@ -104,11 +104,12 @@ extension SocketConnection {
             }
             switch step {
             case .socket:
-                guard try offerToSocket(packet) else {
-                    sendingLane.withLock { $0.socketIsFull() }
-                    return false
-                }
+                guard try offerToSocket(packet) else { return false }
                 if packet.header.kind == .ringAnswer { sendingLane.withLock { $0.didTell() } }
+                return true
+            case .promised:
+                guard try offerToSocket(packet) else { return false }
+                sendingLane.withLock { $0.didKeepPromise() }
                 return true
             case .announce:
                 guard try offerToSocket(OutgoingPacket(header: PacketHeader(kind: .lane))) else { return false }

@@ -140,6 +140,7 @@ extension SocketConnection {
         _ core: PortCore?
     ) -> Bool {
         if let header = head.flatMap(PacketHeader.init), header.kind == .continuation {
+            arrival.lane.didTakeFromSocket()
             return handle(arrival.assembly.didLand(count, header, descriptors: descriptors), core)
         }
         return take(head, arrival.assembly.takeBack(count), descriptors, &arrival, core)
@@ -167,8 +168,10 @@ extension SocketConnection {
         switch header.kind {
         case .ring: return takeOffer(header, payload, descriptors, &arrival.lane)
         case .ringAnswer: return takeAnswer(header, payload, descriptors, &arrival.lane)
-        case .lane, .bell: return takeBell(header, payload, descriptors, &arrival.lane)
-        default: return take(header, payload, descriptors, &arrival.assembly, core)
+        case .bell where arrival.lane.promisedCount > 0: return takeOldBell(header, payload, descriptors)
+        default:
+            arrival.lane.didTakeFromSocket()
+            return take(header, payload, descriptors, &arrival.assembly, core)
         }
     }
 

@@ -27,7 +27,7 @@ extension SocketConnection {
                         payload = arrival.assembly.takeBack(landed)
                     }
                     return take(header, payload, [], &arrival.assembly, core)
-                case .mark: arrival.lane.leaveRing()
+                case .mark(let count): arrival.lane.leaveRing(before: count)
                 case .broken: return refuse(.malformedPacket)
                 case .empty, nil: break
                 }
@@ -96,13 +96,12 @@ extension SocketConnection {
         return false
     }
 
-    /// The ring is empty, or the socket is next: looks at the first packet of the socket. At the port's end it is taken at once
-    /// when the socket is next: if it leads to the ring, what lies there is untold until it was read. At the right's end
-    /// nobody would read that.
+    /// The ring is empty, or the socket is next: looks at the first packet of the socket. Where it cannot lead to the ring it is
+    /// taken at once.
     ///
     /// - Returns: whether to go on receiving; nil to look at the ring again.
     private func lookAtSocket(_ arrival: inout Arrival, _ core: PortCore?) -> Bool? {
-        if port != nil, !arrival.lane.isOnRing { return receiveFromSocket(&arrival, core) }
+        if arrival.lane.promisedCount > 0 { return receiveFromSocket(&arrival, core) }
         let seen: PeekOutcome
         do throws(SystemError) {
             seen = try sysPeekPacket(descriptor.rawValue)
@@ -124,16 +123,9 @@ extension SocketConnection {
         }
     }
 
-    /// Takes a packet out of the socket that was sent because of the ring, while the socket is next: a bell that was heard, or
-    /// the packet that leads to the ring.
-    func takeBell(
-        _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ lane: inout ReceivingLane
-    ) -> Bool {
-        guard lane.hasRing, !lane.isOnRing, header.isBell, payload.isEmpty, descriptors?.isEmpty ?? false else {
-            return refuse(.malformedPacket)
-        }
-        if header.kind == .lane { lane.enterRing() }
-        return true
+    /// Takes a bell from the socket that was rung before the ring was left.
+    func takeOldBell(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?) -> Bool {
+        header.isBell && payload.isEmpty && descriptors?.isEmpty == true ? true : refuse(.malformedPacket)
     }
 
     /// The first packet of the socket is of a kind, or not of the format.

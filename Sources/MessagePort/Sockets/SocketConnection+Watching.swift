@@ -12,14 +12,11 @@ import RunLoopCore
 import Synchronization
 
 extension ReceivingLane {
-    /// The next packet is in the ring, and what told so is not in the socket any more.
-    mutating func enterRing() {
-        (isOnRing, wasWatched) = (true, true)
-    }
-
     /// The next packet is on the socket. The packet there that leads back to the ring stays until the ring is empty.
-    mutating func leaveRing() {
-        (isOnRing, isWatched, wasWatched) = (false, false, false)
+    ///
+    /// - Parameter count: so many packets at least come before that one.
+    mutating func leaveRing(before count: Int) {
+        (isOnRing, isWatched, wasWatched, promisedCount) = (false, false, false, count)
     }
 
     /// The ring was found empty, while there was no bell or since.

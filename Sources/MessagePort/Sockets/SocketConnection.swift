@@ -104,7 +104,7 @@ package final class SocketConnection: Sendable {
     /// - Throws: ``PortError`` when the kernel does not tell who is at the other end.
     package init(_ descriptor: SharedDescriptor, port: PortCore?, peer: PeerIdentity? = nil) throws(PortError) {
         self.descriptor = descriptor
-        sendingLane = Mutex(SendingLane(use: port == nil ? .standard : .never, mindsBells: port == nil))
+        sendingLane = Mutex(SendingLane(use: port == nil ? .standard : .never))
         self.port = port.map { Weak(object: $0) }
         self.peer = if let peer { peer } else { try Self.peer(of: descriptor) }
         owner = PeerOwner(self.peer, on: descriptor.rawValue)

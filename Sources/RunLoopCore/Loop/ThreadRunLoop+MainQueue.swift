@@ -28,7 +28,7 @@ extension ThreadRunLoop {
     func beginServingMainQueue() {
         if state.withLock({ $0.mainQueue != nil }) { return }
         let descriptor = sysMainQueueDescriptor()
-        // Before all others that the kernel reports with it.
+        // Before all others that the kernel reports with it, which are 64 at most.
         let source = RunLoopSource(name: "main queue", descriptor: descriptor, order: .min) {}
         state.withLock { $0.mainQueue = MainQueueState(source: source.id, descriptor: descriptor) }
         add(source, to: .common)
