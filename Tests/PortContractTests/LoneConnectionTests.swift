@@ -121,8 +121,36 @@ import Testing
     }
 }
 
-@Suite("a port in two loops", .contract) struct TwoLoopsTests {
-    @Test("while one loop asks the policy of the port about a client, the other serves the port")
+@Suite("a policy that asks its own port", .contract) struct AskingPolicyTests {
+    @Test("is answered by a nested run of the port's loop, also when a client has talked alone before")
+    func nested() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port { _, message in
+                try? message.reply(message)
+                if message.id < 4 { ThreadRunLoop.current.stop() }
+            }
+            try port.schedule()
+            let near = port.makeSendRight()
+            let answers = Recorder<Int32>("answers to the policy")
+            port.setPeerPolicy(
+                PeerPolicy { _ in
+                    if let answer = try? near.ask(MachMessage(id: 4), mode: .default) { answers.append(answer.id) }
+                    return true
+                })
+            let first = try RawPeer(to: port, on: bench)
+            for id in Int32(1)...3 {
+                try first.send(MachMessage(id: id))
+                #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+            }
+            let second = try RawPeer(to: port, on: bench)
+            try second.send(MachMessage(id: 1))
+            #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+            #expect(answers.elements == [4, 4])
+            port.invalidate()
+        }
+    }
+
+    @Test("is answered by the port's other loop")
     func policyAsks() async throws {
         try await onBench(over: .socket) { bench in
             let (first, second) = (Worker("first"), Worker("second"))

@@ -105,13 +105,19 @@ extension PortCore {
     }
 }
 
-extension PortCore.State {
-    /// The source with this number looks at the sockets, and takes what comes, unless it is another's turn. It is the only
-    /// one, in one loop: no other loop could take anything meanwhile.
-    mutating func beginAttendance(inTurn number: UInt64) {
-        isAttended = turns.mayBegin(number)
+extension PortCore {
+    /// The source with this number looks at one socket, and takes what comes, unless it is another's turn.
+    func beginAttendance(inTurn number: UInt64) {
+        state.withLock { $0.isAttended = $0.turns.mayBegin(number) }
     }
 
+    /// It does not take anything after all.
+    func giveUpAttendance() {
+        state.withLock { $0.endAttendance() }?.ring()
+    }
+}
+
+extension PortCore.State {
     /// The source has taken what it could.
     ///
     /// - Returns: the sources to ring, because there is more.

@@ -30,7 +30,7 @@ package final class PortCore: PortDestination {
         var handlers = HandlersUnderWay.none
         private var rareExtras = Rare<Extras>()
         var senders = SenderTally()
-        /// A handler's thread looks at the sockets, and will take what comes: its source needs no ring.
+        /// A handler's thread looks at one socket, calls nobody, and then takes what has come: the sources need no ring.
         var isAttended = false
 
         /// Whether it may have any of the extras; told without a look at them.
@@ -320,15 +320,13 @@ package final class PortCore: PortDestination {
     ///   - turn: the number of the source whose handler takes what comes, at once: one message will do.
     /// - Returns: of how many sockets something was to be read.
     func receiveFromSockets(_ budget: inout LookBudget, forTurn turn: UInt64? = nil) -> Int {
-        let (sockets, sources) = state.withLock { state -> (PortSockets?, SourceList) in
-            guard let sockets = state.extras.sockets else { return (nil, SourceList()) }
+        let sockets = state.withLock { state -> PortSockets? in
+            guard let sockets = state.extras.sockets else { return nil }
             state.extras.takesSinceLook = 0
             state.extras.socketsWait = false
-            return (sockets, state.sources)
+            return sockets
         }
-        // Whoever comes to have the source too, or is another, is rung then.
-        if let turn, sources.isInOneLoop { state.withLock { $0.beginAttendance(inTurn: turn) } }
-        return sockets?.receive(into: self, &budget, mayLookAtOne: turn != nil && !readsAhead) ?? 0
+        return sockets?.receive(into: self, &budget, forTurn: readsAhead ? nil : turn) ?? 0
     }
 
     /// So many times the sockets are looked at to read all that has arrived: senders may be as quick as we are.

@@ -148,10 +148,11 @@ package final class PortSockets: Sendable {
     /// - Parameters:
     ///   - core: the port.
     ///   - budget: how many packets may still be read.
-    ///   - mayLookAtOne: whether one packet will do, and the rest may wait for the next look: see `LoneConnection`.
+    ///   - turn: the number of the source whose handler takes what comes, at once: one packet will do, and the rest may wait
+    ///     for the next look: see `LoneConnection`.
     /// - Returns: how many were ready; zero when nothing is left to read.
-    func receive(into core: PortCore, _ budget: inout LookBudget, mayLookAtOne: Bool = false) -> Int {
-        if mayLookAtOne, receiveFromLone(into: core, &budget) { return 1 }
+    func receive(into core: PortCore, _ budget: inout LookBudget, forTurn turn: UInt64? = nil) -> Int {
+        if let turn, receiveFromLone(into: core, turn, &budget) { return 1 }
         SpareDescriptor.shared.restore()
         var count = 0
         for _ in 0..<Self.roundLimit {
@@ -171,13 +172,15 @@ package final class PortSockets: Sendable {
     }
 
     /// - Returns: whether there is such a connection, and it had a packet.
-    private func receiveFromLone(into core: PortCore, _ budget: inout LookBudget) -> Bool {
+    private func receiveFromLone(into core: PortCore, _ turn: UInt64, _ budget: inout LookBudget) -> Bool {
         guard let member = state.withLock({ $0.lone.next() }) else { return false }
         if budget.grant(to: member.owner) > 0 {
+            core.beginAttendance(inTurn: turn)
             let (count, hasMore) = member.receive(into: member.port?.object, limit: 1)
             budget.spend(count, by: member.owner)
             noteRing(of: member)
             if hasMore { return true }
+            core.giveUpAttendance()
         }
         state.withLock { $0.lone.wasNotThere() }
         return false

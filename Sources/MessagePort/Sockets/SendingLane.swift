@@ -68,7 +68,7 @@ struct SendingLane: Sendable {
     static let bellLimit = 16
     /// So many packets take the socket then, until it is seen whether the reader still sleeps. It is told how many: it need
     /// not look at a packet before it takes it.
-    static let sleepyCount = 1024
+    static let sleepyCount = 128
 
     var use: RingUse
     private var phase = Phase.none
@@ -172,7 +172,6 @@ struct SendingLane: Sendable {
             return isEmpty ? .announce : .socket
         }
         if bellCount == Self.bellLimit {
-            bellCount = 0
             return leaveRing(promising: Self.sleepyCount)
         }
         switch writer?.write(packet.header.words, lead: packet.lead, packet.payload, tail: packet.tail) {
@@ -205,8 +204,7 @@ struct SendingLane: Sendable {
         case .full, .broken, nil: return .broken
         case .closed: return .closed
         }
-        isOnRing = false
-        promisedCount = count
+        (isOnRing, promisedCount, bellCount) = (false, count, 0)
         return count > 0 ? .promised : .socket
     }
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import Synchronization
-
 /// The sources that are rung for the same thing: mostly one. Not generic, so that other modules do not pay for generic code,
 /// and that it takes a pointer's room: in a generic one it is not known that pointers have room for the case.
 package struct SourceList: Sendable {
@@ -29,11 +27,6 @@ package struct SourceList: Sendable {
         case .one(let source): [source]
         case .many(let sources): sources
         }
-    }
-
-    /// Whether one loop alone is rung. Not with a lock held that guards the list.
-    package var isInOneLoop: Bool {
-        if case .one(let source) = sources { source.state.withLock { $0.homes.loops.count == 1 } } else { false }
     }
 
     package var first: RunLoopSource? {
