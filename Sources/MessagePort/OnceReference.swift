@@ -11,8 +11,8 @@ import Synchronization
     // SAFETY: what is stored is retained until this goes, and nothing else is stored then.
     var object: Object? { unsafe reference.load(ordering: .acquiring)?.takeUnretainedValue() }
 
-    /// Calls the body with the object, if it is there. It stays as long as this does, so no reference is counted: of an object that
-    /// others refer to weakly that takes long.
+    /// Calls the body with the object, if it is there. It stays as long as this does, so no reference is counted: of an object
+    /// that others refer to weakly that takes long.
     func withObject<Success, Failure: Error>(
         _ body: (Object) throws(Failure) -> Success
     ) throws(Failure) -> Success? {

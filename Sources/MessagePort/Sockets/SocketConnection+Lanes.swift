@@ -6,8 +6,9 @@
 //
 // What keeps messages from lying unseen: as long as something is in a ring, its reader's socket is readable, or a bell is
 // on its way there. The reader takes a bell out of the socket only after it has said that it sleeps, and has found the ring
-// empty then; what comes later rings anew. A bell that comes while the socket is next was rung for what has been read. So whoever waits for the socket, in whatever way, needs to know nothing of rings.
-// Docs/Decisions/0011-shared-ring.md has the proof.
+// empty then; what comes later rings anew. A bell that comes while the socket is next was rung for what has been read. So
+// whoever waits for the socket, in whatever way, needs to know nothing of rings. Docs/Decisions/0011-shared-ring.md has the
+// proof.
 
 import Glibc
 import PortSystem
