@@ -31,7 +31,11 @@ extension RunLoopSource {
             fatalError("A custom source has no doorbell. Use signal() when it has work.")
         }
         if isRung.exchange(true, ordering: .sequentiallyConsistent) { return }
-        for loop in state.withLock({ $0.homes.loops }) { loop.noteRing(of: self) }
+        switch state.withLock({ $0.homes.loops }) {
+        case .none: break
+        case .one(let loop): loop.noteRing(of: self)
+        case .many(let loops): for loop in loops { loop.noteRing(of: self) }
+        }
     }
 
     /// Takes the mark of a custom source.
@@ -60,14 +64,6 @@ extension ThreadRunLoop {
     }
 
     func noteRing(of source: RunLoopSource) {
-        let mustWake = state.withLock { state in
-            var mustWake = false
-            for index in state.places(of: source.id) {
-                state.modes[index].ready.insert(source.id, order: source.order)
-                if state.isRunning(in: index) { mustWake = true }
-            }
-            return mustWake
-        }
-        if mustWake { doorbell.endWait() }
+        if state.withLock({ $0.noteRing(of: source.id, order: source.order) }) { doorbell.endWait() }
     }
 }

@@ -64,5 +64,11 @@ package struct SourceList: Sendable {
     }
 
     /// Rings each. Not with a lock held that guards the list.
-    package func ring() { forEach { $0.ring() } }
+    package func ring() {
+        switch sources {
+        case .none: break
+        case .one(let source): source.ring()
+        case .many(let sources): for source in sources { source.ring() }
+        }
+    }
 }

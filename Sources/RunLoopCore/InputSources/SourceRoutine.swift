@@ -39,9 +39,9 @@ package struct SourceOutcome: Sendable {
     }
 
     /// It has done what was to be done, and is to be asked whether more is there.
-    package static let handled = SourceOutcome(hasHandled: true)
+    package static var handled: SourceOutcome { SourceOutcome(hasHandled: true) }
     /// It has done nothing for which a run returns, and is to be asked whether more is there.
-    package static let nothing = SourceOutcome(hasHandled: false)
+    package static var nothing: SourceOutcome { SourceOutcome(hasHandled: false) }
 }
 
 extension SourceRoutine {

@@ -9,8 +9,7 @@ struct RunLoopState: Sendable {
     /// An item that is in a mode.
     private struct Resident {
         var item: RunLoopItem
-        /// The modes that it is in, in no order.
-        var places: [Int]
+        var places: ItemPlaces
     }
 
     private struct CommonItem {
@@ -26,8 +25,6 @@ struct RunLoopState: Sendable {
     /// The other modes that a block was posted for.
     private var namesOfBlocks: Set<RunLoopMode> = []
     private var residents: [ItemID: Resident] = [:]
-    /// The places of an item that is in this mode only, by mode.
-    private var placesAlone: [Int: [Int]] = [:]
     /// How many modes were looked at so far on behalf of items: what tests measure costs by.
     private(set) var modeSteps = 0
     private(set) var commonModes: Set<RunLoopMode> = [.default]
@@ -134,7 +131,7 @@ extension RunLoopState {
         }
         if commonItems[item.id] == nil {
             lastSerial += 1
-            let ownModes = Set(residents[item.id]?.places ?? [])
+            let ownModes = Set(residents[item.id]?.places.all ?? [])
             commonItems[item.id] = CommonItem(item: item, serial: lastSerial, ownModes: ownModes)
         }
         return commonModes.sorted { $0.rawValue < $1.rawValue }.map { makeIndex(of: $0) }.filter { enter(item, $0) }
@@ -148,10 +145,7 @@ extension RunLoopState {
             if resident.places.contains(index) { return false }
             residents[item.id]?.places.append(index)
         } else {
-            // Items that are in one mode share its list: most are, and a list of each one's own would cost memory.
-            let alone = placesAlone[index] ?? [index]
-            placesAlone[index] = alone
-            residents[item.id] = Resident(item: item, places: alone)
+            residents[item.id] = Resident(item: item, places: ItemPlaces(index))
         }
         modes[index].insert(item)
         return true
@@ -159,9 +153,31 @@ extension RunLoopState {
 
     /// The modes that an item is in.
     mutating func places(of id: ItemID) -> [Int] {
-        let found = residents[id]?.places ?? []
+        let found = residents[id]?.places.all ?? []
         modeSteps += found.count
         return found
+    }
+
+    /// Has a port-based source looked at in each mode that it is in. Looks at what is known of it where it lies: a copy counts
+    /// references.
+    ///
+    /// - Returns: whether a loop that sleeps has to be woken for it.
+    mutating func noteRing(of id: ItemID, order: Int) -> Bool {
+        guard let index = residents.index(forKey: id) else { return false }
+        func places(_ resident: inout Resident) -> ItemPlaces { resident.places }
+        switch places(&residents.values[index]) {
+        case .one(let mode): return noteRing(of: id, order: order, in: Int(mode))
+        case .many(let modes):
+            var mustWake = false
+            for mode in modes where noteRing(of: id, order: order, in: mode) { mustWake = true }
+            return mustWake
+        }
+    }
+
+    private mutating func noteRing(of id: ItemID, order: Int, in mode: Int) -> Bool {
+        modeSteps += 1
+        modes[mode].ready.insert(id, order: order)
+        return isRunning(in: mode)
     }
 
     /// Takes an item out of a mode, or of the common modes: then it stays in those to which it was added by itself.
@@ -193,8 +209,8 @@ extension RunLoopState {
     private mutating func leave(_ id: ItemID, _ indices: [Int]) -> [Departure] {
         guard let resident = residents[id] else { return [] }
         let leaving = indices.filter { resident.places.contains($0) }
-        let staying = resident.places.filter { !leaving.contains($0) }
-        residents[id] = staying.isEmpty ? nil : Resident(item: resident.item, places: staying)
+        let staying = ItemPlaces(resident.places.all.filter { !leaving.contains($0) })
+        residents[id] = staying.map { Resident(item: resident.item, places: $0) }
         return leaving.map { Departure(mode: $0, name: modes[$0].name, watch: modes[$0].remove(resident.item)) }
     }
 
@@ -245,7 +261,7 @@ extension RunLoopState {
     var sourcesByMode: [(source: RunLoopSource, mode: Int)] {
         residents.values.flatMap { resident -> [(source: RunLoopSource, mode: Int)] in
             guard case .source(let source) = resident.item else { return [] }
-            return resident.places.map { (source, $0) }
+            return resident.places.all.map { (source, $0) }
         }.sorted { ($0.mode, $0.source.id) < ($1.mode, $1.source.id) }
     }
 
