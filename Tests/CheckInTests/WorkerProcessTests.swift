@@ -21,7 +21,7 @@ import Testing
             #expect(try right.ask(1, "abc") == "cba")
             #expect(worker.checkInMessage?.sender.processID == id)
             // It is kept as long as the worker lives, and in no queue: its process's account is free of it.
-            #expect(worker.checkInMessage?.charge == nil)
+            #expect(worker.checkInMessage?.envelope.isCharged == false)
             #expect(worker.exit == nil)
             #expect(try worker.shutDown(asking: leave, within: patience) == .exited(status: 0))
             #expect(kill(id, 0) == -1 && errno == ESRCH)

@@ -21,12 +21,35 @@ import Testing
         #expect(copy.replyPort == nil && copy.remoteSender == .current)
     }
 
+    @Test(
+        "what a message takes up in its sender's account is given back once, whatever becomes of its copies",
+        arguments: [false, true])
+    func charge(isDropped: Bool) {
+        let (ledger, owner) = (PeerLedger(), PeerOwner.process(1))
+        func isSettled() -> Bool { ledger.withLock { $0.isEmpty } }
+        var original = MessageEnvelope()
+        original.stamp(
+            remoteSender: .current, charge: ledger.charge(owner, forUnread: PeerCost(bytes: 5)), replyTarget: nil)
+        #expect(original.isCharged && !isSettled())
+        var copy = original
+        copy.remoteSender = nil
+        // The copy has an object of its own now, and the charge stays where it was.
+        #expect(original.isCharged && !copy.isCharged && !isSettled())
+        copy = original
+        copy.dropCharge()
+        #expect(original.isCharged && !copy.isCharged && !isSettled())
+        if isDropped { original.dropCharge() } else { original = MessageEnvelope() }
+        #expect(!original.isCharged && isSettled())
+        copy = MessageEnvelope()
+        #expect(isSettled())
+    }
+
     @Test("a message that has none of it is small: two words beside its part")
     func size() {
         var envelope = MessageEnvelope()
         #expect(envelope.isEmpty)
         envelope.replyPort = nil
-        envelope.charge = nil
+        envelope.dropCharge()
         #expect(envelope.isEmpty)
         #expect(MemoryLayout<MessageEnvelope>.size == MemoryLayout<Int>.size)
         #expect(

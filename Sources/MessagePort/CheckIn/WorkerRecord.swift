@@ -62,7 +62,7 @@ final class WorkerRecord: Sendable {
     func takeCheckIn(_ message: MachMessage) -> Bool {
         guard message.id == MachMessage.checkIn, message.replyPort != nil else { return false }
         var kept = message
-        kept.charge = nil  // it is in no queue, and may be kept as long as the worker lives
+        kept.envelope.dropCharge()  // it is in no queue, and may be kept as long as the worker lives
         let loops = state.withLock { state -> [ThreadRunLoop]? in
             if state.checkIn != nil { return nil }
             state.checkIn = kept

@@ -92,7 +92,7 @@ extension MachMessage {
     /// It was taken from the queue: the receiver may keep it as long as it likes.
     mutating func noteTaken() {
         if envelope.isEmpty { return }
-        if charge != nil { charge = nil }  // its process may send more
+        envelope.dropCharge()  // its process may send more
         replyTarget?.noteRead()
     }
 
@@ -107,12 +107,6 @@ extension MachMessage {
     package var remoteSender: PeerIdentity? {
         get { envelope.remoteSender }
         set { envelope.remoteSender = newValue }
-    }
-
-    /// What it takes up in the account of the process that sent it, while it is in a port's queue.
-    var charge: PeerCharge? {
-        get { envelope.charge }
-        set { envelope.charge = newValue }
     }
 
     /// The right to the one reply that a requester waits for; shared by all copies of the message, taken once.

@@ -13,15 +13,24 @@ struct MessageEnvelope: Sendable {
         var charge: PeerCharge?
         var replyTarget: ReplyTarget?
 
-        init(remoteSender: PeerIdentity, charge: PeerCharge?, replyTarget: ReplyTarget?) {
-            (self.remoteSender, self.charge, self.replyTarget) = (remoteSender, charge, replyTarget)
+        init(remoteSender: PeerIdentity, charge: consuming PeerCharge?, replyTarget: ReplyTarget?) {
+            self.remoteSender = remoteSender
+            self.charge = charge
+            self.replyTarget = replyTarget
         }
 
+        /// The charge stays where it is: it was taken once, and goes once.
         init(copyOf other: Content? = nil) {
             replyPort = other?.replyPort
             remoteSender = other?.remoteSender
-            charge = other?.charge
             replyTarget = other?.replyTarget
+        }
+
+        var isCharged: Bool {
+            switch charge {
+            case .none: false
+            case .some: true
+            }
         }
     }
 
@@ -31,7 +40,7 @@ struct MessageEnvelope: Sendable {
     init() {}
 
     /// What is written on a message that came from another process; `replyPort` is written already.
-    mutating func stamp(remoteSender: PeerIdentity, charge: PeerCharge?, replyTarget: ReplyTarget?) {
+    mutating func stamp(remoteSender: PeerIdentity, charge: consuming PeerCharge?, replyTarget: ReplyTarget?) {
         let made = Content(remoteSender: remoteSender, charge: charge, replyTarget: replyTarget)
         made.replyPort = content?.replyPort
         content = made
@@ -50,9 +59,12 @@ struct MessageEnvelope: Sendable {
         set { if newValue != nil || content != nil { changeable().remoteSender = newValue } }
     }
 
-    var charge: PeerCharge? {
-        get { content?.charge }
-        set { if newValue != nil || content != nil { changeable().charge = newValue } }
+    /// Whether the message takes up something in its sender's account.
+    var isCharged: Bool { content?.isCharged ?? false }
+
+    /// The message takes up nothing any more; when copies share the object, as soon as they are gone.
+    mutating func dropCharge() {
+        if isCharged { changeable().charge = nil }
     }
 
     var replyTarget: ReplyTarget? {

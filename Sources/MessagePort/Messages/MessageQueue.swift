@@ -19,7 +19,7 @@ struct MessageQueue: Sendable {
     /// Whether there are fewer messages than that.
     func isShorter(than limit: Int) -> Bool { countAtMost < limit || count < limit }
 
-    mutating func append(_ message: MachMessage) {
+    mutating func append(_ message: consuming MachMessage) {
         ring.append(message)
     }
 

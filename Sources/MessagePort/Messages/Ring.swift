@@ -23,14 +23,14 @@ struct Ring<Element: Sendable>: Sendable {
     /// The oldest element.
     var first: Element? { count == 0 ? nil : slots[head] }
 
-    mutating func append(_ element: Element) {
+    mutating func append(_ element: consuming Element) {
         if count == slots.count { grow() }
         slots[(head + count) & (slots.count - 1)] = element
         count += 1
     }
 
     /// Puts an element before all others.
-    mutating func prepend(_ element: Element) {
+    mutating func prepend(_ element: consuming Element) {
         if count == slots.count { grow() }
         head = (head + slots.count - 1) & (slots.count - 1)
         slots[head] = element

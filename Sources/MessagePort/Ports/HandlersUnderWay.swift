@@ -7,9 +7,12 @@ import RunLoopCore
 /// another module is called for each message.
 enum HandlersUnderWay: Sendable {
     /// A handler, known by the loop on which it runs and the number of its source.
-    struct Handler: Sendable {
-        var loop: ThreadRunLoop
-        var turn: UInt64
+    @safe struct Handler: Sendable {
+        // SAFETY: the handler runs on the loop's thread, which keeps the loop, and is taken out of here before it returns. Who
+        // looks it up under the port's lock and goes on without refers to it strongly. To count references for each
+        // message costs as much as its place in the queue.
+        unowned(unsafe) let loop: ThreadRunLoop
+        let turn: UInt64
     }
 
     case none
@@ -50,7 +53,7 @@ enum HandlersUnderWay: Sendable {
 
     /// Takes out the last of those with this number on this loop.
     mutating func remove(_ handler: Handler) {
-        func isWanted(_ other: Handler) -> Bool { other.turn == handler.turn && other.loop === handler.loop }
+        func isWanted(_ other: Handler) -> Bool { unsafe other.turn == handler.turn && other.loop === handler.loop }
         switch self {
         case .none: break
         case .one(let only):

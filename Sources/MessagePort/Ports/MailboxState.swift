@@ -85,8 +85,10 @@ struct MailboxState: ~Copyable {
     ///
     /// What came through a send-once right (`MachMessage.cameByReplyRight`) is not for the policy: it drops nothing, and is
     /// not dropped. With `exceedingLimit` the message needs no room: a reply, or one for which the sockets have found it.
+    ///
+    /// The message is taken when it is queued, now or in its turn. It is moved: to copy it counts references.
     mutating func admit(
-        _ message: MachMessage, exceedingLimit: Bool = false, waiting patience: Patience = .never
+        _ offered: inout MachMessage?, exceedingLimit: Bool = false, waiting patience: Patience = .never
     ) -> Admission {
         if isDead { return .dead }
         if !exceedingLimit && !hasRoom {
@@ -94,21 +96,22 @@ struct MailboxState: ~Copyable {
             if patience.mayWait { queue.reclaim() }
         }
         guard exceedingLimit || hasRoom else {
-            guard let sender = WaitingSender.make(message, patience) else { return .full }
+            guard let sender = WaitingSender.make(&offered, patience) else { return .full }
             crowd.senders.append(sender)
             return .wait(sender)
         }
         let wasEmpty = queue.isEmpty
+        guard let message = offered.take() else { return .accepted(wasEmpty: wasEmpty) }
         if !message.cameByReplyRight { makeRoomByPolicy() }
         append(message)
         return .accepted(wasEmpty: wasEmpty)
     }
 
-    private mutating func append(_ message: MachMessage) {
-        queue.append(message)
+    private mutating func append(_ message: consuming MachMessage) {
         messageCount &+= 1
         byteCount &+= message.parts.byteCount
         if message.cameByReplyRight { replyCount += 1 }
+        queue.append(message)
         if queue.isShorter(than: highWater + 1) { return }
         // A handler may have taken some of them meanwhile.
         storedHighWater = UInt32(clamping: max(highWater, queue.count))

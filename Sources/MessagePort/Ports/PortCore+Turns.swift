@@ -33,11 +33,19 @@ extension PortCore {
     ///   - claim: set to what the handler may take without the port's lock after that.
     /// - Returns: nil when there is none, or it is not this source's turn.
     func take(inTurn number: UInt64, on loop: ThreadRunLoop, _ claim: inout MessageClaim?) -> MachMessage? {
-        var budget = lookBudget
-        if readsAhead { receiveAllFromSockets(&budget) }
         let handler = HandlersUnderWay.Handler(loop: loop, turn: number)
-        if let message = takeQueued(for: handler, &claim) { return message }
-        _ = receiveFromSockets(&budget, forTurn: number)
+        if !readsAhead, let message = takeQueued(for: handler, &claim) { return message }
+        return takeAfterLook(for: handler, &claim)
+    }
+
+    /// As above, after a look at the sockets.
+    private func takeAfterLook(for handler: HandlersUnderWay.Handler, _ claim: inout MessageClaim?) -> MachMessage? {
+        var budget = lookBudget
+        if readsAhead {
+            receiveAllFromSockets(&budget)
+            if let message = takeQueued(for: handler, &claim) { return message }
+        }
+        _ = receiveFromSockets(&budget, forTurn: handler.turn)
         return takeQueued(for: handler, &claim)
     }
 
@@ -84,16 +92,21 @@ extension PortCore {
     /// - Returns: whether its source has another message to handle.
     @discardableResult
     func endTurn(_ number: UInt64, on loop: ThreadRunLoop) -> Bool {
-        let (sources, sockets, hasMessage) = state.withLock { state in
+        var held: (sources: SourceList, sockets: PortSockets?)?
+        let hasMessage = state.withLock { state in
             state.handlers.remove(HandlersUnderWay.Handler(loop: loop, turn: number))
             state.mailbox.endClaim()
-            let mayBegin = state.turns.end(number)
-            return (mayBegin ? state.sources : nil, state.openedSockets, state.hasMessage(inTurn: number))
+            if state.turns.end(number) { held = (state.sources, state.openedSockets) }
+            return state.hasMessage(inTurn: number)
         }
-        guard let sources else { return hasMessage }
+        if let held { goOn(held.sources, held.sockets) }
+        return hasMessage
+    }
+
+    /// Nothing holds the sources up any more.
+    private func goOn(_ sources: SourceList, _ sockets: PortSockets?) {
         if let sockets { for source in sources.all { try? source.watch(sockets.rawValue) } }
         sources.ring()
-        return hasMessage
     }
 
     /// Has a source that must wait for the end of a handler not look at the sockets until then: they may stay readable.

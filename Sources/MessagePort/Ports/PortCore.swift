@@ -117,9 +117,10 @@ package final class PortCore: PortDestination {
 
     deinit {
         if isInherited { return }
-        let addresses = state.withLock { state in
-            state.extras.oldAddresses + (state.extras.address.map { [$0] } ?? [])
+        let (addresses, sockets) = state.withLock { state in
+            (state.extras.oldAddresses + (state.extras.address.map { [$0] } ?? []), state.extras.sockets)
         }
+        sockets?.accounts.serve(nil)  // of a port that goes without having ended
         for address in addresses { RightsTable.shared.prune(address) }
     }
 
@@ -143,19 +144,19 @@ package final class PortCore: PortDestination {
 
     // MARK: Sending
 
-    package func send(_ message: MachMessage, until deadline: SendDeadline) throws(PortError) {
+    package func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError) {
         try checkProcess()
-        switch admit(message) {
+        switch admit(&offered) {
         case .accepted: return
         case .dead: throw PortError(.deadName)
-        case .full where deadline.mayWait: try sendWaiting(message, until: deadline.instant)
+        case .full where deadline.mayWait: try sendWaiting(&offered, until: deadline.instant)
         case .full, .wait: throw PortError(.sendTimedOut)
         }
     }
 
-    private func sendWaiting(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+    private func sendWaiting(_ offered: inout MachMessage?, until deadline: MonotonicInstant) throws(PortError) {
         spinForRoom(until: deadline)
-        switch admit(message, waiting: .thread) {
+        switch admit(&offered, waiting: .thread) {
         case .accepted: return
         case .dead: throw PortError(.deadName)
         case .full: throw PortError(.sendTimedOut)
@@ -168,7 +169,8 @@ package final class PortCore: PortDestination {
 
     nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
         try checkProcess()
-        switch admit(message, waiting: wait.mayWait ? .task(wait) : .never) {
+        var offered: MachMessage? = message
+        switch admit(&offered, waiting: wait.mayWait ? .task(wait) : .never) {
         case .accepted: return
         case .dead: throw PortError(.deadName)
         case .full: throw PortError(.sendTimedOut)
@@ -197,21 +199,46 @@ package final class PortCore: PortDestination {
         if stillWaited { throw isDead ? PortError(.deadName) : failure }
     }
 
-    /// Queues a message and rings the receivers when they may be asleep.
+    /// Queues a message and rings the receivers when they may be asleep. It is taken then, or when it is queued in its turn.
     func admit(
-        _ message: MachMessage, exceedingLimit: Bool = false, waiting patience: Patience = .never
+        _ offered: inout MachMessage?, exceedingLimit: Bool = false, waiting patience: Patience = .never
+    ) -> MailboxState.Admission {
+        var hasRoom = false
+        return admit(&offered, exceedingLimit, patience, &hasRoom)
+    }
+
+    /// As above, for a message for which there was room when it was read from its socket.
+    ///
+    /// - Parameters:
+    ///   - offered: the message.
+    ///   - hasRoom: set to whether there is room for another.
+    /// - Returns: whether it was taken: not when the port is dead.
+    func admitFromSocket(_ offered: inout MachMessage?, _ hasRoom: inout Bool) -> Bool {
+        if case .accepted = admit(&offered, true, .never, &hasRoom) { true } else { false }
+    }
+
+    private func admit(
+        _ offered: inout MachMessage?, _ exceedingLimit: Bool, _ patience: Patience, _ hasRoom: inout Bool
     ) -> MailboxState.Admission {
         if isInherited { return .dead }
-        if let interception, !isDead, interception.takes(message) { return .accepted(wasEmpty: false) }
-        let (admission, sources, task, dropped) = state.withLock { state in
-            let admission = state.mailbox.admit(message, exceedingLimit: exceedingLimit, waiting: patience)
-            let dropped = state.mailbox.takeDropped()
-            guard case .accepted(let wasEmpty) = admission else {
-                return (admission, SourceList?.none, WaitingTask?.none, dropped)
-            }
-            return (admission, wasEmpty && !state.isAttended ? state.sources : nil, state.nextTask(), dropped)
+        if let interception, let message = offered, !isDead, interception.takes(message) {
+            return .accepted(wasEmpty: false)
         }
-        sources?.ring()
+        // Set where there is something: what is returned is copied, and that counts references.
+        var sources = SourceList()
+        var task: WaitingTask?
+        var dropped: [MachMessage] = []
+        let admission = state.withLock { state in
+            let admission = state.mailbox.admit(&offered, exceedingLimit: exceedingLimit, waiting: patience)
+            if readsAhead { dropped = state.mailbox.takeDropped() }
+            if case .accepted(let wasEmpty) = admission {
+                if wasEmpty, !state.isAttended { sources = state.sources }
+                if state.hasExtras { task = state.nextTask() }
+                hasRoom = state.mailbox.room > 0
+            }
+            return admission
+        }
+        sources.ring()
         task?.wake()
         for message in dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
         return admission
@@ -265,7 +292,7 @@ package final class PortCore: PortDestination {
                 claim = nil
             } else {
                 claim = state.makeClaim(
-                    reusing: handler.loop.leftover.take() as? MessageClaim, looksAfter: Self.takesBetweenLooks)
+                    reusing: unsafe handler.loop.leftover.take() as? MessageClaim, looksAfter: Self.takesBetweenLooks)
             }
             return taken
         }

@@ -45,7 +45,8 @@ final class PortReplyReceiver: ReplyReceiver {
     private func admit(_ message: MachMessage) -> MailboxState.Admission {
         var message = message
         message.cameByReplyRight = true
-        return core.admit(message, exceedingLimit: true)
+        var offered: MachMessage? = message
+        return core.admit(&offered, exceedingLimit: true)
     }
 
     var isAbandoned: Bool { core.isDead }

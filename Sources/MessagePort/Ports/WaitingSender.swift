@@ -12,21 +12,24 @@ final class WaitingSender: @unchecked Sendable {
     /// Woken when the wait is over: `MailboxState.stopWaiting` then says how it ended.
     let waiter: Waiter  // immutable
 
-    private init(_ message: MachMessage, _ waiter: Waiter) {
-        self.message = message
+    private init(_ waiter: Waiter) {
         self.waiter = waiter
     }
 
     /// The one that a thread has waited with last: a stream whose sender is the quicker one takes no memory for its waits.
     private static let spare = LeftoverPlace()
 
-    /// Makes one; nil when the sender does not wait.
-    static func make(_ message: MachMessage, _ patience: Patience) -> WaitingSender? {
+    /// Makes one, which takes the message; nil when the sender does not wait.
+    static func make(_ message: inout MachMessage?, _ patience: Patience) -> WaitingSender? {
+        let made: WaitingSender
         if case .thread = patience, let used = spare.take() as? WaitingSender {
-            used.message = message
-            return used
+            made = used
+        } else {
+            guard let waiter = patience.makeWaiter() else { return nil }
+            made = WaitingSender(waiter)
         }
-        return patience.makeWaiter().map { WaitingSender(message, $0) }
+        swap(&made.message, &message)
+        return made
     }
 
     /// Its message, which is to be queued.

@@ -10,8 +10,8 @@ package import RunLoopCore
 
 package protocol PortDestination: AnyObject, Sendable {
     /// Queues the message at the port, waiting for room until the deadline. A deadline in the past still sends when there
-    /// is room. On failure nothing was delivered.
-    func send(_ message: MachMessage, until deadline: SendDeadline) throws(PortError)
+    /// is room. On failure nothing was delivered. Takes the message in any case: to copy one counts references.
+    func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError)
 
     /// As above, in a task, which holds no thread while it waits for room.
     nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError)
@@ -68,6 +68,12 @@ extension PortDestination {
 
     package var repliesInMemory: Bool { true }
     package func reach(until deadline: MonotonicInstant) {}
+
+    func send(_ message: consuming MachMessage, until deadline: SendDeadline) throws(PortError) {
+        var offered: MachMessage? = consume message
+        try send(&offered, until: deadline)
+    }
+
     nonisolated(nonsending) package func reach(waiting wait: SendWait) async {}
     package func isFoundDead() -> Bool { isDead }
     /// A port of another process sees the connection instead; a dead one sees nothing.
@@ -114,7 +120,7 @@ package final class DeadDestination: PortDestination {
 
     package func checkProcess() {}
 
-    package func send(_ message: MachMessage, until deadline: SendDeadline) throws(PortError) {
+    package func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError) {
         throw PortError(.deadName)
     }
 

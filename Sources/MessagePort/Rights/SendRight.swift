@@ -54,7 +54,7 @@ public struct SendRight: Hashable, Sendable {
     ///   live port of this process could hear the reply to; ``PortError/Code/descriptorLimit``,
     ///   ``PortError/Code/systemCallFailed``. Nothing was delivered then.
     @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
-    public func send(_ message: MachMessage, within limit: Duration) throws(PortError) {
+    public func send(_ message: consuming MachMessage, within limit: Duration) throws(PortError) {
         do throws(PortError) {
             try destination.send(message, until: .after(limit))
         } catch {
@@ -77,7 +77,7 @@ public struct SendRight: Hashable, Sendable {
     /// - Parameter message: the message. It stays the caller's.
     /// - Returns: false when the queue is full, or a task has the turn to send; nothing was sent then.
     /// - Throws: as `send(_:within:)`, except `sendTimedOut`.
-    public func trySend(_ message: MachMessage) throws(PortError) -> Bool {
+    public func trySend(_ message: consuming MachMessage) throws(PortError) -> Bool {
         do throws(PortError) {
             try destination.send(message, until: .never)
             return true

@@ -142,7 +142,7 @@ extension PortCore {
         if isInherited || mayServeSenders || receivesElsewhere.load(ordering: .relaxed) { return nil }
         let (sources, older) = state.withLock { state in
             // After a move, nobody begins before the handlers that are under way elsewhere have ended.
-            let older = state.handlers.all.filter { $0.turn != state.turns.current }.map(\.loop)
+            let older = state.handlers.all.filter { $0.turn != state.turns.current }.map { unsafe $0.loop }
             return (state.sources.all, older)
         }
         let loops = sources.flatMap(\.loops)

@@ -19,8 +19,6 @@ struct EncodedMessage: Sendable {
     /// What follows the payload. A large body at the end of a message is received where it will lie.
     var tail: [UInt8] = []
     var descriptors: [SharedDescriptor]
-    /// For a message to a port: what it takes up in its sender's account.
-    var charge: PeerCharge?
 
     /// The bytes of all records.
     var size: Int { payload.count + tail.count }

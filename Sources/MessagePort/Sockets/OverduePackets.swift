@@ -5,7 +5,7 @@ import Synchronization
 
 extension SocketConnection {
     /// What is to be sent before the next message.
-    struct Overdue {
+    struct Overdue: ~Copyable {
         var needsAbort = false
         /// Notices that a reply will not come, and the pieces of replies that were handed on.
         var packets = Ring<OverduePacket>()

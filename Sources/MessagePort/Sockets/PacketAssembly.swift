@@ -141,16 +141,15 @@ struct PacketAssembly: Sendable {
     ///   - received: the descriptors that came with it; they close when they are not used. Nil: they were lost.
     ///   - limit: the most bytes of a message to the port that are kept; of a larger one nothing is.
     ///   - isWanted: whether somebody waits for the message that the packet begins; of another nothing is kept.
-    ///   - charge: goes with the message that the packet begins.
     /// - Returns: what the packet amounts to.
     mutating func take(
         _ header: PacketHeader, payload: consuming [UInt8], descriptors received: [SharedDescriptor]?,
-        limit: Int = MessageLimits.payload, isWanted: Bool = true, charge: PeerCharge? = nil
+        limit: Int = MessageLimits.payload, isWanted: Bool = true
     ) -> Event {
         let descriptors = received ?? []
         guard received == nil || Int(header.descriptorCount) == descriptors.count else { return .violation }
         switch header.kind {
-        case .message: return begin(header, payload, received, limit, isWanted, charge)
+        case .message: return begin(header, payload, received, limit, isWanted)
         case .continuation: return proceed(header, payload, received)
         case .abort:
             guard begun != nil, payload.isEmpty, descriptors.isEmpty else { return .violation }
@@ -204,7 +203,7 @@ struct PacketAssembly: Sendable {
 
     private mutating func begin(
         _ header: PacketHeader, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?, _ limit: Int,
-        _ isWanted: Bool, _ charge: PeerCharge?
+        _ isWanted: Bool
     ) -> Event {
         guard begun == nil, header.totalLength <= UInt64(MessageLimits.payload),
             header.componentCount <= UInt32(MessageLimits.components)
@@ -213,12 +212,11 @@ struct PacketAssembly: Sendable {
         if isWanted, !isTooLarge, let descriptors, header.totalLength == UInt64(payload.count) {
             let whole = EncodedMessage(
                 id: header.messageID, componentCount: Int(header.componentCount), payload: payload,
-                descriptors: descriptors, charge: charge)
+                descriptors: descriptors)
             return .message(whole, asks: header.asks, answers: header.answers)
         }
         var message = EncodedMessage(
-            id: header.messageID, componentCount: Int(header.componentCount), payload: [], descriptors: [],
-            charge: charge)
+            id: header.messageID, componentCount: Int(header.componentCount), payload: [], descriptors: [])
         if isWanted, !isTooLarge {
             message.payload = payload
             message.descriptors = descriptors ?? []

@@ -8,14 +8,21 @@ import Synchronization
 /// closed.
 final class PeerLedger: Sendable {
     private let accounts = Mutex(PeerAccounts())
-    /// Whose connections go on when there is room. Set once, before anything is charged; looked at only when one is paused.
-    private let sockets = OnceReference<Weak<PortSockets>>()
+    /// Whose connections go on when there is room; looked at only when one is paused. They have this, and let it go when they
+    /// close: a weak reference would have each look at the sockets count references the slow way.
+    private let sockets = Mutex<PortSockets?>(nil)
     private let forkCount = sysForkCount()  // immutable
 
     func withLock<Result>(_ body: (inout PeerAccounts) -> Result) -> Result { accounts.withLock { body(&$0) } }
 
-    /// The sockets that read on when there is room.
-    func serve(_ sockets: PortSockets) { self.sockets.set(Weak(object: sockets)) }
+    /// The sockets that read on when there is room. They call this with nil when they close.
+    func serve(_ sockets: PortSockets?) {
+        let old = self.sockets.withLock { known in
+            defer { known = sockets }
+            return known
+        }
+        withExtendedLifetime(old) {}  // goes without the lock
+    }
 
     /// Whether nothing new is read from a process.
     func isOver(_ owner: PeerOwner) -> Bool { withLock { $0.isOver(owner) } }
@@ -23,18 +30,28 @@ final class PeerLedger: Sendable {
     /// Charges a process for a message that begins. An answer that is awaited takes no place in the queue, and may have as
     /// many bytes as there may be; it is charged while it is put together.
     ///
-    /// - Returns: the charge, and the most bytes that its message may have; no charge for a larger one, which is not kept.
-    func charge(_ owner: PeerOwner, for header: PacketHeader, descriptors: Int) -> (charge: PeerCharge?, limit: Int) {
+    /// - Parameters:
+    ///   - owner: the process.
+    ///   - header: the head of the packet that begins the message.
+    ///   - descriptors: how many came with it.
+    ///   - charge: set to the charge, or to nil for a larger message, which is not kept.
+    /// - Returns: the most bytes that the message may have; and whether the process is over its limits now.
+    func charge(
+        _ owner: PeerOwner, for header: PacketHeader, descriptors: Int, _ charge: inout PeerCharge?
+    ) -> (limit: Int, isOver: Bool) {
         let isAnswer = header.answers != 0
-        let (cost, limit) = withLock { accounts -> (PeerCost?, Int) in
+        var cost: PeerCost?
+        let result = withLock { accounts in
             let limit = isAnswer ? MessageLimits.payload : accounts.limits.messageBytes
-            if header.totalLength > UInt64(limit) { return (nil, limit) }
-            let cost = PeerCost(
-                messages: isAnswer ? 0 : 1, bytes: Int(header.totalLength), descriptors: descriptors)
-            accounts.take(cost, by: owner)
-            return (cost, limit)
+            if header.totalLength > UInt64(limit) { return (limit, true) }
+            let taken = PeerCost(messages: isAnswer ? 0 : 1, bytes: Int(header.totalLength), descriptors: descriptors)
+            accounts.take(taken, by: owner)
+            cost = taken
+            return (limit, accounts.isOver(owner))
         }
-        return (cost.map { PeerCharge(self, owner, $0) }, limit)
+        // An old one, if there is any, goes here, without the lock.
+        charge = if let cost { PeerCharge(self, owner, cost) } else { nil }
+        return result
     }
 
     /// Charges a process for replies that it does not read.
@@ -47,15 +64,15 @@ final class PeerLedger: Sendable {
     /// accounts are its parent's, nothing is done.
     func giveBack(_ cost: PeerCost, by owner: PeerOwner) {
         if sysForkCount() != forkCount { return }
-        if withLock({ $0.giveBack(cost, by: owner) }) { sockets.object?.object?.resume(owner) }
+        if withLock({ $0.giveBack(cost, by: owner) }) { sockets.withLock({ $0 })?.resume(owner) }
     }
 }
 
-/// What a message, or an unread reply, takes up in its peer's account until the object goes.
-final class PeerCharge: Sendable {
-    private let ledger: PeerLedger  // immutable
-    private let owner: PeerOwner  // immutable
-    private let cost: PeerCost  // immutable
+/// What a message, or an unread reply, takes up in its peer's account until this goes. There is one of each.
+struct PeerCharge: ~Copyable, Sendable {
+    private let ledger: PeerLedger
+    private let owner: PeerOwner
+    private let cost: PeerCost
 
     /// For an account that has taken it already.
     fileprivate init(_ ledger: PeerLedger, _ owner: PeerOwner, _ cost: PeerCost) {

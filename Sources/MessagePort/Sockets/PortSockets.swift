@@ -43,7 +43,6 @@ package final class PortSockets: Sendable {
         } catch {
             throw PortError(error)
         }
-        accounts.serve(self)
     }
 
     /// Whether these are a forked child's copies of its parent's.
@@ -271,6 +270,7 @@ package final class PortSockets: Sendable {
             return state.members
         }
         listener = nil
+        accounts.serve(nil)
         for member in members.values {
             epoll.remove(member.descriptor.rawValue)
             if member.port != nil { member.portDidEnd() }

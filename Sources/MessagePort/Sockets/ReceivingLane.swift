@@ -4,9 +4,25 @@
 import PortSystem
 
 /// What is kept of a connection from one packet to the next.
-struct Arrival: Sendable {
+struct Arrival: ~Copyable, Sendable {
     var assembly = PacketAssembly()
     var lane = ReceivingLane()
+    /// What the message that is being put together takes up in its sender's account.
+    var charge: PeerCharge?
+    /// The last packet was a message for the port, after which there is room for another, of that process too: whoever reads on
+    /// at once need not ask.
+    var mayReadOn = false
+
+    /// Nothing more comes: a message that was begun will not be finished.
+    mutating func giveUp() {
+        assembly.giveUp()
+        charge = nil
+    }
+
+    /// A packet was taken.
+    mutating func didTakePacket() {
+        if !assembly.isBegun { charge = nil }
+    }
 }
 
 /// Where the peer's next packet is.

@@ -59,7 +59,8 @@ package final class RemotePort: PortDestination {
 
     package func address() -> PortAddress { portAddress }
 
-    package func send(_ message: MachMessage, until deadline: SendDeadline) throws(PortError) {
+    package func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError) {
+        guard let message = offered.take() else { return }
         let isSent: Void?
         do throws(PortError) {
             // It is of the same process as this object, and looks itself whether that is this one.

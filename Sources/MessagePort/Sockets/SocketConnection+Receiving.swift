@@ -65,11 +65,13 @@ extension SocketConnection {
     private func receive(
         into core: PortCore?, _ arrival: inout Arrival, limit: Int, thoroughly: Bool = false
     ) -> (count: Int, hasMore: Bool) {
-        defer { if isClosed { arrival.assembly.giveUp() } }
+        defer { if isClosed { arrival.giveUp() } }
+        arrival.mayReadOn = false
         for count in 0..<limit {
             if isAwaitingRoom { return (count, false) }
             if port == nil, holdBackUntilClosed() { return (count, false) }
-            if let core, mustWait(for: core, arrival.assembly) { return (count, false) }
+            if !arrival.mayReadOn, let core, mustWait(for: core, arrival.assembly) { return (count, false) }
+            arrival.mayReadOn = false
             guard receivePacket(&arrival, core, thoroughly: thoroughly) else { return (count + 1, false) }
         }
         return (limit, true)
@@ -141,7 +143,7 @@ extension SocketConnection {
     ) -> Bool {
         if let header = head.flatMap(PacketHeader.init), header.kind == .continuation {
             arrival.lane.didTakeFromSocket()
-            return handle(arrival.assembly.didLand(count, header, descriptors: descriptors), core)
+            return handle(arrival.assembly.didLand(count, header, descriptors: descriptors), &arrival, core)
         }
         return take(head, arrival.assembly.takeBack(count), descriptors, &arrival, core)
     }
@@ -171,20 +173,20 @@ extension SocketConnection {
         case .bell where arrival.lane.promisedCount > 0: return takeOldBell(header, payload, descriptors)
         default:
             arrival.lane.didTakeFromSocket()
-            return take(header, payload, descriptors, &arrival.assembly, core)
+            return take(header, payload, descriptors, &arrival, core)
         }
     }
 
     /// Takes a packet, wherever it came from. Whose payload nobody else has keeps its memory.
     func take(
         _ header: PacketHeader, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?,
-        _ assembly: inout PacketAssembly, _ core: PortCore?
+        _ arrival: inout Arrival, _ core: PortCore?
     ) -> Bool {
         // What was never asked cannot be answered. The field is zero in packets that answer nothing.
         if header.answers > 0, header.kind.mayAnswer, header.answers > state.withLock({ $0.lastToken }) {
             return refuse(.malformedPacket)
         }
-        var (charge, limit, isWanted) = (PeerCharge?.none, MessageLimits.payload, true)
+        var (limit, isWanted, isOver) = (MessageLimits.payload, true, true)
         if header.kind == .message {
             // Only a port takes messages that answer nothing.
             if port == nil, header.answers == 0 { return refuse(.malformedPacket) }
@@ -199,19 +201,26 @@ extension SocketConnection {
             isWanted = header.answers == 0 || isAwaited
             // What a port that has ended left unread is in nobody's account.
             if isWanted, core != nil, let ledger = ledger(of: core) {
-                (charge, limit) = ledger.charge(owner, for: header, descriptors: descriptors?.count ?? 0)
+                (limit, isOver) = ledger.charge(
+                    owner, for: header, descriptors: descriptors?.count ?? 0, &arrival.charge)
             }
         }
-        let event = assembly.take(
-            header, payload: payload, descriptors: descriptors, limit: limit, isWanted: isWanted, charge: charge)
-        return handle(event, core)
+        let event = arrival.assembly.take(
+            header, payload: payload, descriptors: descriptors, limit: limit, isWanted: isWanted)
+        arrival.mayReadOn = !isOver
+        return handle(event, &arrival, core)
     }
 
-    func handle(_ event: consuming PacketAssembly.Event, _ core: PortCore?) -> Bool {
+    func handle(_ event: consuming PacketAssembly.Event, _ arrival: inout Arrival, _ core: PortCore?) -> Bool {
+        defer { arrival.didTakePacket() }
+        let isWithinLimits = arrival.mayReadOn
+        arrival.mayReadOn = false
         switch consume event {
         case .incomplete: return true
         case .message(let encoded, let asks, let answers):
-            return handle(encoded, asks: asks, answers: answers, core)
+            var hasRoom = false
+            defer { arrival.mayReadOn = isWithinLimits && hasRoom }
+            return handle(encoded, asks: asks, answers: answers, &arrival.charge, core, &hasRoom)
         case .withoutDescriptors(let asks, let answers):
             loseMessage(asks: asks, answers: answers)
             return true
@@ -260,14 +269,15 @@ extension SocketConnection {
         }
     }
 
-    private func handle(_ encoded: consuming EncodedMessage, asks: UInt64, answers: UInt64, _ core: PortCore?) -> Bool {
-        let charge = encoded.charge
-        guard var message = encoded.decoded(resolve: { RightsTable.shared.right(receivedAt: $0) }) else {
-            return refuse(.malformedPacket)
-        }
+    private func handle(
+        _ encoded: consuming EncodedMessage, asks: UInt64, answers: UInt64, _ charge: inout PeerCharge?,
+        _ core: PortCore?, _ hasRoom: inout Bool
+    ) -> Bool {
+        var message = encoded.decoded(resolve: { RightsTable.shared.right(receivedAt: $0) })
+        if message == nil { return refuse(.malformedPacket) }
         let target = asks == 0 ? nil : ReplyTarget(RemoteReplyReceiver(self, token: asks))
-        message.envelope.stamp(remoteSender: peer, charge: charge, replyTarget: target)
-        return deliver(message, answering: answers, core)
+        message?.envelope.stamp(remoteSender: peer, charge: charge.take(), replyTarget: target)
+        return deliver(&message, answering: answers, core, &hasRoom)
     }
 
     /// Drops a message for whose descriptors this process has no descriptor. Without them it is not what was
@@ -280,23 +290,27 @@ extension SocketConnection {
         if answers != 0 { failAwaited(answers, PortError(.descriptorsLost, delivery: .read)) }
     }
 
-    /// Hands a message to whoever awaits it, or to the port.
-    private func deliver(_ message: MachMessage, answering token: UInt64, _ core: PortCore?) -> Bool {
+    /// Hands a message to whoever awaits it, or to the port, which takes it.
+    ///
+    /// - Parameters:
+    ///   - message: the message.
+    ///   - token: of the request that it answers; zero for none.
+    ///   - core: the port.
+    ///   - hasRoom: set to whether the port has room for another.
+    /// - Returns: whether to go on.
+    private func deliver(
+        _ message: inout MachMessage?, answering token: UInt64, _ core: PortCore?, _ hasRoom: inout Bool
+    ) -> Bool {
         if token != 0 {
             // Nobody awaits it any more: it comes too late.
             guard let target = takeAwaited(token), target.take() else { return true }
-            var message = message
-            message.charge = nil  // it was put together
-            try? target.handOn(message)
+            message?.envelope.dropCharge()  // it was put together
+            if let message { try? target.handOn(message) }
             return true
         }
-        guard let core else {
-            message.replyTarget?.fail(PortError(.peerDied))
-            return true
-        }
-        if case .accepted = core.admit(message, exceedingLimit: true) { return true }
-        message.replyTarget?.fail(PortError(.peerDied))
-        return false
+        if core?.admitFromSocket(&message, &hasRoom) == true { return true }
+        message?.replyTarget?.fail(PortError(.peerDied))
+        return core == nil
     }
 
     /// Ends the connection because of what the peer sent, after telling it why.

@@ -22,11 +22,11 @@ extension SocketConnection {
                     guard let header = PacketHeader(words) else { return refuse(.malformedPacket) }
                     if landed > 0 {
                         if header.kind == .continuation {
-                            return handle(arrival.assembly.didLand(landed, header, descriptors: []), core)
+                            return handle(arrival.assembly.didLand(landed, header, descriptors: []), &arrival, core)
                         }
                         payload = arrival.assembly.takeBack(landed)
                     }
-                    return take(header, payload, [], &arrival.assembly, core)
+                    return take(header, payload, [], &arrival, core)
                 case .mark(let count): arrival.lane.leaveRing(before: count)
                 case .broken: return refuse(.malformedPacket)
                 case .empty, nil: break

@@ -186,8 +186,9 @@ extension SocketConnection {
     /// Drops what is overdue: nobody is there to read it.
     private func dropOverdue() {
         var dropped = overdue.withLock { overdue in
-            defer { overdue = Overdue(isWatched: overdue.isWatched) }
-            return overdue
+            var rest = Overdue(isWatched: overdue.isWatched)
+            swap(&rest, &overdue)
+            return rest
         }
         dropped.charge = nil
         if dropped.isPausing { updateInterest() }
@@ -198,12 +199,14 @@ extension SocketConnection {
     func resumeReading() {
         // The account first: it is right before the peer is read again.
         _ = overdue.withLock { $0.isPausing && $0.isEmpty ? $0.charge.take() : nil }
-        let (wasPausing, charge) = overdue.withLock { overdue -> (Bool, PeerCharge?) in
-            guard overdue.isPausing, overdue.isEmpty else { return (false, nil) }
+        var charge: PeerCharge?
+        let wasPausing = overdue.withLock { overdue in
+            guard overdue.isPausing, overdue.isEmpty else { return false }
             overdue.isPausing = false
-            return (true, overdue.charge.take())
+            swap(&charge, &overdue.charge)
+            return true
         }
-        _ = consume charge  // another thread has charged meanwhile; it goes without the lock
+        charge = nil  // another thread has charged meanwhile; it goes without the lock
         if wasPausing { updateInterest() }
     }
 
@@ -211,12 +214,8 @@ extension SocketConnection {
     private func chargeOverdue() {
         guard let ledger = ledger(of: port?.object) else { return }
         let cost = overdue.withLock { PeerCost(bytes: $0.size, descriptors: $0.descriptorCount) }
-        let charge = ledger.charge(owner, forUnread: cost)
-        // The old one, or that for what was sent meanwhile, goes without the lock.
-        _ = overdue.withLock { overdue -> PeerCharge? in
-            guard overdue.isPausing else { return charge }
-            defer { overdue.charge = charge }
-            return overdue.charge
-        }
+        var charge: PeerCharge? = ledger.charge(owner, forUnread: cost)
+        overdue.withLock { if $0.isPausing { swap(&charge, &$0.charge) } }
+        charge = nil  // the old one, or that for what was sent meanwhile, goes without the lock
     }
 }
