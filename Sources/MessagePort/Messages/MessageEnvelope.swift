@@ -10,12 +10,13 @@ struct MessageEnvelope: Sendable {
     private final class Content: @unchecked Sendable {
         var replyPort: SendRight?
         var remoteSender: PeerIdentity?
-        var charge: PeerCharge?
+        // Unchecked: it is changed only while one envelope alone has the object. To check costs as much as the account.
+        @exclusivity(unchecked) var charge: PeerCharge?
         var replyTarget: ReplyTarget?
 
         init(remoteSender: PeerIdentity, charge: consuming PeerCharge?, replyTarget: ReplyTarget?) {
             self.remoteSender = remoteSender
-            self.charge = charge
+            unsafe self.charge = charge
             self.replyTarget = replyTarget
         }
 
@@ -27,7 +28,7 @@ struct MessageEnvelope: Sendable {
         }
 
         var isCharged: Bool {
-            switch charge {
+            switch unsafe charge {
             case .none: false
             case .some: true
             }
@@ -64,7 +65,7 @@ struct MessageEnvelope: Sendable {
 
     /// The message takes up nothing any more; when copies share the object, as soon as they are gone.
     mutating func dropCharge() {
-        if isCharged { changeable().charge = nil }
+        if isCharged { unsafe changeable().charge = nil }
     }
 
     var replyTarget: ReplyTarget? {
