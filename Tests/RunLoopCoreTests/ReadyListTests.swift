@@ -94,4 +94,22 @@ import Testing
         list.remove(ids[1])
         #expect(!list.contains(ids[1]))
     }
+
+    @Test("each source has its own report, the last one, whichever are taken first")
+    func manyReports() {
+        var list = ReadyList()
+        for (turn, id) in ids.enumerated() { list.insert(id, order: -turn, report: turn) }
+        list.insert(ids[2], order: 0, report: 12)
+        #expect(list.takeFirst()?.report == 3)
+        list.remove(ids[0])
+        list.insert(ids[0], order: 1)
+        // One that comes after the first has gone.
+        list.insert(ids[3], order: 0, report: 23)
+        list.insert(ids[1], order: 0, report: 21)
+        var reports: [ItemID: Int] = [:]
+        while let candidate = list.takeFirst() { reports[candidate.id] = candidate.report }
+        #expect(reports == [ids[1]: 21, ids[2]: 12, ids[3]: 23])
+        for id in ids { list.insert(id, order: 0) }
+        while let candidate = list.takeFirst() { #expect(candidate.report == nil) }
+    }
 }

@@ -28,7 +28,7 @@ struct ReadyList: Sendable {
     }
 
     private var heap = IndexedHeap<Key>()
-    private var reports: [ItemID: Int] = [:]
+    private var reports = Reports()
     private var performed = PassMembers()
     private var pass: UInt64 = 0
     private var lastStamp: UInt64 = 0
@@ -56,19 +56,19 @@ struct ReadyList: Sendable {
     /// Puts a source on the list because the kernel reported its descriptor.
     mutating func insert(_ id: ItemID, order: Int, report: Int) {
         insert(id, order: order)
-        reports[id] = report
+        reports.note(id, report)
     }
 
     /// Takes the first source off the list, to ask it whether it is ready.
     mutating func takeFirst() -> Candidate? {
         guard let entry = heap.removeFirst() else { return nil }
-        return Candidate(id: entry.id, key: entry.key, report: takeReport(of: entry.id))
+        return Candidate(id: entry.id, key: entry.key, report: reports.take(entry.id))
     }
 
     /// Puts a source that was found ready back to its place.
     mutating func putBack(_ candidate: Candidate) {
         heap.set(candidate.id, candidate.key)
-        if let report = candidate.report { reports[candidate.id] = report }
+        if let report = candidate.report { reports.note(candidate.id, report) }
     }
 
     /// Takes a source off the list to perform it.
@@ -87,7 +87,7 @@ struct ReadyList: Sendable {
     }
 
     private mutating func beginPerform(_ id: ItemID, _ key: Key) {
-        _ = takeReport(of: id)
+        _ = reports.take(id)
         if key.pass != pass {
             pass = key.pass
             performed.removeAll()
@@ -95,15 +95,28 @@ struct ReadyList: Sendable {
         performed.insert(id)
     }
 
-    private mutating func takeReport(of id: ItemID) -> Int? {
-        reports.isEmpty ? nil : reports.removeValue(forKey: id)
-    }
-
     /// Forgets a source.
     mutating func remove(_ id: ItemID) {
         heap.remove(id)
-        _ = takeReport(of: id)
+        _ = reports.take(id)
         performed.remove(id)
+    }
+}
+
+/// The turns in which the kernel reported descriptors: mostly that of one source, which needs no table.
+private struct Reports: Sendable {
+    private var first: (id: ItemID, turn: Int)?
+    private var others: [ItemID: Int] = [:]
+
+    /// The one before, if there is one, does not count any more.
+    mutating func note(_ id: ItemID, _ turn: Int) {
+        if first?.id == id || first == nil && others.isEmpty { first = (id, turn) } else { others[id] = turn }
+    }
+
+    mutating func take(_ id: ItemID) -> Int? {
+        guard let first, first.id == id else { return others.isEmpty ? nil : others.removeValue(forKey: id) }
+        self.first = nil
+        return first.turn
     }
 }
 
