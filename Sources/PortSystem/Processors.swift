@@ -5,6 +5,7 @@
 // one, whoever spins keeps the thread that it waits for from running.
 
 import CPortShims
+import Glibc
 
 /// How many processors the calling thread may run on (`sched_getaffinity(2)`); at least one.
 package func sysAllowedProcessorCount() -> Int { max(1, Int(shim_allowed_processor_count())) }
@@ -70,3 +71,9 @@ package enum ProcessorQuota {
 /// Tells the processor that the thread spins.
 @inline(__always)
 package func sysPause() { shim_pause() }
+
+/// Lets the other threads that want this processor go first (`sched_yield(2)`), which may take as long as they want it.
+package func sysYield() {
+    // It has no way to fail on Linux, and whoever spins goes on anyway.
+    _ = try? retrying(.sched_yield) { sched_yield() }
+}

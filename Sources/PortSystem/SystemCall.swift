@@ -12,7 +12,7 @@ package enum SystemCall: String, Sendable, CaseIterable {
     case accept, bind, clone, connect, dup, epoll_create, epoll_ctl, epoll_wait, eventfd, fcntl, fstat, ftruncate
     case getsockname, getsockopt, inotify_add_watch, inotify_init, inotify_rm_watch, listen, memfd_create, mkdir
     case mmap, open, pidfd_open, pidfd_send_signal, pipe, poll, posix_spawn, read, readdir, readlink, recvmsg, rename
-    case sendmsg, setsockopt, sigtimedwait, socket, shutdown, socketpair, unlink, waitid, write
+    case sched_yield, sendmsg, setsockopt, sigtimedwait, socket, shutdown, socketpair, unlink, waitid, write
 }
 
 /// Makes a system call, again when it is interrupted.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import PortSystem
 import Testing
 
 @testable import RunLoopCore
@@ -48,5 +49,44 @@ import Testing
         predictor.didWait(Self.long, .failed)
         for _ in 0..<8 { predictor.didWait(Self.short, .none) }
         #expect(predictor.expectsShortWait, "four doubled is eight: the rest was forgiven")
+    }
+
+    // MARK: Yields
+
+    private static let now = MonotonicInstant(nanoseconds: 1_000_000_000)
+    private static let gap = SpinPredictor.timeBetweenCalls
+
+    private func predictor(yielding yields: [SpinPredictor.Yield]) -> SpinPredictor {
+        var predictor = SpinPredictor()
+        for yield in yields { predictor.didYield(yield, until: Self.now) }
+        return predictor
+    }
+
+    @Test("a spin first yields after as long as a round trip between two processors takes")
+    func firstYield() {
+        #expect(predictor(yielding: []).firstYield(at: Self.now) == Self.gap)
+        #expect(predictor(yielding: [.none, .vain]).firstYield(at: Self.now) == Self.gap)
+    }
+
+    @Test("who answered during a yield is on this processor: the next spin yields at once, until that is in vain")
+    func yieldAtOnce() {
+        #expect(predictor(yielding: [.paid]).firstYield(at: Self.now) == .zero)
+        #expect(predictor(yielding: [.paid, .none]).firstYield(at: Self.now) == .zero)
+        #expect(predictor(yielding: [.paid, .vain]).firstYield(at: Self.now) == Self.gap)
+    }
+
+    @Test("after a yield that somebody else made long there is none for 256 times as long")
+    func rest() {
+        let predictor = predictor(yielding: [.paid, .lost(.milliseconds(3))])
+        #expect(predictor.firstYield(at: Self.now) == nil)
+        #expect(predictor.firstYield(at: Self.now.advanced(by: .milliseconds(767))) == nil)
+        #expect(predictor.firstYield(at: Self.now.advanced(by: .milliseconds(768))) == Self.gap)
+    }
+
+    @Test("a yield that took longer than an answer is lost, also when something had come meanwhile")
+    func lostYield() {
+        #expect(SpinPredictor.Yield(lasting: .microseconds(100), hasPaid: true) == .paid)
+        #expect(SpinPredictor.Yield(lasting: .microseconds(100), hasPaid: false) == .vain)
+        #expect(SpinPredictor.Yield(lasting: .microseconds(101), hasPaid: true) == .lost(.microseconds(101)))
     }
 }

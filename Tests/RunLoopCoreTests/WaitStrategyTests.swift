@@ -151,6 +151,44 @@ import Testing
         }
     }
 
+    #if DEBUG
+    @Test("a spin of an adaptive loop lets others have its processor now and then", .enabled(if: maySpin()))
+    func yields() async throws {
+        try await onLoop { loop in
+            loop.waitStrategy = .adaptive
+            loop.add(idleSource())
+            let mode = try #require(loop.state.withLock { $0.index(of: .default) })
+            var yields = 0
+            // One that has lost its processor for a time does not.
+            untilSeen {
+                yields > 0
+            } by: {
+                loop.state.withLock { state in
+                    for _ in 0..<1024 { state.modes[mode].spins.didWait(.zero, .none) }
+                }
+                let (result, calls) = SystemCallFaults.counting { loop.run(for: .milliseconds(2)) }
+                #expect(result == .timedOut)
+                yields += calls[.sched_yield, default: 0]
+            }
+        }
+    }
+
+    @Test("a loop that was told to spin keeps its processor")
+    func keepsProcessor() async throws {
+        try await onLoop { loop in
+            loop.waitStrategy = .spinning(for: .milliseconds(1))
+            loop.add(idleSource())
+            untilSeen {
+                loop.waitCounts.spinsThatDidNot > 0
+            } by: {
+                let (result, calls) = SystemCallFaults.counting { loop.run(for: .milliseconds(5)) }
+                #expect(result == .timedOut)
+                #expect(calls[.sched_yield] == nil)
+            }
+        }
+    }
+    #endif
+
     @Test("an adaptive loop whose thread may use one processor only never spins")
     func oneProcessor() async throws {
         try await onLoop { loop in

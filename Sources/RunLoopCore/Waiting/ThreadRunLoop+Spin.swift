@@ -2,7 +2,9 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 // Before a loop sleeps it may spin: look again and again whether it was rung, which needs no system call on either side,
-// and now and then whether a descriptor is ready. See `WaitStrategy`.
+// and now and then whether a descriptor is ready. Who shall answer may wait for this very processor: so an adaptive loop lets
+// others have it now and then, and the kernel, to which both want to run, finds another one for one of them. See
+// `WaitStrategy`.
 
 import PortSystem
 import Synchronization
@@ -11,8 +13,8 @@ import Synchronization
 struct WaitPlan: Sendable {
     var limit: MonotonicInstant
     var spin = Duration.zero
-    /// Whether to spin only where that leaves a processor to others.
-    var needsProcessors = false
+    /// Whether to spin only where that leaves a processor to others, and to let them have this one now and then.
+    var isConsiderate = false
 
     static let none = WaitPlan(limit: .distantPast)
 }
@@ -22,11 +24,13 @@ struct PresentWait {
     /// When it found nothing; nil when it found something at once.
     var start: MonotonicInstant?
     var spin = SpinPredictor.Spin.none
+    var yield = SpinPredictor.Yield.none
     var hasLooked = false
 }
 
 extension ThreadRunLoop {
-    private static let timeBetweenSpinningLooks = Duration.microseconds(5)
+    /// So often a spin looks before it asks for the time: about half a microsecond.
+    private static let looksBetweenTimes = 16
 
     /// How the loop waits; `.adaptive` unless set, here or by `PORT_WAIT` in the environment (`adaptive`, `blocking`,
     /// `spinning`: for 100 µs). A new value counts from the next wait on.
@@ -46,39 +50,65 @@ extension ThreadRunLoop {
     ///
     /// - Returns: whether the loop has to look for an event again: it was rung, a descriptor is ready, or the wait is over.
     func spin(_ run: inout LoopRun, _ plan: WaitPlan, _ wait: inout PresentWait, from now: MonotonicInstant) -> Bool {
-        if plan.spin <= .zero || plan.needsProcessors && !processors.allowsSpinning(at: now) { return false }
+        if plan.spin <= .zero || plan.isConsiderate && !processors.allowsSpinning(at: now) { return false }
         let end = min(plan.limit, now.advanced(by: plan.spin))
-        let paid = spin(&run, until: end) || end == plan.limit
+        let hasCome = spin(&run, &wait, from: now, until: end, yields: plan.isConsiderate)
+        let paid = hasCome || end == plan.limit && !wait.yield.isLost
         wait.spin = paid ? .paid : .failed
         counts.didSpin(paid: paid)
         return paid
     }
 
-    private func spin(_ run: inout LoopRun, until end: MonotonicInstant) -> Bool {
+    /// Spins until something has come, or the time is over, or somebody else has had the processor.
+    ///
+    /// - Returns: whether something has come; false also when it came while somebody else had the processor, so that such
+    ///   spins become rare.
+    private func spin(
+        _ run: inout LoopRun, _ wait: inout PresentWait, from start: MonotonicInstant, until end: MonotonicInstant,
+        yields: Bool
+    ) -> Bool {
         let places = beginLooking(in: run.mode)
         defer { for place in places { place.endLooking() } }
-        let hasDescriptors = state.withLock { $0.modes[run.mode].descriptors != nil }
-        var nextLook = MonotonicInstant.after(Self.timeBetweenSpinningLooks)
+        let (hasDescriptors, firstYield) = state.withLock { state in
+            (state.modes[run.mode].descriptors != nil, yields ? state.modes[run.mode].spins.firstYield(at: start) : nil)
+        }
+        var nextYield = firstYield.map { start.advanced(by: $0) } ?? .distantFuture
+        var looks = firstYield == .zero ? 1 : Self.looksBetweenTimes
+        var nextLook = start.advanced(by: SpinPredictor.timeBetweenCalls)
         while true {
-            for _ in 0..<16 {
-                if doorbell.isRung { return true }
-                for place in places where place.hasArrived && place.takeIn() { return true }
+            for _ in 0..<looks {
+                if hasCome(at: places) { return true }
                 sysPause()
             }
+            looks = Self.looksBetweenTimes
             let now = MonotonicInstant.now
             if now >= end { return false }
             if hasDescriptors, now >= nextLook {
                 look(&run, until: .distantPast)
                 if state.withLock({ !$0.modes[run.mode].ready.isEmpty }) { return true }
-                nextLook = now.advanced(by: Self.timeBetweenSpinningLooks)
+                nextLook = now.advanced(by: SpinPredictor.timeBetweenCalls)
+            }
+            if now >= nextYield {
+                sysYield()
+                wait.yield = .init(lasting: now.duration(to: .now), hasPaid: hasCome(at: places))
+                if wait.yield == .paid { return true }
+                if wait.yield.isLost { return false }
+                nextYield = .after(SpinPredictor.timeBetweenCalls)
             }
         }
+    }
+
+    private func hasCome(at places: [any ArrivalPlace]) -> Bool {
+        doorbell.isRung || places.contains { $0.hasArrived && $0.takeIn() }
     }
 
     /// Learns from a wait that has ended.
     func didWait(_ wait: PresentWait, in mode: Int, until now: MonotonicInstant) {
         guard let start = wait.start else { return }
-        state.withLock { $0.modes[mode].spins.didWait(start.duration(to: now), wait.spin) }
+        state.withLock { state in
+            state.modes[mode].spins.didWait(start.duration(to: now), wait.spin)
+            state.modes[mode].spins.didYield(wait.yield, until: now)
+        }
     }
 }
 
@@ -94,7 +124,7 @@ extension RunLoopState {
         case .spinning(let duration): return WaitPlan(limit: limit, spin: duration)
         case .adaptive:
             let spins = modes[run.mode].spins.expectsShortWait
-            return WaitPlan(limit: limit, spin: spins ? SpinPredictor.limit : .zero, needsProcessors: true)
+            return WaitPlan(limit: limit, spin: spins ? SpinPredictor.limit : .zero, isConsiderate: true)
         }
     }
 }

@@ -10,7 +10,9 @@ import PortSystem
 public enum WaitStrategy: Hashable, Sendable {
     /// Spins for up to 100 µs before it sleeps, but only while the events in the mode have come less than 250 µs apart, and
     /// only when two or more processors may run this program: by the thread's affinity mask and by the control group's
-    /// limit. A spin that did not pay makes the next one rarer. An idle program never spins.
+    /// limit. A spin that did not pay makes the next one rarer. An idle program never spins. A spin that has found nothing in
+    /// 5 µs lets the threads that want its processor go first, by a system call each 5 µs (`sched_yield`): the one that it
+    /// waits for may be among them. Where somebody else keeps the processor then, that is left off for a while.
     case adaptive
     /// Sleeps at once.
     case blocking
@@ -34,6 +36,6 @@ public struct WaitCounts: Hashable, Sendable {
     public var sleeps = 0
     /// Spins that an event, a wake-up, or the run's limit ended: no sleep was needed.
     public var spinsThatPaid = 0
-    /// Spins after which the loop slept nevertheless.
+    /// Spins after which the loop slept nevertheless, or in which somebody else kept the processor.
     public var spinsThatDidNot = 0
 }
