@@ -203,7 +203,7 @@ package struct RecordWriter: Sendable {
     /// - Returns: false when the head lies where it cannot be.
     private mutating func learnHead() -> Bool {
         let head = unsafe ring.head.pointee.load(ordering: .acquiring)
-        guard head >= knownHead, head <= position else { return false }
+        guard head >= knownHead, head <= position, head & 7 == 0 else { return false }
         knownHead = head
         return true
     }

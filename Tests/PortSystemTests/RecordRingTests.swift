@@ -203,7 +203,7 @@ import Testing
         }
     }
 
-    @Test("a head that cannot be is found", arguments: [1 << 62, 262_152, ~0] as [UInt64])
+    @Test("a head that cannot be is found", arguments: [1 << 62, 262_152, ~0, 4] as [UInt64])
     func lyingHead(head: UInt64) throws {
         var ends = try Ends()
         #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))

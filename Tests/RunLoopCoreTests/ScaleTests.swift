@@ -165,6 +165,12 @@ import Testing
             }
             #expect(performed.value == 3 * count)
             loop.remove(source, from: modes[0])
+            loop.remove(mailbox.source, from: modes[0])
+            mailbox.put(count)
+            loop.run(mode: modes[0], for: .zero)
+            #expect(performed.value == 3 * count)
+            loop.run(mode: modes[1], for: .zero)
+            #expect(performed.value == 3 * count + 1)
             source.invalidate()
             timer.invalidate()
             mailbox.source.invalidate()

@@ -8,9 +8,9 @@ import RunLoopCore
 enum HandlersUnderWay: Sendable {
     /// A handler, known by the loop on which it runs and the number of its source.
     @safe struct Handler: Sendable {
-        // SAFETY: the handler runs on the loop's thread, which keeps the loop, and is taken out of here before it returns. Who
-        // looks it up under the port's lock and goes on without refers to it strongly. To count references for each
-        // message costs as much as its place in the queue.
+        // SAFETY: the handler runs on the loop's thread, which keeps the loop, and is taken out of here before it
+        // returns. Whoever looks it up does so under the port's lock, and retains it before that is free. To count
+        // references for each message costs as much as its place in the queue.
         unowned(unsafe) let loop: ThreadRunLoop
         let turn: UInt64
     }

@@ -74,6 +74,9 @@ struct MailboxState: ~Copyable {
         return policy == .refuse ? max(0, limit - queue.count) : limit
     }
 
+    /// Whether that is more than zero: mostly told without a look at what another thread takes.
+    var hasRoomForSockets: Bool { !isDead && (policy != .refuse || queue.isShorter(than: limit)) }
+
     /// Whether a sender of this process that comes now finds room.
     var hasRoom: Bool {
         if policy != .refuse { return true }
@@ -86,7 +89,7 @@ struct MailboxState: ~Copyable {
     /// What came through a send-once right (`MachMessage.cameByReplyRight`) is not for the policy: it drops nothing, and is
     /// not dropped. With `exceedingLimit` the message needs no room: a reply, or one for which the sockets have found it.
     ///
-    /// The message is taken when it is queued, now or in its turn. It is moved: to copy it counts references.
+    /// The message is taken when it is queued, or its sender is put in line. It is moved: to copy it counts references.
     mutating func admit(
         _ offered: inout MachMessage?, exceedingLimit: Bool = false, waiting patience: Patience = .never
     ) -> Admission {

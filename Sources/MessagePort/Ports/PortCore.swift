@@ -120,7 +120,8 @@ package final class PortCore: PortDestination {
         let (addresses, sockets) = state.withLock { state in
             (state.extras.oldAddresses + (state.extras.address.map { [$0] } ?? []), state.extras.sockets)
         }
-        sockets?.accounts.serve(nil)  // of a port that goes without having ended
+        // A port has ended before it goes; if one had not, its sockets would stay for ever.
+        sockets?.accounts.serve(nil)
         for address in addresses { RightsTable.shared.prune(address) }
     }
 
@@ -199,7 +200,8 @@ package final class PortCore: PortDestination {
         if stillWaited { throw isDead ? PortError(.deadName) : failure }
     }
 
-    /// Queues a message and rings the receivers when they may be asleep. It is taken then, or when it is queued in its turn.
+    /// Queues a message and rings the receivers when they may be asleep. It is taken when it is queued, or its sender is
+    /// put in line: a wait in vain does not give it back.
     func admit(
         _ offered: inout MachMessage?, exceedingLimit: Bool = false, waiting patience: Patience = .never
     ) -> MailboxState.Admission {
@@ -234,7 +236,7 @@ package final class PortCore: PortDestination {
             if case .accepted(let wasEmpty) = admission {
                 if wasEmpty, !state.isAttended { sources = state.sources }
                 if state.hasExtras { task = state.nextTask() }
-                hasRoom = state.mailbox.room > 0
+                if exceedingLimit { hasRoom = state.mailbox.hasRoomForSockets }
             }
             return admission
         }

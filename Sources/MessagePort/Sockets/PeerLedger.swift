@@ -8,14 +8,14 @@ import Synchronization
 /// closed.
 final class PeerLedger: Sendable {
     private let accounts = Mutex(PeerAccounts())
-    /// Whose connections go on when there is room; looked at only when one is paused. They have this, and let it go when they
-    /// close: a weak reference would have each look at the sockets count references the slow way.
+    /// Whose connections go on when there is room; looked at only when one is paused. The two keep each other until the
+    /// sockets are closed: a weak reference would have each look at the sockets count references the slow way.
     private let sockets = Mutex<PortSockets?>(nil)
     private let forkCount = sysForkCount()  // immutable
 
     func withLock<Result>(_ body: (inout PeerAccounts) -> Result) -> Result { accounts.withLock { body(&$0) } }
 
-    /// The sockets that read on when there is room. They call this with nil when they close.
+    /// Sets the sockets that read on when there is room; nil when they are closed.
     func serve(_ sockets: PortSockets?) {
         let old = self.sockets.withLock { known in
             defer { known = sockets }
@@ -35,10 +35,11 @@ final class PeerLedger: Sendable {
     ///   - header: the head of the packet that begins the message.
     ///   - descriptors: how many came with it.
     ///   - charge: set to the charge, or to nil for a larger message, which is not kept.
-    /// - Returns: the most bytes that the message may have; and whether the process is over its limits now.
+    /// - Returns: the most bytes that the message may have; and whether nothing more may be read without asking: the process
+    ///   is over its limits, or the message is too large.
     func charge(
         _ owner: PeerOwner, for header: PacketHeader, descriptors: Int, _ charge: inout PeerCharge?
-    ) -> (limit: Int, isOver: Bool) {
+    ) -> (limit: Int, mustAsk: Bool) {
         let isAnswer = header.answers != 0
         var cost: PeerCost?
         let result = withLock { accounts in

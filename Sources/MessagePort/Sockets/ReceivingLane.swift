@@ -9,8 +9,8 @@ struct Arrival: ~Copyable, Sendable {
     var lane = ReceivingLane()
     /// What the message that is being put together takes up in its sender's account.
     var charge: PeerCharge?
-    /// The last packet was a message for the port, after which there is room for another, of that process too: whoever reads on
-    /// at once need not ask.
+    /// The last packet was a message for the port, and there is room for another, also in the account of its process:
+    /// whoever reads on at once need not ask.
     var mayReadOn = false
 
     /// Nothing more comes: a message that was begun will not be finished.

@@ -96,11 +96,14 @@ extension SocketConnection {
     ///
     /// - Returns: false when there is no room.
     func offer(_ packet: OutgoingPacket) throws(PortError) -> Bool {
+        var patience: MonotonicInstant?
         while true {
             if isClosed { throw peerDidClose() }
             var step = sendingLane.withLock { $0.place(packet) }
             if case .full = step {
-                if waitForReader() { continue }
+                let end = patience ?? .after(port == nil ? Self.senderPatience : Self.replierPatience)
+                patience = end
+                if waitForReader(until: end) { continue }
                 step = sendingLane.withLock { $0.leaveRing() }
             }
             switch step {
@@ -130,21 +133,23 @@ extension SocketConnection {
         }
     }
 
-    /// A reader that handles messages has read something after this time: it reads again when it has handled 32 of them. Who
-    /// gives up sooner leaves the ring for packets that cost the reader several times as much.
-    private static let readerTime = Duration.microseconds(100)
+    /// So long a sender waits for room in the ring, for each packet. A reader that handles messages reads again when it
+    /// has handled 32 of them. Who gives up sooner leaves the ring for packets that cost the reader several times as
+    /// much.
+    private static let senderPatience = Duration.microseconds(100)
+    /// The same at the port's end. A reply waits for nobody: not for a reader that is slow, or that plays with its counter.
+    private static let replierPatience = Duration.microseconds(20)
 
     /// The ring is full. Where the reader has a processor of its own, and reads, there is room in a moment, and less time is
     /// lost than by a system call.
     ///
     /// - Returns: whether there may be room.
-    private func waitForReader() -> Bool {
+    private func waitForReader(until end: MonotonicInstant) -> Bool {
         guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return false }
-        let end = MonotonicInstant.after(Self.readerTime)
-        repeat {
+        while MonotonicInstant.now < end {
             for _ in 0..<32 { sysPause() }
             if sendingLane.withLock({ $0.hasReaderMoved() }) { return true }
-        } while MonotonicInstant.now < end
+        }
         return false
     }
 

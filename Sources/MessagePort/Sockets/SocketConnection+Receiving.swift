@@ -143,7 +143,8 @@ extension SocketConnection {
     ) -> Bool {
         if let header = head.flatMap(PacketHeader.init), header.kind == .continuation {
             arrival.lane.didTakeFromSocket()
-            return handle(arrival.assembly.didLand(count, header, descriptors: descriptors), &arrival, core)
+            let event = arrival.assembly.didLand(count, header, descriptors: descriptors)
+            return handle(event, mustAsk: true, &arrival, core)
         }
         return take(head, arrival.assembly.takeBack(count), descriptors, &arrival, core)
     }
@@ -186,7 +187,7 @@ extension SocketConnection {
         if header.answers > 0, header.kind.mayAnswer, header.answers > state.withLock({ $0.lastToken }) {
             return refuse(.malformedPacket)
         }
-        var (limit, isWanted, isOver) = (MessageLimits.payload, true, true)
+        var (limit, isWanted, mustAsk) = (MessageLimits.payload, true, true)
         if header.kind == .message {
             // Only a port takes messages that answer nothing.
             if port == nil, header.answers == 0 { return refuse(.malformedPacket) }
@@ -201,25 +202,30 @@ extension SocketConnection {
             isWanted = header.answers == 0 || isAwaited
             // What a port that has ended left unread is in nobody's account.
             if isWanted, core != nil, let ledger = ledger(of: core) {
-                (limit, isOver) = ledger.charge(
+                (limit, mustAsk) = ledger.charge(
                     owner, for: header, descriptors: descriptors?.count ?? 0, &arrival.charge)
             }
         }
         let event = arrival.assembly.take(
             header, payload: payload, descriptors: descriptors, limit: limit, isWanted: isWanted)
-        arrival.mayReadOn = !isOver
-        return handle(event, &arrival, core)
+        return handle(event, mustAsk: mustAsk, &arrival, core)
     }
 
-    func handle(_ event: consuming PacketAssembly.Event, _ arrival: inout Arrival, _ core: PortCore?) -> Bool {
+    /// - Parameters:
+    ///   - event: what a packet amounts to.
+    ///   - mustAsk: whether it has to be asked before the next packet whether its process may send more.
+    ///   - arrival: what is kept from one packet to the next.
+    ///   - core: the port.
+    /// - Returns: whether to go on.
+    func handle(
+        _ event: consuming PacketAssembly.Event, mustAsk: Bool, _ arrival: inout Arrival, _ core: PortCore?
+    ) -> Bool {
         defer { arrival.didTakePacket() }
-        let isWithinLimits = arrival.mayReadOn
-        arrival.mayReadOn = false
         switch consume event {
         case .incomplete: return true
         case .message(let encoded, let asks, let answers):
             var hasRoom = false
-            defer { arrival.mayReadOn = isWithinLimits && hasRoom }
+            defer { arrival.mayReadOn = hasRoom && !mustAsk }
             return handle(encoded, asks: asks, answers: answers, &arrival.charge, core, &hasRoom)
         case .withoutDescriptors(let asks, let answers):
             loseMessage(asks: asks, answers: answers)

@@ -22,7 +22,8 @@ extension SocketConnection {
                     guard let header = PacketHeader(words) else { return refuse(.malformedPacket) }
                     if landed > 0 {
                         if header.kind == .continuation {
-                            return handle(arrival.assembly.didLand(landed, header, descriptors: []), &arrival, core)
+                            let event = arrival.assembly.didLand(landed, header, descriptors: [])
+                            return handle(event, mustAsk: true, &arrival, core)
                         }
                         payload = arrival.assembly.takeBack(landed)
                     }

@@ -158,8 +158,8 @@ extension RunLoopState {
         return found
     }
 
-    /// Has a port-based source looked at in each mode that it is in. Looks at what is known of it where it lies: a copy counts
-    /// references.
+    /// Has a port-based source looked at in each mode that it is in. Looks at what is known of it where it lies: a copy
+    /// counts references.
     ///
     /// - Returns: whether a loop that sleeps has to be woken for it.
     mutating func noteRing(of id: ItemID, order: Int) -> Bool {
