@@ -19,6 +19,7 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -264,6 +265,14 @@ int shim_is_of_process_files(int process) {
 }
 
 int shim_accept(int socket) { return accept4(socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
+
+int shim_sleep_on(const void *word, unsigned ticket, int64_t limit) {
+    struct timespec time = {.tv_sec = limit / 1000000000, .tv_nsec = limit % 1000000000};
+    const struct timespec *end = limit == INT64_MAX ? NULL : &time;
+    return (int)syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, ticket, end, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+int shim_wake_on(void *word) { return (int)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1); }
 
 int shim_thread_id(void) { return (int)syscall(SYS_gettid); }
 

@@ -109,9 +109,10 @@ import Testing
         #expect(released.value == 3)
     }
 
-    @Test("a loop that never slept holds no descriptor, one that slept holds a doorbell")
+    @Test("a loop holds no descriptor, though it slept, until one is watched: then it holds a doorbell and a set")
     func descriptors() async throws {
         try await onLoop { loop in
+            let pipe = try TestPipe()
             let before = openDescriptors()
             loop.add(RunLoopSource(readiness: { true }) {})
             loop.add(RunLoopTimer(fireDate: .distantPast) { _ in })
@@ -120,8 +121,13 @@ import Testing
             loop.add(idleSource(), to: "other")
             // A run whose time is over before it could sleep is repeated.
             let deadline = Watchdog.deadline
-            while openDescriptors() == before, .now < deadline { loop.run(mode: "other", for: .milliseconds(1)) }
-            #expect(openDescriptors().subtracting(before).map { $0.hasSuffix("[eventfd]") } == [true])
+            while loop.waitCounts.sleeps == 0, .now < deadline { loop.run(mode: "other", for: .milliseconds(1)) }
+            #expect(loop.waitCounts.sleeps > 0 && openDescriptors() == before)
+            let source = RunLoopSource(descriptor: pipe.reading.rawValue) {}
+            loop.add(source, to: "other")
+            let kinds = openDescriptors().subtracting(before).compactMap { $0.split(separator: ":").last }.sorted()
+            #expect(kinds == ["[eventfd]", "[eventpoll]"])
+            source.invalidate()
         }
     }
 

@@ -77,6 +77,10 @@ int shim_peer_process(int socket);
 /* Whether a process descriptor has an inode of its own. */
 int shim_is_of_process_files(int process);
 int shim_accept(int socket);
+/* futex(2): sleeps while the word is the ticket, until a moment of CLOCK_MONOTONIC in nanoseconds, INT64_MAX for ever; wakes
+ * one sleeper. */
+int shim_sleep_on(const void *word, unsigned ticket, int64_t limit);
+int shim_wake_on(void *word);
 int shim_thread_id(void);
 /* How many forks lie between the start of the program and this process. */
 unsigned shim_fork_count(void);

@@ -6,20 +6,29 @@
 //   deaf       the loop does not run, or handles an event: it looks at everything before it sleeps, so nobody need ring
 //   listening  steps 1 to 6: a wake-up is remembered and the turn does not sleep
 //   looking    the loop looks for an event, or spins: whoever has work for it says so here, without a system call
-//   sleeping   the loop is about to wait in the kernel, or does: whoever has work for it writes the descriptor
+//   dozing     the loop is about to sleep, or does, and no descriptor is watched: whoever has work for it wakes it
+//   sleeping   the loop is about to wait for descriptors, or does: whoever has work for it writes its own
 //   rung       it was woken
 //
 // Whoever has work first puts it into the loop's state, under its lock, and then calls `endWait`. The loop first
 // publishes `looking` and then looks at its state, under the lock. One of the two sees the other. From `looking` to
-// `sleeping` it goes in one atomic step, which fails when it was rung meanwhile.
+// `dozing` or `sleeping` it goes in one atomic step, which fails when it was rung meanwhile.
 
 import PortSystem
 import Synchronization
 
-/// A loop's phase, and the descriptor that ends its sleep.
+/// A loop's phase, and what ends its sleep.
 final class RunLoopDoorbell: Sendable {
     enum Phase: UInt8, AtomicRepresentable {
-        case deaf, listening, looking, sleeping, rung
+        case deaf, listening, looking, dozing, sleeping, rung
+
+        /// Whether it looks or sleeps, and was not rung.
+        var isWaiting: Bool {
+            switch self {
+            case .looking, .dozing, .sleeping: true
+            case .deaf, .listening, .rung: false
+            }
+        }
     }
 
     /// The kernel object, shared with those who are about to ring it while the loop ends.
@@ -32,6 +41,7 @@ final class RunLoopDoorbell: Sendable {
     }
 
     private let phase = Atomic<Phase>(.deaf)
+    private let word = SleepWord()
     private let madeBell = Mutex<Bell?>(nil)
 
     /// The kernel object, made when it is first needed.
@@ -71,9 +81,30 @@ final class RunLoopDoorbell: Sendable {
     ///
     /// - Returns: false when the loop was rung since it announced its wait.
     func willSleep() -> Bool {
-        let seen = phase.compareExchange(
-            expected: .looking, desired: .sleeping, ordering: .sequentiallyConsistent)
-        return seen.exchanged || seen.original == .sleeping
+        willEnter(.sleeping)
+    }
+
+    /// Announces a sleep in which nothing but a ring is waited for. It takes no descriptor.
+    ///
+    /// - Returns: what `doze` needs; nil when the loop was rung since it announced its wait.
+    func willDoze() -> UInt32? {
+        let ticket = word.ticket
+        return willEnter(.dozing) ? ticket : nil
+    }
+
+    private func willEnter(_ wanted: Phase) -> Bool {
+        var seen = phase.load(ordering: .sequentiallyConsistent)
+        while seen.isWaiting {
+            let result = phase.compareExchange(expected: seen, desired: wanted, ordering: .sequentiallyConsistent)
+            if result.exchanged { return true }
+            seen = result.original
+        }
+        return false
+    }
+
+    /// Sleeps until the loop is rung, or the deadline has come; perhaps not so long.
+    func doze(_ ticket: UInt32, until deadline: MonotonicInstant) {
+        word.sleep(ticket, until: deadline)
     }
 
     /// Whether the wait that was announced has been ended.
@@ -96,7 +127,7 @@ final class RunLoopDoorbell: Sendable {
         switch outer {
         case .deaf: phase.store(.deaf, ordering: .sequentiallyConsistent)
         // A readiness check or a condition has run the loop: its wait was given up, so the turn looks and ends.
-        case .rung, .looking, .sleeping: phase.store(.rung, ordering: .sequentiallyConsistent)
+        case .rung, .looking, .dozing, .sleeping: phase.store(.rung, ordering: .sequentiallyConsistent)
         case .listening:
             _ = phase.compareExchange(expected: .deaf, desired: .listening, ordering: .sequentiallyConsistent)
         }
@@ -112,10 +143,14 @@ final class RunLoopDoorbell: Sendable {
     /// Ends the loop's wait; does nothing when it does not wait, because it will see what has been put into its state.
     func endWait() {
         var seen = phase.load(ordering: .sequentiallyConsistent)
-        while seen == .looking || seen == .sleeping {
+        while seen.isWaiting {
             let result = phase.compareExchange(expected: seen, desired: .rung, ordering: .sequentiallyConsistent)
             if result.exchanged {
-                if seen == .sleeping { madeBell.withLock { $0 }?.descriptor.ring() }
+                switch seen {
+                case .dozing: word.ring()
+                case .sleeping: madeBell.withLock { $0 }?.descriptor.ring()
+                default: break
+                }
                 return
             }
             seen = result.original

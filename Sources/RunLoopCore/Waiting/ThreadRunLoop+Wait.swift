@@ -103,7 +103,8 @@ extension ThreadRunLoop {
 
     /// Waits in the kernel, or only looks when the deadline is past, and puts reported sources on the ready list.
     ///
-    /// This is the one place in which a loop sleeps. The doorbell's descriptor is there before the sleep is announced.
+    /// This is the one place in which a loop sleeps: where descriptors are watched, until one of them or the doorbell's is
+    /// ready, else on the doorbell's word.
     func look(_ run: inout LoopRun, until deadline: MonotonicInstant) {
         run.eventsSinceLook = 0
         run.nextLook = nil
@@ -119,21 +120,9 @@ extension ThreadRunLoop {
                     }
                 }
             }
-        } else if deadline != .distantPast {
-            sleepWithoutDescriptors(until: deadline)
-        }
-    }
-
-    private func sleepWithoutDescriptors(until deadline: MonotonicInstant) {
-        do throws(SystemError) {
-            let bell = try doorbell.bell()
-            if !doorbell.willSleep() { return }
+        } else if deadline != .distantPast, let ticket = doorbell.willDoze() {
             counts.didLook(sleeping: true)
-            if !(try sysPoll(bell.descriptor.raw, .readable, until: deadline)).isEmpty { bell.descriptor.silence() }
-        } catch {
-            fatalError(
-                "A run loop cannot sleep: \(error). It needs one descriptor, or two where there is no eventfd: close some, "
-                    + "or raise the process's limit (ulimit -n).")
+            doorbell.doze(ticket, until: deadline)
         }
     }
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("SleepWord", .census) struct SleepWordTests {
+    @Test("who was rung since the ticket was taken does not sleep")
+    func rung() {
+        let word = SleepWord()
+        let ticket = word.ticket
+        word.ring()
+        word.sleep(ticket, until: .distantFuture)
+        #expect(word.ticket != ticket)
+    }
+
+    @Test("a sleep that nobody ends is over at its deadline, also at one that has passed")
+    func deadline() {
+        let word = SleepWord()
+        word.sleep(word.ticket, until: .distantPast)
+        let deadline = MonotonicInstant.after(.milliseconds(2))
+        // The kernel may wake a thread for nothing.
+        while MonotonicInstant.now < deadline { word.sleep(word.ticket, until: deadline) }
+        #expect(MonotonicInstant.now >= deadline)
+    }
+
+    /// What one of two threads waits for.
+    private final class Side: Sendable {
+        let word = SleepWord()
+        let count = Atomic<Int>(0)
+
+        func ring() {
+            count.add(1, ordering: .sequentiallyConsistent)
+            word.ring()
+        }
+
+        func wait(for wanted: Int) -> Bool {
+            let deadline = Watchdog.deadline
+            while MonotonicInstant.now < deadline {
+                let ticket = word.ticket
+                if count.load(ordering: .sequentiallyConsistent) >= wanted { return true }
+                word.sleep(ticket, until: deadline)
+            }
+            return false
+        }
+    }
+
+    @Test("no ring is missed by two threads that ring each other by turns")
+    func byTurns() async throws {
+        let (here, there) = (Side(), Side())
+        let rounds = 5000
+        let other = runOnThread {
+            for round in 1...rounds {
+                guard there.wait(for: round) else { return }
+                here.ring()
+            }
+        }
+        let answered = try await onNewThread {
+            (1...rounds).allSatisfy { round in
+                there.ring()
+                return here.wait(for: round)
+            }
+        }
+        try await other.join()
+        #expect(answered)
+    }
+}
