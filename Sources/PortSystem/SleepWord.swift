@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// What a thread sleeps on that waits for no descriptor: a futex(2). It takes no descriptor, and one system call on either side
-// where an eventfd takes three in all. Who sleeps takes a ticket, says that it sleeps, and sleeps with the ticket; who rings makes
-// all tickets void. So a ring is never missed that comes after the ticket was taken.
+// What a thread sleeps on that waits for no descriptor: a futex(2). It takes no descriptor, and one system call on either
+// side where an eventfd takes three in all. Who sleeps takes a ticket, says that it sleeps, and sleeps with the ticket;
+// who rings makes all tickets void. So a ring is never missed that comes after the ticket was taken.
 
 import CPortShims
 import Glibc
@@ -14,9 +14,10 @@ import Synchronization
     // @unchecked: the word is atomic; it lies where the kernel finds it until this goes.
     private let word: UnsafeMutablePointer<Atomic<UInt32>>  // immutable
 
-    package init() {
+    /// - Parameter count: how often it counts as rung; for tests.
+    package init(rung count: UInt32 = 0) {
         unsafe word = UnsafeMutablePointer<Atomic<UInt32>>.allocate(capacity: 1)
-        unsafe word.initialize(to: Atomic(0))
+        unsafe word.initialize(to: Atomic(count))
     }
 
     deinit {
@@ -47,7 +48,7 @@ import Synchronization
 
     /// Makes all tickets void, and wakes the thread that sleeps.
     package func ring() {
-        unsafe word.pointee.add(1, ordering: .sequentiallyConsistent)
+        unsafe word.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
         _ = try? retrying(.futex) { unsafe shim_wake_on(word) }  // it fails for no word that is there
     }
 }

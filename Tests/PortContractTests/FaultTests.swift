@@ -254,7 +254,7 @@ extension FaultTests {
                 let late = [try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench)]
                 // The thread that would look at the listener again is held up until it may.
                 let (mayGoOn, loop) = (Gate("the listener was seen to be left alone"), try SharedReceiver.loop())
-                _ = try loop.doorbell.bell()  // what it needs to sleep
+                _ = try loop.doorbell.bell()  // what it needs to watch a descriptor
                 loop.perform(in: [.default]) { mayGoOn.wait() }
                 try withAllDescriptorsTaken {
                     let thief = Mutex<SharedDescriptor?>(nil)

@@ -19,7 +19,7 @@ final class Worker: Sendable {
         thread = runOnThread(name: name) {
             let idle = RunLoopSource {}
             ThreadRunLoop.current.add(idle, to: .common)
-            // What it needs for its first sleep is there before anybody counts descriptors.
+            // What it needs for its first descriptor is there before anybody counts descriptors.
             #expect(throws: Never.self) { try ThreadRunLoop.current.doorbell.bell() }
             box.value.withLock { $0 = .current }
             started.open()

@@ -7,9 +7,11 @@ import TestSupport
 import Testing
 
 @Suite("SleepWord", .census) struct SleepWordTests {
-    @Test("who was rung since the ticket was taken does not sleep")
-    func rung() {
-        let word = SleepWord()
+    @Test(
+        "who was rung since the ticket was taken does not sleep, however often it was rung before",
+        arguments: [0, .max] as [UInt32])
+    func rung(count: UInt32) {
+        let word = SleepWord(rung: count)
         let ticket = word.ticket
         word.ring()
         word.sleep(ticket, until: .distantFuture)
@@ -21,9 +23,13 @@ import Testing
         let word = SleepWord()
         word.sleep(word.ticket, until: .distantPast)
         let deadline = MonotonicInstant.after(.milliseconds(2))
-        // The kernel may wake a thread for nothing.
-        while MonotonicInstant.now < deadline { word.sleep(word.ticket, until: deadline) }
-        #expect(MonotonicInstant.now >= deadline)
+        var sleepCount = 0
+        while MonotonicInstant.now < deadline {
+            word.sleep(word.ticket, until: deadline)
+            sleepCount += 1
+        }
+        // The kernel may wake a thread for nothing, but hardly ever does.
+        #expect(sleepCount <= 3)
     }
 
     /// What one of two threads waits for.

@@ -24,8 +24,8 @@ import Testing
         }
     }
 
-    // epoll_wait, futex and shutdown throw nothing: a failure there is a bug. A watch that cannot be removed has gone, and
-    // whether a thread has let others go first is nothing that anybody could act on.
+    // epoll_wait, futex and shutdown throw nothing: a failure there is a bug. A watch that cannot be removed has gone,
+    // and whether a thread has let others go first is nothing that anybody could act on.
     @Test(
         "an error number is thrown, and no descriptor is lost",
         arguments: SystemCall.allCases.filter {

@@ -131,6 +131,37 @@ import Testing
         }
     }
 
+    #if DEBUG
+    @Test("what comes when a sleep was announced, and has not begun, ends it", arguments: [false, true])
+    func lateRing(addsDescriptor: Bool) async throws {
+        try await onLoop { loop in
+            loop.waitStrategy = .blocking
+            loop.add(idleSource())
+            let pipe = try TestPipe()
+            _ = try sysWrite(pipe.writing.rawValue, [1])
+            let source = RunLoopSource(descriptor: pipe.reading.rawValue) { loop.stop() }
+            let late = SystemCallFaults.Rule(
+                .futex, .precede { if addsDescriptor { loop.add(source) } else { loop.stop() } })
+            let (result, hits) = SystemCallFaults.with([late]) { loop.run(until: Watchdog.deadline) }
+            #expect(result == .stopped && hits == 1)
+            source.invalidate()
+        }
+    }
+
+    @Test("a sleep that signals interrupt goes on")
+    func interruptedSleep() async throws {
+        try await onLoop { loop in
+            loop.waitStrategy = .blocking
+            let fired = LoopBound(0)
+            loop.add(RunLoopTimer(after: .milliseconds(2)) { _ in fired.value += 1 })
+            let (_, hits) = SystemCallFaults.with([.init(.futex, .fail(EINTR), times: 5)]) {
+                loop.run(for: .seconds(60))
+            }
+            #expect(fired.value == 1 && hits == 5)
+        }
+    }
+    #endif
+
     @Test("a loop whose thread has ended holds no descriptor, though it is held itself")
     func noDescriptorAfterTheEnd() async throws {
         try await onNewThread {

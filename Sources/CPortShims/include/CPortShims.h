@@ -77,8 +77,7 @@ int shim_peer_process(int socket);
 /* Whether a process descriptor has an inode of its own. */
 int shim_is_of_process_files(int process);
 int shim_accept(int socket);
-/* futex(2): sleeps while the word is the ticket, until a moment of CLOCK_MONOTONIC in nanoseconds, INT64_MAX for ever; wakes
- * one sleeper. */
+/* futex(2). The limit is a moment of CLOCK_MONOTONIC in nanoseconds, not negative; INT64_MAX: no limit. */
 int shim_sleep_on(const void *word, unsigned ticket, int64_t limit);
 int shim_wake_on(void *word);
 int shim_thread_id(void);

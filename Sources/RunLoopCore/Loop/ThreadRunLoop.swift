@@ -14,9 +14,9 @@ package import Synchronization
 /// cancelled, timers and observers dropped, and blocks released without being called; the jobs of actors and tasks are run
 /// before that.
 ///
-/// A loop that never slept holds no descriptor. The first sleep takes one (an eventfd), a mode with a descriptor-backed
-/// source takes one more; they are closed when the thread ends. When the process has none left at a sleep, the loop traps
-/// and says so.
+/// A loop that watches no descriptor holds none. The first source with a descriptor takes one (an eventfd), and each mode with
+/// such a source one more; they are closed when the thread ends. The main thread's loop serves the main queue, and so takes both
+/// when it first runs.
 ///
 /// - Important: Thread safety: any thread, except for the `run` functions: loop thread only, they trap elsewhere.
 public final class ThreadRunLoop: Sendable {

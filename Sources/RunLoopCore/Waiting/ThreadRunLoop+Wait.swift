@@ -103,8 +103,8 @@ extension ThreadRunLoop {
 
     /// Waits in the kernel, or only looks when the deadline is past, and puts reported sources on the ready list.
     ///
-    /// This is the one place in which a loop sleeps: where descriptors are watched, until one of them or the doorbell's is
-    /// ready, else on the doorbell's word.
+    /// This is the one place in which a loop sleeps: where descriptors are watched, until one of them or the doorbell's
+    /// is ready, else on the doorbell's word.
     func look(_ run: inout LoopRun, until deadline: MonotonicInstant) {
         run.eventsSinceLook = 0
         run.nextLook = nil
