@@ -7,7 +7,7 @@
 //   listening  steps 1 to 6: a wake-up is remembered and the turn does not sleep
 //   looking    the loop looks for an event, or spins: whoever has work for it says so here, without a system call
 //   dozing     the loop is about to sleep, or does, and no descriptor is watched: whoever has work for it wakes it
-//   sleeping   the loop is about to wait for descriptors, or does: whoever has work for it writes the bell's
+//   sleeping   the loop is about to wait for descriptors, or does: whoever has work for it rings its bell, which is one
 //   rung       it was woken
 //
 // Whoever has work first puts it into the loop's state, under its lock, and then calls `endWait`. The loop first
