@@ -97,6 +97,69 @@ import Testing
         }
     }
 
+    /// What another thread does to the loop while a message is handled.
+    enum Deed: String, CaseIterable, Sendable { case stop, block, source, timer, port, observer }
+
+    @Test(
+        "what another thread has done before the handler returns is seen before the next message",
+        arguments: Deed.allCases)
+    func otherThread(deed: Deed) async throws {
+        try await onNewThread {
+            let log = try Self.stream { _, log in
+                let loop = ThreadRunLoop.current
+                let thread = runOnThread {
+                    switch deed {
+                    case .stop: loop.stop()
+                    case .block: loop.perform { log.append("seen") }
+                    case .source:
+                        let source = RunLoopSource { log.append("seen") }
+                        loop.add(source)
+                        source.signal()
+                        loop.add(RunLoopTimer(fireDate: .distantPast) { _ in source.invalidate() })
+                    case .timer: loop.add(RunLoopTimer(fireDate: .distantPast) { _ in log.append("seen") })
+                    case .port:
+                        let other = MachPort { port, _ in
+                            log.append("seen")
+                            port.invalidate()
+                        }
+                        try other.makeSendRight().send(MachMessage())
+                        try other.schedule(on: loop)
+                    case .observer:
+                        let observer = RunLoopObserver(activities: .beforeTimers, repeats: false) { _, _ in
+                            log.append("seen")
+                        }
+                        loop.add(observer)
+                    }
+                }
+                try? thread.join()
+            }
+            let place = try #require(log.firstIndex { $0 == "seen" || $0 == "stopped" })
+            // A port that became ready later may have its turn after one that has waited.
+            #expect(deed == .port ? place <= 4 : place == 3)
+            #expect(log.filter { Int32($0) != nil } == Self.ids(1...Self.count))
+        }
+    }
+
+    @Test("a timer that becomes due while a message is handled fires before the next one")
+    func timerBecomesDue() async throws {
+        try await onNewThread {
+            let (log, fires, count) = (Recorder<String>(), MonotonicInstant.after(.milliseconds(50)), Self.count)
+            let port = MachPort { port, message in
+                log.append("\(message.id)")
+                if message.id == 3 { while MonotonicInstant.now < fires {} }
+                if message.id == count { port.invalidate() }
+            }
+            for id in 1...Self.count { try port.makeSendRight().send(MachMessage(id: id)) }
+            try port.schedule()
+            ThreadRunLoop.current.add(RunLoopTimer(fireDate: fires) { _ in log.append("timer") })
+            while ThreadRunLoop.current.run(for: patience) == .stopped {}
+            // A slow machine may have it due before the third.
+            let place = try #require(log.elements.firstIndex(of: "timer"))
+            #expect(place <= 3)
+            #expect(log.elements.filter { $0 != "timer" } == Self.ids(1...Self.count))
+        }
+    }
+
     @Test("another port that has a message gets the next turn")
     func otherPort() async throws {
         try await onNewThread {

@@ -4,8 +4,8 @@
 // How a turn performs the port-based source that it has found, and when the next turns need not begin anew.
 //
 // A stream of messages to one port makes turns of which nothing but the source's callout could be seen: nobody observes the
-// mode, and no block, signalled source, timer, stop or other ready source waits. One look at the loop's state tells; then
-// the source is performed again in place of the other steps. Such a turn is counted like any other. It is never the one in
+// mode, and no block, signalled source, timer, stop or other ready source waits. One look at the loop's state tells, until
+// somebody has been at it; then the source is performed again in place of the other steps. Such a turn is counted like any other. It is never the one in
 // which descriptors are due to be looked at, a run is to return, or an instrument looks on.
 
 import PortSystem
@@ -41,8 +41,14 @@ extension ThreadRunLoop {
         // one timer interrupt, and is much cheaper. When that begins is exact: else the next wait would find it over.
         let now = run.deadline == .distantFuture && run.nextLook != nil ? MonotonicInstant.coarse : .now
         if run.deadline <= now || run.isLookDue(at: now) { return false }
-        guard state.withLock({ $0.goesOn(with: source.id, in: run.mode) }) else { return false }
-        source.isRung.store(false, ordering: .sequentiallyConsistent)
+        if !state.remainsSettled {
+            let goesOn = state.settle { state in
+                let goesOn = state.goesOn(with: source.id, in: run.mode)
+                return (goesOn && state.modes[run.mode].timers.isEmpty, goesOn)
+            }
+            if !goesOn { return false }
+            source.isRung.store(false, ordering: .sequentiallyConsistent)
+        }
         run.eventsSinceLook += 1
         run.hasJustFiredTimers = false
         counts.didTurn()

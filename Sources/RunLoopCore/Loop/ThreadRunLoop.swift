@@ -20,7 +20,7 @@ package import Synchronization
 ///
 /// - Important: Thread safety: any thread, except for the `run` functions: loop thread only, they trap elsewhere.
 public final class ThreadRunLoop: Sendable {
-    let state = Mutex(RunLoopState())
+    let state = GuardedLoopState()
     let doorbell = RunLoopDoorbell()
     let isAsleep = Atomic<Bool>(false)  // written by the loop's thread
     let counts = LoopCounts()  // written by the loop's thread
