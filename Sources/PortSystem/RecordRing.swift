@@ -92,6 +92,27 @@ import Synchronization
         if first < target.count { unsafe copyBlocks(to: start + first, from: bytes, count: target.count - first) }
     }
 
+    /// Copies bytes out, in a list of their own.
+    fileprivate func bytes(_ count: Int, at position: UInt64) -> [UInt8] {
+        if count == 0 { return [] }  // the empty storage is everybody's, and would be written
+        let offset = Int(position) & (Self.capacity - 1)
+        if count <= copiedBlock, offset + count <= Self.capacity {
+            return unsafe [UInt8](UnsafeRawBufferPointer(start: bytes + offset, count: count))
+        }
+        // Reserved first, the list is made by code for lists of bytes, not for lists of anything.
+        var list: [UInt8] = []
+        list.reserveCapacity(count)
+        list.append(addingCapacity: count) { span in
+            unsafe span.withUnsafeMutableBufferPointer { (buffer, initializedCount) in
+                let target = unsafe UnsafeMutableRawBufferPointer(
+                    rebasing: UnsafeMutableRawBufferPointer(buffer)[..<count])
+                unsafe get(target, at: position)
+                initializedCount = count
+            }
+        }
+        return list
+    }
+
     fileprivate func putWord(_ word: UInt64, at position: UInt64) {
         unsafe withUnsafeBytes(of: word.littleEndian) { unsafe put($0, at: position) }
     }
@@ -103,13 +124,16 @@ import Synchronization
     }
 }
 
-/// Copies in blocks of 2 KiB. From 4 KiB on, glibc before 2.40 has the processor copy by one instruction (`rep movsb`), which on
+/// So many bytes are copied at once.
+private let copiedBlock = 2048
+
+/// Copies in blocks. From 4 KiB on, glibc before 2.40 has the processor copy by one instruction (`rep movsb`), which on
 /// some processors takes many times as long where the target lies up to 63 bytes behind the source, in whatever page.
 private func copyBlocks(to target: UnsafeMutableRawPointer, from source: UnsafeRawPointer, count: Int) {
     var start = 0
-    while count - start > 2048 {
-        unsafe (target + start).copyMemory(from: source + start, byteCount: 2048)
-        start += 2048
+    while count - start > copiedBlock {
+        unsafe (target + start).copyMemory(from: source + start, byteCount: copiedBlock)
+        start += copiedBlock
     }
     unsafe (target + start).copyMemory(from: source + start, byteCount: count - start)
 }
@@ -233,6 +257,21 @@ extension RecordRing {
     }
 }
 
+/// The beginning of a packet that lies in a ring, copied out of it.
+package struct PacketFront: Sendable {
+    package let head: PacketWords
+    /// The first eight bytes of its payload, as they lie in memory.
+    package let lead: UInt64
+    /// The bytes of its payload: at least eight.
+    package let payloadSize: Int
+    /// The bytes that it takes in the ring.
+    package var recordSize: Int { 8 + padded(40 + payloadSize) }
+
+    package init(head: PacketWords, lead: UInt64, payloadSize: Int) {
+        (self.head, self.lead, self.payloadSize) = (head, lead, payloadSize)
+    }
+}
+
 /// The reading end of a ring. One thread at a time uses it.
 package struct RecordReader: Sendable {
     /// What a look gave.
@@ -285,11 +324,41 @@ package struct RecordReader: Sendable {
         case .packet where length >= 40 && length <= limit && 8 + padded(length) <= available:
             var head: PacketWords = (0, 0, 0, 0, 0)
             unsafe withUnsafeMutableBytes(of: &head) { unsafe ring.get($0, at: position + 8) }
-            let payload = land(length - 40, in: &room) ? [] : payload(length - 40)
+            let payload = land(length - 40, in: &room) ? [] : ring.bytes(length - 40, at: position + 48)
             advance(by: 8 + padded(length))
             return .packet(head, payload: payload)
         default: return .broken
         }
+    }
+
+    /// The beginning of a record, if that is a packet whose payload has eight bytes or more. It stays in the ring: `takeBody`
+    /// takes it when it is next, or `read`, which also says what else there is.
+    ///
+    /// - Parameter seen: the bytes of the packets before it whose beginnings were seen.
+    /// - Returns: nil when there is none such.
+    package mutating func front(behind seen: Int = 0) -> PacketFront? {
+        let start = position + UInt64(seen)
+        if knownTail == start { knownTail = ring.published }
+        let frontSize = 8 + 48
+        guard knownTail >= start + UInt64(frontSize), knownTail - position <= UInt64(RecordRing.capacity),
+            knownTail & 7 == 0
+        else { return nil }
+        var words: (UInt64, PacketWords, lead: UInt64) = (0, (0, 0, 0, 0, 0), 0)
+        unsafe withUnsafeMutableBytes(of: &words) { unsafe ring.get($0, at: start) }
+        let word = UInt64(littleEndian: words.0)
+        let length = Int(word & 0xFFFF_FFFF)
+        guard word >> 32 == RecordKind.packet.rawValue, length >= 48, length <= limit,
+            8 + padded(length) <= Int(knownTail - start)
+        else { return nil }
+        return PacketFront(head: words.1, lead: words.lead, payloadSize: length - 40)
+    }
+
+    /// Takes the packet that begins so, which is the next record.
+    ///
+    /// - Returns: its payload behind the first eight bytes.
+    package mutating func takeBody(behind front: PacketFront) -> [UInt8] {
+        defer { advance(by: front.recordSize) }
+        return ring.bytes(front.payloadSize - 8, at: position + 8 + 48)
     }
 
     /// Copies the payload of the packet at the position out to where there is room for it.
@@ -302,16 +371,6 @@ package struct RecordReader: Sendable {
             initializedCount = end
         }
         return true
-    }
-
-    /// Copies the payload of the packet at the position out.
-    private func payload(_ count: Int) -> [UInt8] {
-        if count == 0 { return [] }  // the empty storage is everybody's, and would be written
-        // Reserved first, the list is made by code for lists of bytes, not for lists of anything.
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(count)
-        bytes.append(addingCapacity: count) { _ = land(count, in: &$0) }  // there is room for it
-        return bytes
     }
 
     private mutating func advance(by size: Int) {

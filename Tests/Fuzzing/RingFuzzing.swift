@@ -69,11 +69,19 @@ private struct Run {
 
     /// Reads a record: the reader and the plain one find the same.
     mutating func read() -> Bool {
+        let (front, wantsBody) = (reader.front(), position / 8 % 2 == 0)
         let expected = plainRead()
+        if let front, wantsBody {
+            guard case .packet(let bytes) = expected else { preconditionFailure("the front of what is no packet") }
+            let read = withUnsafeBytes(of: (front.head, front.lead)) { Array($0) } + reader.takeBody(behind: front)
+            precondition(read == bytes, "other bytes than those that lie there")
+            return true
+        }
         switch (reader.read(), expected) {
         case (.empty, .empty): break
         case (.mark(let count), .mark(let other)): precondition(count == other, "another number of packets")
         case (.packet(let words, let payload), .packet(let bytes)):
+            precondition((front != nil) == (payload.count >= 8), "a front without a packet, or none with one")
             let read = withUnsafeBytes(of: words) { Array($0) } + payload
             precondition(read == bytes, "other bytes than those that lie there")
         case (.broken, .broken): return false

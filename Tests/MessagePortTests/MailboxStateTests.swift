@@ -173,6 +173,44 @@ import Testing
         #expect((0..<4).map { _ in mailbox.take()?.message.id } == [1, 2, 3, 4])
         #expect(mailbox.take()?.message.id == 5)
     }
+
+    @Test("places that are reserved are nobody else's until they are filled")
+    func reserving() throws {
+        let mailbox = Mailbox(limit: 4)
+        _ = mailbox.add(1)
+        #expect(mailbox.reserve(atMost: 2) == 2)
+        #expect(mailbox.room == 1)
+        #expect(mailbox.add(2) == "accepted")
+        #expect(mailbox.add(3) == "full")
+        let sender = try #require(mailbox.wait(4))
+        #expect(mailbox.reserve(atMost: 9) == 0)
+        #expect(mailbox.take()?.sender === sender)
+        #expect(mailbox.fillReserved([5, 6]) == false)
+        #expect(mailbox.room == 0)
+        #expect((0..<5).map { _ in mailbox.take()?.message.id } == [2, 4, 5, 6, nil])
+        #expect(mailbox.room == 4)
+    }
+
+    @Test("a limit that becomes lower than what is reserved leaves no room, and takes nothing back")
+    func reservedAboveLimit() {
+        let mailbox = Mailbox(limit: 4)
+        #expect(mailbox.reserve(atMost: 3) == 3)
+        #expect(mailbox.setLimit(2).isEmpty)
+        #expect(mailbox.room == 0)
+        #expect(mailbox.reserve(atMost: 1) == 0)
+        #expect(mailbox.add(9) == "full")
+        #expect(mailbox.fillReserved([1, 2, 3]) == true)
+        #expect(mailbox.queueCount == 3 && mailbox.room == 0)
+    }
+
+    @Test("a port that has ended reserves nothing, and takes nothing for which it has")
+    func reservedInVain() {
+        let mailbox = Mailbox(limit: 4)
+        #expect(mailbox.reserve(atMost: 1) == 1)
+        _ = mailbox.die()
+        #expect(mailbox.fillReserved([1]) == nil)
+        #expect(mailbox.reserve(atMost: 2) == 0)
+    }
 }
 
 /// A mailbox state in a place, so that expectations can change it.
@@ -218,6 +256,14 @@ private final class Mailbox {
     }
 
     func endKeepingPlace() -> [WaitingSender] { state.endKeepingPlace().senders }
+    func reserve(atMost most: Int) -> Int { state.reserveRoom(atMost: most) }
+
+    func fillReserved(_ ids: [Int32]) -> Bool? {
+        var messages = Ring<MachMessage>()
+        for id in ids { messages.append(MachMessage(id: id)) }
+        return state.fillReserved(by: &messages)
+    }
+
     func setLimit(_ limit: Int) -> [WaitingSender] { state.setLimit(limit).senders }
     func takeDropped() -> [Int32] { state.takeDropped().map(\.id) }
     func stopWaiting(_ sender: WaitingSender) -> Bool { state.stopWaiting(sender) }

@@ -44,6 +44,37 @@ import Testing
         #expect(isSettled())
     }
 
+    @Test(
+        "the messages of a burst are charged for together, until each of them is taken, or gone",
+        arguments: [[true, true, true], [true, false, true], [false, true, false], [false, false, false]])
+    func burst(areTaken: [Bool]) {
+        let (ledger, owner) = (PeerLedger(), PeerOwner.process(1))
+        var origin = MessageEnvelope()
+        origin.stamp(remoteSender: .current, charge: nil, replyTarget: nil)
+        var envelopes = (0..<3).map { _ in MessageEnvelope() }
+        do {
+            let cost = PeerCost(messages: 3, bytes: 30)
+            ledger.withLock { $0.take(cost, by: owner) }
+            let made = origin.madeForBurst(of: 3, PeerCharge(ledger, owner, cost))
+            for index in 0..<3 { envelopes[index] = made }
+        }
+        for (index, isTaken) in areTaken.enumerated() {
+            #expect(ledger.withLock { !$0.isEmpty })
+            #expect(envelopes[index].remoteSender == .current)
+            if isTaken {
+                envelopes[index].dropCharge()
+                // It counts for nothing any more, wherever it goes.
+                var copy = envelopes[index]
+                copy.dropCharge()
+                copy.replyPort = nil
+                #expect(copy.remoteSender == .current && !copy.isCharged)
+            } else {
+                envelopes[index] = MessageEnvelope()
+            }
+        }
+        #expect(ledger.withLock { $0.isEmpty })
+    }
+
     @Test("a message that has none of it is small: two words beside its part")
     func size() {
         var envelope = MessageEnvelope()

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 @testable import MessagePort
+import PortSystem
 import TestSupport
 import Testing
 
@@ -114,6 +115,55 @@ import Testing
         #expect(accounts.giveBack(messages: 1, by: 7) == false)
         #expect(accounts.giveBack(messages: 1, by: 7) == true)
         #expect(accounts.takeResumable() == [1])
+    }
+
+    @Test(
+        "what a process may still take up is what is left of its share, that of one more sharer before its first message"
+    )
+    func allowance() {
+        let accounts = accounts()
+        accounts.accounts.queueLimit = 12
+        func messages(_ process: Int32) -> Int { accounts.accounts.allowance(of: .process(process)).messages }
+        _ = accounts.connect(1, of: 7)
+        #expect(messages(7) == .max)
+        _ = accounts.connect(2, of: 8)
+        #expect(messages(7) == 6)
+        accounts.take(messages: 4, by: 7)
+        #expect(messages(7) == 2 && messages(8) == 6)
+        accounts.take(messages: 6, bytes: 99, by: 8)
+        #expect(messages(7) == 2 && messages(8) == 0)
+        #expect(accounts.accounts.allowance(of: .process(8)).bytes == 1)
+        accounts.take(bytes: 100, by: 7)
+        #expect(accounts.accounts.allowance(of: .process(7)) == PeerCost())
+        accounts.accounts.limits.queuedMessages = 9
+        #expect(messages(8) == 3)
+    }
+
+    /// Plain packets of so many bytes.
+    private func packets(_ sizes: [Int]) -> [PlainPacket] {
+        sizes.compactMap { size in
+            let header = PacketHeader(kind: .message, componentCount: 1, totalLength: UInt64(size))
+            let lead = RecordKind.bytesHead(size - RecordKind.headSize).littleEndian
+            return PlainPacket(PacketFront(head: header.words, lead: lead, payloadSize: size))
+        }
+    }
+
+    @Test("a burst takes half of what is left at most, one message at least, and none that is too large")
+    func bursts() {
+        let accounts = accounts()
+        func take(_ sizes: [Int]) -> Int { accounts.accounts.take(firstOf: packets(sizes), by: .process(7)).messages }
+        accounts.accounts.limits.queuedMessages = 5
+        accounts.accounts.limits.messageBytes = 40
+        _ = accounts.connect(1, of: 7)
+        let sizes = [Int](repeating: 8, count: 9)
+        #expect([take(sizes), take(sizes), take(sizes), take(sizes)] == [3, 1, 1, 0])
+        #expect(accounts.isOver(7))
+        #expect(accounts.giveBack(messages: 5, bytes: 40, by: 7) == false)
+        #expect(take([41, 8]) == 0)
+        // 100 bytes are left, so half of them are reached with the second.
+        #expect(take([40, 40, 8]) == 2)
+        #expect(accounts.giveBack(messages: 2, bytes: 80, by: 7) == false)
+        #expect(take([8, 41]) == 1)
     }
 
     @Test("a higher limit lets those go on who were paused")

@@ -11,35 +11,14 @@ import Testing
 
 /// What comes through rings counts as what comes through sockets does.
 @Suite("fairness between processes with rings", .rings, .contract) struct RingFairnessTests {
-    /// A client of a port, with rings, that passes for one of another process.
-    private struct Client {
-        /// The port's end.
-        let connection: SocketConnection
-        let ring: RingPeer
-
-        init(_ process: Int32, at port: MachPort) throws {
-            let (near, far) = try sysPacketSocketPair()
-            let identity = PeerIdentity(processID: process, userID: sysUserID(), groupID: sysGroupID())
-            connection = try SocketConnection(near, port: port.core, peer: identity)
-            try #require(port.core.sockets).add(connection, isLimited: true)
-            ring = try RingPeer(RawPeer(far)) { port.core.receiveFromSockets() }
-            try #require(connection.hasRings)
-            try ring.peer.send(PacketHeader(kind: .lane))
-        }
-
-        func send(_ id: Int32, times: Int) throws {
-            for _ in 0..<times { try ring.write(MachMessage(id: id)) }
-        }
-    }
-
     private static let (crowd, other) = (Int32(900_001), Int32(900_002))
 
     @Test("a process with all its rings full keeps another waiting for about the queue, not for them all")
     func crowd() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let crowd = try (0..<PeerAccounts.ringLimit).map { _ in try Client(Self.crowd, at: port) }
-            let late = try Client(Self.other, at: port)
+            let crowd = try (0..<PeerAccounts.ringLimit).map { _ in try RingClient(Self.crowd, at: port) }
+            let late = try RingClient(Self.other, at: port)
             for client in crowd { try client.send(1, times: 700) }
             port.core.receiveFromSockets()
             #expect(port.queueCount <= port.queueLimit)
@@ -58,7 +37,7 @@ import Testing
     func flood() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 4, policy: .dropOldest)
-            let flood = try (0..<PeerAccounts.ringLimit).map { _ in try Client(Self.crowd, at: port) }
+            let flood = try (0..<PeerAccounts.ringLimit).map { _ in try RingClient(Self.crowd, at: port) }
             for client in flood { try client.send(1, times: 1_000) }
             var kept = try [port.next().id]
             #expect(port.droppedMessageCount <= 4_096)
@@ -81,7 +60,7 @@ import Testing
             limits.queuedBytes = 15_000
             port.setPeerLimits(limits)
             let sockets = try #require(port.core.sockets)
-            let client = try Client(Self.crowd, at: port)
+            let client = try RingClient(Self.crowd, at: port)
             port.core.receiveFromSockets()
             if look == .spinningLoop { #expect(client.connection.beginLooking()) }
             for id in Int32(0)..<5 { try client.ring.write(MachMessage(id: id, bytes: pattern(10_000))) }
@@ -106,7 +85,7 @@ import Testing
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 3)
             let sockets = try port.core.openSockets()
-            let client = try Client(Self.crowd, at: port)
+            let client = try RingClient(Self.crowd, at: port)
             port.core.receiveFromSockets()
             #expect(client.connection.beginLooking())
             #expect(!client.connection.beginLooking())
@@ -127,7 +106,7 @@ import Testing
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 300)
             _ = try port.core.openSockets()
-            let client = try Client(Self.crowd, at: port)
+            let client = try RingClient(Self.crowd, at: port)
             port.core.receiveFromSockets()
             let source = try #require(try client.connection.replySource())
             let worker = Worker()

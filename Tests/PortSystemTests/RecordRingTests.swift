@@ -65,6 +65,91 @@ import Testing
         #expect(isEmpty(ends.reader.read()))
     }
 
+    @Test("a packet whose front was seen is taken by it or as any other, around the end many times")
+    func fronts() throws {
+        var ends = try Ends()
+        for number in 0..<3000 {
+            let count = number % 7 == 0 ? number * 131 % (Self.limit - 40 + 1) : number % 200
+            let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0 &+ number) }
+            _ = ends.writer.write(Self.head(UInt64(number)), payload[...])
+            let front = ends.reader.front()
+            #expect((front != nil) == (count >= 8))
+            if let front, number % 3 > 0 {
+                let lead = withUnsafeBytes(of: front.lead) { Array($0) }
+                #expect(front.head == Self.head(UInt64(number)) && front.payloadSize == count)
+                #expect(lead + ends.reader.takeBody(behind: front) == payload)
+            } else {
+                #expect(Self.isPacket(ends.reader.read(), UInt64(number), payload))
+            }
+            #expect(ends.reader.front() == nil)
+            #expect(isEmpty(ends.reader.read()))
+        }
+    }
+
+    @Test("the fronts of all that lies in the ring are seen one behind the other, and then taken")
+    func severalFronts() throws {
+        var ends = try Ends()
+        for round in 0..<2_000 {
+            let payloads = (0..<round % 7).map { index in
+                [UInt8](repeating: UInt8(truncatingIfNeeded: round), count: 8 + (round * 37 + index * 11) % 90)
+            }
+            for (index, payload) in payloads.enumerated() {
+                _ = ends.writer.write(Self.head(UInt64(index)), payload[...])
+            }
+            var (fronts, seen) = ([PacketFront](), 0)
+            while let front = ends.reader.front(behind: seen) {
+                fronts.append(front)
+                seen += front.recordSize
+            }
+            #expect(fronts.map(\.payloadSize) == payloads.map(\.count))
+            for (index, front) in fronts.enumerated() {
+                #expect(front.head == Self.head(UInt64(index)))
+                #expect(ends.reader.takeBody(behind: front) == Array(payloads[index][8...]))
+            }
+            #expect(isEmpty(ends.reader.read()))
+        }
+    }
+
+    @Test("a tail that goes back behind fronts that were seen is found when they are taken")
+    func tailGoesBackBehindFronts() throws {
+        var ends = try Ends()
+        _ = ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 16)[...])
+        let seen = ends.reader.front()
+        let front = try #require(seen)
+        ends.memory.tail = 16
+        #expect(ends.reader.front(behind: front.recordSize) == nil)
+        #expect(ends.reader.takeBody(behind: front) == [UInt8](repeating: 7, count: 8))
+        #expect(isBroken(ends.reader.read()))
+    }
+
+    @Test("what changes in the memory after a front was seen changes bytes at most, never a length")
+    func frontIsACopy() throws {
+        var ends = try Ends()
+        #expect(ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 24)[...]) == .written(mustRing: true))
+        let seen = ends.reader.front()
+        let front = try #require(seen)
+        ends.memory[RawRing.records] = 60_000 | 1 << 32
+        ends.memory[RawRing.records + 1] = 0
+        #expect(front.head == Self.head(1) && front.payloadSize == 24)
+        #expect(ends.reader.takeBody(behind: front) == [UInt8](repeating: 7, count: 16))
+        #expect(isEmpty(ends.reader.read()))
+    }
+
+    @Test("there is no front of a mark, nor of a record that cannot be: reading says what it is")
+    func noFront() throws {
+        var ends = try Ends()
+        #expect(ends.writer.writeMark(before: 3) == .written(mustRing: false))
+        #expect(ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 64)[...]) == .written(mustRing: true))
+        #expect(ends.reader.front() == nil)
+        #expect(isMark(ends.reader.read()))
+        #expect(ends.reader.front() != nil)
+        for word in [47 | 1 << 32, 65_537 | 1 << 32, 105 | 1 << 32, 104 | 3 << 32, 104] as [UInt64] {
+            ends.memory[RawRing.records + 1] = word
+            #expect(ends.reader.front() == nil)
+        }
+        #expect(isBroken(ends.reader.read()))
+    }
+
     @Test("a full ring takes nothing more but a mark, and each record comes out once it is read")
     func full() throws {
         var ends = try Ends()

@@ -1,23 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Synchronization
+
 /// What is written on a message besides its parts, and most messages have not. It takes a word until something is set; so
 /// plain messages are small, which is what moving them from thread to thread costs.
 ///
 /// It is a value: copies share one object until one of them is changed.
+///
+/// The messages of a burst share one from the beginning. It holds what they all take up in their sender's account, which is
+/// given back when the last of them is taken, or gone; each leaves it when it is taken.
 struct MessageEnvelope: Sendable {
-    // @unchecked: it is changed only while one envelope alone has it.
+    // @unchecked: it is changed only while one envelope alone has it; the charge of a burst by the last who leaves it.
     private final class Content: @unchecked Sendable {
         var replyPort: SendRight?
         var remoteSender: PeerIdentity?
         // Unchecked: it is changed only while one envelope alone has the object. To check costs as much as the account.
         @exclusivity(unchecked) var charge: PeerCharge?
         var replyTarget: ReplyTarget?
+        /// Of a burst: what its messages have written on them when they are taken, and how many are not.
+        let sequel: Content?  // immutable
+        let untaken: Atomic<Int>
 
         init(remoteSender: PeerIdentity, charge: consuming PeerCharge?, replyTarget: ReplyTarget?) {
             self.remoteSender = remoteSender
             unsafe self.charge = charge
             self.replyTarget = replyTarget
+            sequel = nil
+            untaken = Atomic(0)
+        }
+
+        init(burstOf count: Int, followedBy sequel: Content) {
+            remoteSender = sequel.remoteSender
+            self.sequel = sequel
+            untaken = Atomic(count)
         }
 
         /// The charge stays where it is: it was taken once, and goes once.
@@ -25,6 +41,8 @@ struct MessageEnvelope: Sendable {
             replyPort = other?.replyPort
             remoteSender = other?.remoteSender
             replyTarget = other?.replyTarget
+            sequel = nil
+            untaken = Atomic(0)
         }
 
         var isCharged: Bool {
@@ -47,6 +65,19 @@ struct MessageEnvelope: Sendable {
         content = made
     }
 
+    /// What is written on the messages of a burst, as long as they are not taken; then it is this.
+    ///
+    /// - Parameters:
+    ///   - count: how many messages there will be.
+    ///   - charge: what they take up together.
+    /// - Returns: what all of them share.
+    func madeForBurst(of count: Int, _ charge: consuming PeerCharge) -> MessageEnvelope {
+        var made = MessageEnvelope()
+        made.content = content.map { Content(burstOf: count, followedBy: $0) }
+        unsafe made.content?.charge = .some(charge)
+        return made
+    }
+
     /// Whether nothing was ever set.
     var isEmpty: Bool { content == nil }
 
@@ -63,9 +94,18 @@ struct MessageEnvelope: Sendable {
     /// Whether the message takes up something in its sender's account.
     var isCharged: Bool { content?.isCharged ?? false }
 
-    /// The message takes up nothing any more; when copies share the object, as soon as they are gone.
+    /// The message takes up nothing any more; when copies share the object, as soon as they are gone. Of a burst each message
+    /// says this once: not a copy of one that is still queued.
     mutating func dropCharge() {
-        if isCharged { unsafe changeable().charge = nil }
+        guard let content else { return }
+        if let sequel = content.sequel {
+            self.content = sequel
+            if content.untaken.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
+                unsafe content.charge = nil
+            }
+        } else if content.isCharged {
+            unsafe changeable().charge = nil
+        }
     }
 
     var replyTarget: ReplyTarget? {
@@ -74,7 +114,7 @@ struct MessageEnvelope: Sendable {
     }
 
     private mutating func changeable() -> Content {
-        if isKnownUniquelyReferenced(&content), let content { return content }
+        if isKnownUniquelyReferenced(&content), let content, content.sequel == nil { return content }
         let made = Content(copyOf: content)
         content = made
         return made

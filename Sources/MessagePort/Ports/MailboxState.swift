@@ -46,7 +46,10 @@ struct MailboxState: ~Copyable {
     }
     let policy: QueuePolicy
     private(set) var isDead = false
-    /// How many messages in the queue came through send-once rights. It lies in what the two before leave of a word.
+    // These two lie in what the two before leave of a word.
+    /// How many places are kept for messages that are being taken out of rings.
+    private var reservedPlaces: UInt16 = 0
+    /// How many messages in the queue came through send-once rights.
     private var replyCount: Int32 = 0
 
     init(limit: Int, policy: QueuePolicy = .refuse) {
@@ -71,17 +74,20 @@ struct MailboxState: ~Copyable {
     /// How many messages that wait in sockets may be queued now; zero when the port is gone.
     var room: Int {
         if isDead { return 0 }
-        return policy == .refuse ? max(0, limit - queue.count) : limit
+        return policy == .refuse ? max(0, openLimit - queue.count) : limit
     }
 
     /// Whether that is more than zero: mostly told without a look at what another thread takes.
-    var hasRoomForSockets: Bool { !isDead && (policy != .refuse || queue.isShorter(than: limit)) }
+    var hasRoomForSockets: Bool { !isDead && (policy != .refuse || queue.isShorter(than: openLimit)) }
+
+    /// What the limit leaves to those for whom nothing is reserved; a limit that has been lowered perhaps less than nothing.
+    private var openLimit: Int { limit - Int(reservedPlaces) }
 
     /// Whether a sender of this process that comes now finds room.
     var hasRoom: Bool {
         if policy != .refuse { return true }
-        if rareCrowd.isBlank { return queue.isShorter(than: limit) }
-        return crowd.senders.isEmpty && queue.isShorter(than: limit - crowd.keptPlaces)
+        if rareCrowd.isBlank { return queue.isShorter(than: openLimit) }
+        return crowd.senders.isEmpty && queue.isShorter(than: openLimit - crowd.keptPlaces)
     }
 
     /// Queues a message; `patience` says how its sender waits for room. What the policy drops for it is in `takeDropped`.
@@ -133,6 +139,26 @@ struct MailboxState: ~Copyable {
         }
     }
 
+    /// Keeps places for messages that are about to be taken out of a ring, until `fillReserved`.
+    ///
+    /// - Returns: how many: none when there is no room, or the port is dead.
+    mutating func reserveRoom(atMost most: Int) -> Int {
+        let places = min(most, room)
+        reservedPlaces += UInt16(places)
+        return places
+    }
+
+    /// Queues messages in the places that were reserved for them, unless the port is dead.
+    ///
+    /// - Returns: whether the queue was empty; nil when the port is dead, and the messages stay where they are.
+    mutating func fillReserved(by messages: inout Ring<MachMessage>) -> Bool? {
+        reservedPlaces -= UInt16(messages.count)
+        if isDead { return nil }
+        let wasEmpty = queue.isEmpty
+        while let message = messages.popFirst() { append(message) }
+        return wasEmpty
+    }
+
     /// Takes the oldest message, and queues that of the sender that has waited longest for room.
     ///
     /// - Parameters:
@@ -179,7 +205,7 @@ struct MailboxState: ~Copyable {
 
     /// Queues the message of the sender that has waited longest, if there is room. A dead port lets nobody in.
     private mutating func letOneIn() -> WaitingSender? {
-        if isDead || rareCrowd.isBlank || crowd.senders.isEmpty || queue.count + crowd.keptPlaces >= limit {
+        if isDead || rareCrowd.isBlank || crowd.senders.isEmpty || queue.count + crowd.keptPlaces >= openLimit {
             return nil
         }
         let sender = crowd.senders.removeFirst()

@@ -57,10 +57,13 @@ struct PeerAccounts {
     var isEmpty: Bool { accounts.isEmpty && owners.isEmpty }
 
     /// How many messages each process may have in the queue.
-    private var messageLimit: Int {
+    private var messageLimit: Int { messageLimit(of: sharerCount) }
+
+    /// How many each may have when so many have some.
+    private func messageLimit(of sharers: Int) -> Int {
         if let limit = limits.queuedMessages { return limit }
         guard let queueLimit, accounts.count > 1 else { return .max }
-        return max(1, queueLimit / (accounts.count > sharerCount ? sharerCount + 1 : sharerCount))
+        return max(1, queueLimit / (accounts.count > sharers ? sharers + 1 : sharers))
     }
 
     /// Counts a connection.
@@ -111,6 +114,32 @@ struct PeerAccounts {
 
     private func isOver(_ cost: PeerCost) -> Bool {
         cost.bytes >= limits.queuedBytes || cost.descriptors >= limits.queuedDescriptors
+    }
+
+    /// What a process may still take up before nothing new is read from it, counted as one that has messages there.
+    func allowance(of owner: PeerOwner) -> PeerCost {
+        let cost = accounts.place(of: owner).map { accounts[$0].cost } ?? PeerCost()
+        if isOver(cost) { return PeerCost() }
+        let limit = messageLimit(of: cost.messages > 0 ? sharerCount : sharerCount + 1)
+        return PeerCost(
+            messages: max(0, limit - cost.messages), bytes: limits.queuedBytes - cost.bytes,
+            descriptors: limits.queuedDescriptors - cost.descriptors)
+    }
+
+    /// Charges a process for the first of several messages, which will be given back together: for half of what it may still
+    /// send at most, so that it goes on when half of what it has in the queue is taken.
+    ///
+    /// - Returns: what was charged.
+    mutating func take(firstOf packets: [PlainPacket], by owner: PeerOwner) -> PeerCost {
+        let left = allowance(of: owner)
+        let (messages, bytes) = (left.messages - left.messages / 2, left.bytes - left.bytes / 2)
+        var cost = PeerCost()
+        for packet in packets {
+            guard cost.messages < messages, cost.bytes < bytes, packet.cost.bytes <= limits.messageBytes else { break }
+            cost += packet.cost
+        }
+        if cost.messages > 0 { take(cost, by: owner) }
+        return cost
     }
 
     private func mayResume(_ cost: PeerCost) -> Bool {

@@ -55,6 +55,21 @@ final class PeerLedger: Sendable {
         return result
     }
 
+    /// Charges a process for the messages of a burst, as many of the first as it may send now.
+    ///
+    /// - Parameters:
+    ///   - owner: the process.
+    ///   - packets: the messages.
+    ///   - isOver: set to whether nothing more is to be read from the process without asking.
+    /// - Returns: what was charged.
+    func charge(_ owner: PeerOwner, forFirstOf packets: [PlainPacket], _ isOver: inout Bool) -> PeerCost {
+        withLock { accounts in
+            let cost = accounts.take(firstOf: packets, by: owner)
+            isOver = accounts.isOver(owner)
+            return cost
+        }
+    }
+
     /// Charges a process for replies that it does not read.
     func charge(_ owner: PeerOwner, forUnread cost: PeerCost) -> PeerCharge {
         withLock { $0.take(cost, by: owner) }
@@ -69,14 +84,14 @@ final class PeerLedger: Sendable {
     }
 }
 
-/// What a message, or an unread reply, takes up in its peer's account until this goes. There is one of each.
+/// What a message, a burst of them, or an unread reply takes up in its peer's account until this goes. There is one of each.
 struct PeerCharge: ~Copyable, Sendable {
     private let ledger: PeerLedger
     private let owner: PeerOwner
     private let cost: PeerCost
 
     /// For an account that has taken it already.
-    fileprivate init(_ ledger: PeerLedger, _ owner: PeerOwner, _ cost: PeerCost) {
+    init(_ ledger: PeerLedger, _ owner: PeerOwner, _ cost: PeerCost) {
         self.ledger = ledger
         self.owner = owner
         self.cost = cost

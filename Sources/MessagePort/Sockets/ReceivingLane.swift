@@ -7,6 +7,7 @@ import PortSystem
 struct Arrival: ~Copyable, Sendable {
     var assembly = PacketAssembly()
     var lane = ReceivingLane()
+    var burst = Burst()
     /// What the message that is being put together takes up in its sender's account.
     var charge: PeerCharge?
     /// The last packet was a message for the port, and there is room for another, also in the account of its process:

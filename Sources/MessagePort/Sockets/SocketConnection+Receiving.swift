@@ -67,12 +67,18 @@ extension SocketConnection {
     ) -> (count: Int, hasMore: Bool) {
         defer { if isClosed { arrival.giveUp() } }
         arrival.mayReadOn = false
-        for count in 0..<limit {
+        var count = 0
+        while count < limit {
             if isAwaitingRoom { return (count, false) }
             if port == nil, holdBackUntilClosed() { return (count, false) }
             if !arrival.mayReadOn, let core, mustWait(for: core, arrival.assembly) { return (count, false) }
             arrival.mayReadOn = false
-            guard receivePacket(&arrival, core, thoroughly: thoroughly) else { return (count + 1, false) }
+            if let core, let burst = receiveBurst(&arrival, core, limit: limit - count) {
+                count += burst
+                continue
+            }
+            count += 1
+            guard receivePacket(&arrival, core, thoroughly: thoroughly) else { return (count, false) }
         }
         return (limit, true)
     }
@@ -192,10 +198,8 @@ extension SocketConnection {
             // Only a port takes messages that answer nothing.
             if port == nil, header.answers == 0 { return refuse(.malformedPacket) }
             let (isAwaited, isBreach, lookedOn) = state.withLock { state in
-                let lookedOn = state.use == .looking
-                state.use = .messages
                 // One token cannot stand for two requests.
-                return (state.awaited[header.answers] != nil, state.owed.contains(header.asks), lookedOn)
+                (state.awaited[header.answers] != nil, state.owed.contains(header.asks), state.noteMessages())
             }
             if isBreach { return refuse(.malformedPacket) }
             if lookedOn { core?.clientMayCome() }

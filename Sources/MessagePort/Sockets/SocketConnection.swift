@@ -52,6 +52,14 @@ package final class SocketConnection: Sendable {
 
         /// Whether somebody waits for a reply, or for the port's end.
         var isNeeded: Bool { !awaited.isEmpty || !deathWatchers.isEmpty }
+
+        /// The peer sends messages.
+        ///
+        /// - Returns: whether it has only looked on before: the port has a sender more.
+        mutating func noteMessages() -> Bool {
+            defer { use = .messages }
+            return use == .looking
+        }
     }
 
     /// What a peer does over the connection: one that only looks on is none of the port's senders.

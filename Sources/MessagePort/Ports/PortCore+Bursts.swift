@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import RunLoopCore
+import Synchronization
+
+extension PortCore {
+    /// Whether several messages may be queued at once: not where each is offered to somebody else first, or has others dropped.
+    var takesBursts: Bool { !readsAhead && !mayServeSenders }
+
+    /// Keeps places in the queue for messages that are about to be taken out of a ring, until `fillReserved`.
+    ///
+    /// - Returns: how many.
+    func reserveRoom(atMost most: Int) -> Int {
+        isInherited ? 0 : state.withLock { $0.mailbox.reserveRoom(atMost: most) }
+    }
+
+    /// Queues messages in the places that were reserved for them, and rings the receivers when they may be asleep. A dead port
+    /// leaves them where they are.
+    ///
+    /// - Returns: whether there is room for another.
+    func fillReserved(by messages: inout Ring<MachMessage>) -> Bool {
+        // Set where there is something: what is returned is copied, and that counts references.
+        var sources = SourceList()
+        var tasks: [WaitingTask] = []
+        let hasRoom = state.withLock { state in
+            let count = messages.count
+            guard let wasEmpty = state.mailbox.fillReserved(by: &messages) else { return false }
+            if wasEmpty, !state.isAttended { sources = state.sources }
+            while tasks.count < count, let task = state.nextTask() { tasks.append(task) }
+            return state.mailbox.hasRoomForSockets
+        }
+        sources.ring()
+        for task in tasks { task.wake() }
+        return hasRoom
+    }
+}

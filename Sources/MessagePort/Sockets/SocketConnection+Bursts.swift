@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A stream of plain messages through a ring is received in bursts: the heads of all that lie there are looked at first; then
+// they are charged for together, places in the queue are reserved, and they go there together. Whatever else the ring
+// holds is taken packet by packet.
+
+import PortSystem
+import Synchronization
+
+/// What a connection keeps from one burst to the next.
+struct Burst: Sendable {
+    /// The packets that were seen.
+    var packets: [PlainPacket] = []
+    /// Their messages, before they are queued.
+    var messages = Ring<MachMessage>()
+    /// What is written on the messages when they have been taken; made for the first burst.
+    var origin = MessageEnvelope()
+}
+
+extension SocketConnection {
+    /// A burst ends when it has so many bytes in the ring.
+    private static let burstSize = 64 << 10
+
+    /// Takes the plain messages that come next in the ring into the port's queue, as far as there is room for them.
+    ///
+    /// - Parameters:
+    ///   - arrival: what is kept from one packet to the next.
+    ///   - core: the port.
+    ///   - limit: the most messages.
+    /// - Returns: how many there were: none when there is no room any more; nil when the next packet is another, lies
+    ///   elsewhere, or is to be looked at by itself.
+    func receiveBurst(_ arrival: inout Arrival, _ core: PortCore, limit: Int) -> Int? {
+        guard port != nil, core.takesBursts, arrival.lane.isOnRing, !arrival.assembly.isBegun, !isClosed,
+            let ledger = ledger(of: core)
+        else { return nil }
+        arrival.lane.reader?.seePlain(&arrival.burst.packets, atMost: limit, size: Self.burstSize)
+        if arrival.burst.packets.isEmpty { return nil }
+        var isOver = false
+        var cost = ledger.charge(owner, forFirstOf: arrival.burst.packets, &isOver)
+        if cost.messages == 0 { return nil }
+        let places = core.reserveRoom(atMost: cost.messages)
+        while cost.messages > places { giveBack(arrival.burst.packets[cost.messages - 1].cost, of: &cost, to: ledger) }
+        if places == 0 { return 0 }
+        noteSender(of: core)
+        take(&arrival, PeerCharge(ledger, owner, cost), count: places)
+        let hasRoom = core.fillReserved(by: &arrival.burst.messages)
+        if !arrival.burst.messages.isEmpty { arrival.burst.messages = Ring() }  // the port is dead
+        arrival.mayReadOn = hasRoom && !isOver
+        return places
+    }
+
+    /// There is no place for a message that was charged for.
+    private func giveBack(_ part: PeerCost, of cost: inout PeerCost, to ledger: PeerLedger) {
+        ledger.giveBack(part, by: owner)
+        cost -= part
+    }
+
+    /// Takes the first of the packets that were seen out of the ring.
+    private func take(_ arrival: inout Arrival, _ charge: consuming PeerCharge, count: Int) {
+        if arrival.burst.origin.isEmpty {
+            arrival.burst.origin.stamp(remoteSender: peer, charge: nil, replyTarget: nil)
+        }
+        let envelope = arrival.burst.origin.madeForBurst(of: count, charge)
+        for index in 0..<count {
+            let packet = arrival.burst.packets[index]
+            var message = MachMessage(id: packet.id, bytes: arrival.lane.reader?.takeBody(behind: packet.front) ?? [])
+            message.envelope = envelope
+            arrival.burst.messages.append(message)
+        }
+    }
+
+    /// The peer sends messages to the port: it is one of its senders.
+    private func noteSender(of core: PortCore) {
+        let lookedOn = state.withLock { $0.noteMessages() }
+        if lookedOn { core.clientMayCome() }
+    }
+}
