@@ -13,18 +13,10 @@ import Testing
 @Suite("what one process may take up at a port", .contract) struct PeerLimitsTests {
     private static let block = pattern(10_000)
 
-    private func port(on bench: Bench, _ change: (inout PeerLimits) -> Void) throws -> MachPort {
-        let port = try bench.port()
-        var limits = PeerLimits()
-        change(&limits)
-        port.setPeerLimits(limits)
-        return port
-    }
-
     @Test("the newest connection above the limit is refused, and may come back when another has gone")
     func connections() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try port(on: bench) { $0.connections = 2 }
+            let port = try bench.limitedPort { $0.connections = 2 }
             let first = try RawPeer(to: port, on: bench)
             try first.send(MachMessage(id: 1))
             #expect(try port.next().id == 1)
@@ -53,7 +45,7 @@ import Testing
     @Test("above the limit in bytes nothing more is read, and no loop kept busy; taking goes on with it, in order")
     func bytes() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try port(on: bench) { $0.queuedBytes = 15_000 }
+            let port = try bench.limitedPort { $0.queuedBytes = 15_000 }
             let peers = [try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench)]
             for id in Int32(0)..<5 { try peers[0].send(MachMessage(id: id, bytes: Self.block)) }
             port.core.receiveFromSockets()
@@ -79,7 +71,7 @@ import Testing
     @Test("above the limit in descriptors nothing more is read until some have been taken")
     func descriptors() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try port(on: bench) { $0.queuedDescriptors = 3 }
+            let port = try bench.limitedPort { $0.queuedDescriptors = 3 }
             let pipe = try TestPipe()
             let peer = try RawPeer(to: port, on: bench)
             let two = MachMessage(components: [.descriptor(pipe.reading), .descriptor(pipe.writing)])
@@ -98,7 +90,7 @@ import Testing
     @Test("a message that was begun is finished, however much it adds")
     func begun() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try port(on: bench) { $0.queuedBytes = 1_000 }
+            let port = try bench.limitedPort { $0.queuedBytes = 1_000 }
             let peer = try RawPeer(to: port, on: bench)
             let right = try bench.right(to: port)
             // A record of bytes, in two pieces.
@@ -186,7 +178,7 @@ import Testing
     @Test("a paused client that ends is noticed, and what it sent is still received")
     func end() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try port(on: bench) { $0.queuedBytes = 1 }
+            let port = try bench.limitedPort { $0.queuedBytes = 1 }
             try {
                 let peer = try RawPeer(to: port, on: bench)
                 for id in Int32(0)..<4 { try peer.send(MachMessage(id: id, bytes: [1]), asks: UInt64(id + 1)) }
@@ -266,7 +258,7 @@ import Testing
     @Test("higher limits let a paused client go on")
     func raised() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try port(on: bench) { $0.queuedBytes = 1 }
+            let port = try bench.limitedPort { $0.queuedBytes = 1 }
             let peer = try RawPeer(to: port, on: bench)
             for id in Int32(0)..<4 { try peer.send(MachMessage(id: id, bytes: [1])) }
             port.core.receiveFromSockets()
@@ -280,7 +272,7 @@ import Testing
     @Test("replies that are not read count, and are given back when they are")
     func unreadReplies() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try port(on: bench) { $0.queuedBytes = 500_000 }
+            let port = try bench.limitedPort { $0.queuedBytes = 500_000 }
             let process = PeerOwner.process(PeerIdentity.current.processID)
             let peer = try RawPeer(to: port, on: bench)
             try peer.send(MachMessage(id: 1), asks: 1)
@@ -301,7 +293,7 @@ import Testing
     @Test("an answer that is awaited counts while it comes, and not when it has come")
     func awaitedAnswer() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try port(on: bench) { $0.queuedBytes = 15_000 }
+            let port = try bench.limitedPort { $0.queuedBytes = 15_000 }
             let peer = try RawPeer(to: port, on: bench)
             try peer.send(MachMessage(id: 1))
             #expect(try port.next().id == 1)
@@ -338,7 +330,7 @@ import Testing
     @Test("descriptors of replies that are not read count, and are given back when they are")
     func unreadDescriptors() async throws {
         try await onBench(over: .socket) { bench in
-            let port = try port(on: bench) { $0.queuedDescriptors = 4 }
+            let port = try bench.limitedPort { $0.queuedDescriptors = 4 }
             let process = PeerOwner.process(PeerIdentity.current.processID)
             let (peer, pipe) = (try RawPeer(to: port, on: bench), try TestPipe())
             let reply = MachMessage(components: [.bytes(pattern(60_000)), .descriptor(pipe.reading)])
@@ -353,59 +345,33 @@ import Testing
         }
     }
 
-    /// What ends a message that was begun, and was charged for.
-    enum Ending: CaseIterable {
-        case completion, abort, tooMuch, anotherMessage, otherKind, records, peersEnd
-    }
-
-    @Test(
-        "a message that was begun is in its process's account until it is taken, or broken off",
-        arguments: Ending.allCases)
-    func begun(ending: Ending) async throws {
-        try await onBench(over: .socket) { bench in
-            let port = try port(on: bench) { $0.queuedBytes = 1 << 20 }
-            let process = PeerOwner.process(PeerIdentity.current.processID)
-            var peer: RawPeer? = try RawPeer(to: port, on: bench)
-            // A head of a record that says ten bytes, and two of them.
-            let head = [ending == .records ? 9 : 1, 0, 0, 0, 10, 0, 0, 0] as [UInt8]
-            let begin = PacketHeader(kind: .message, messageID: 1, componentCount: 1, totalLength: 18)
-            try peer?.send(begin, head + [1, 2])
-            #expect(try port.tryReceive() == nil)
-            let sockets = try #require(port.core.sockets)
-            let limits = sockets.accounts.withLock { $0.limits }
-            sockets.accounts.withLock { $0.limits.queuedBytes = 18 }
-            #expect(sockets.accounts.withLock { $0.isOver(process) })
-            sockets.accounts.withLock { $0.limits = limits }
-            let rest = PacketHeader(kind: .continuation)
-            switch ending {
-            case .completion, .records: try peer?.send(rest, Array(repeating: 3, count: 8))
-            case .abort: try peer?.send(PacketHeader(kind: .abort))
-            case .tooMuch: try peer?.send(rest, Array(repeating: 3, count: 9))
-            case .anotherMessage: try peer?.send(begin, head + [1, 2])
-            case .otherKind: try peer?.send(PacketHeader(kind: .portEnded))
-            case .peersEnd: peer = nil
-            }
-            let received = try port.tryReceive()
-            #expect((received != nil) == (ending == .completion))
-            try expectNoCharge(at: port)
-            withExtendedLifetime(peer) {}
-        }
-    }
-
     /// The sockets report nothing, so the port's loop sleeps.
     private func expectSilence(of port: MachPort) throws {
         let sockets = try #require(port.core.sockets)
         #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
     }
+}
 
-    /// Even the tightest limit would pause nobody.
-    private func expectNoCharge(at port: MachPort) throws {
-        var tight = PeerLimits()
-        (tight.queuedBytes, tight.queuedDescriptors) = (1, 1)
-        port.setPeerLimits(tight)
-        let sockets = try #require(port.core.sockets)
-        #expect(!sockets.accounts.withLock { $0.isOver(.process(PeerIdentity.current.processID)) })
+extension Bench {
+    /// A port with limits of its own.
+    func limitedPort(_ change: (inout PeerLimits) -> Void) throws -> MachPort {
+        let port = try port()
+        var limits = PeerLimits()
+        change(&limits)
+        port.setPeerLimits(limits)
+        return port
     }
+}
+
+/// Even the tightest limit would pause nobody.
+func expectNoCharge(at port: MachPort, sourceLocation: SourceLocation = #_sourceLocation) throws {
+    var tight = PeerLimits()
+    (tight.queuedBytes, tight.queuedDescriptors) = (1, 1)
+    port.setPeerLimits(tight)
+    let sockets = try #require(port.core.sockets, sourceLocation: sourceLocation)
+    #expect(
+        !sockets.accounts.withLock { $0.isOver(.process(PeerIdentity.current.processID)) },
+        sourceLocation: sourceLocation)
 }
 
 extension [UInt8] {
