@@ -134,17 +134,10 @@ import Testing
     @Test("an adaptive loop that expects a short wait spins, and learns from it", .enabled(if: maySpin()))
     func adaptive() async throws {
         try await onLoop { loop in
-            loop.waitStrategy = .adaptive
-            loop.add(idleSource())
-            let mode = try #require(loop.state.withLock { $0.index(of: .default) })
-            untilSeen {
+            let mode = try afterShortWaits(loop) {
                 loop.waitCounts.spinsThatPaid + loop.waitCounts.spinsThatDidNot > 0
-            } by: {
-                // What short waits leave. A busy machine may never have any.
-                loop.state.withLock { state in
-                    for _ in 0..<1024 { state.modes[mode].spins.didWait(.zero, .none) }
-                }
-                #expect(loop.run(for: .milliseconds(2)) == .timedOut)
+            } run: {
+                loop.run(for: .milliseconds(2))
             }
             let isExpected = loop.state.withLock { $0.modes[mode].spins.expectsShortWait }
             #expect(isExpected == (loop.waitCounts.spinsThatDidNot == 0))
@@ -155,20 +148,14 @@ import Testing
     @Test("a spin of an adaptive loop lets others have its processor now and then", .enabled(if: maySpin()))
     func yields() async throws {
         try await onLoop { loop in
-            loop.waitStrategy = .adaptive
-            loop.add(idleSource())
-            let mode = try #require(loop.state.withLock { $0.index(of: .default) })
             var yields = 0
             // One that has lost its processor for a time does not.
-            untilSeen {
+            _ = try afterShortWaits(loop) {
                 yields > 0
-            } by: {
-                loop.state.withLock { state in
-                    for _ in 0..<1024 { state.modes[mode].spins.didWait(.zero, .none) }
-                }
+            } run: {
                 let (result, calls) = SystemCallFaults.counting { loop.run(for: .milliseconds(2)) }
-                #expect(result == .timedOut)
                 yields += calls[.sched_yield, default: 0]
+                return result
             }
         }
     }
@@ -228,6 +215,26 @@ private func untilSeen(
         if .now >= deadline { return Watchdog.expired("it was never seen", sourceLocation: sourceLocation) }
         try attempt()
     } while !isSeen()
+}
+
+/// Runs an adaptive loop again and again, each time as after many short waits, until something is seen. A busy machine may
+/// never have short waits of its own.
+///
+/// - Returns: the index of the loop's default mode.
+private func afterShortWaits(
+    _ loop: ThreadRunLoop, until isSeen: () -> Bool, sourceLocation: SourceLocation = #_sourceLocation,
+    run: () -> RunLoopRunResult
+) throws -> Int {
+    loop.waitStrategy = .adaptive
+    loop.add(idleSource())
+    let mode = try #require(loop.state.withLock { $0.index(of: .default) })
+    untilSeen(isSeen, sourceLocation: sourceLocation) {
+        loop.state.withLock { state in
+            for _ in 0..<1024 { state.modes[mode].spins.didWait(.zero, .none) }
+        }
+        #expect(run() == .timedOut, sourceLocation: sourceLocation)
+    }
+    return mode
 }
 
 /// Two loops that perform a block on each other in turns.
