@@ -57,12 +57,16 @@ package final class SystemCallFaults {
 
     /// Runs `body` and counts the system calls that this thread makes meanwhile through this package.
     ///
+    /// - Parameters:
+    ///   - rules: what is in force meanwhile.
+    ///   - body: what is run.
     /// - Returns: the body's result, and how often each call was made, forced results included.
+    /// - Throws: what the body threw.
     package static func counting<Result, Failure: Error>(
-        _ body: () throws(Failure) -> Result
+        with rules: [Rule] = [], _ body: () throws(Failure) -> Result
     ) throws(Failure) -> (result: Result, calls: [SystemCall: Int]) {
         let outer = current.value
-        let faults = SystemCallFaults([])
+        let faults = SystemCallFaults(rules)
         current.value = faults
         defer { current.value = outer }
         return (try body(), faults.calls)

@@ -54,14 +54,13 @@ import Testing
         }
     }
 
-    @Test("S8: a block from another thread wakes the loop", arguments: WakeDescriptor.Kind.allCases)
-    func wakes(_ kind: WakeDescriptor.Kind) async throws {
-        try await onLoop(kind) { loop in
+    @Test("S8: a block from another thread wakes the loop", arguments: Sleep.allCases)
+    func wakes(from sleep: Sleep) async throws {
+        try await onLoop(sleepingOn: sleep) { loop in
             loop.add(idleSource())
-            let asleep = Gate("the sleep")
-            loop.add(RunLoopObserver(activities: .beforeWaiting) { _, _ in asleep.open() })
+            let watch = SleepWatch(loop)
             let poster = runOnThread {
-                asleep.wait()
+                watch.wait()
                 loop.perform { loop.stop() }
             }
             #expect(loop.runGuarded() == .stopped)

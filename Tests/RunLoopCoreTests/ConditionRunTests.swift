@@ -17,12 +17,13 @@ import Testing
 
     @Test(
         "a run that waits for a condition goes on in an empty mode until another thread ends it",
-        arguments: WakeDescriptor.Kind.allCases)
-    func emptyMode(_ kind: WakeDescriptor.Kind) async throws {
-        try await onLoop(kind) { loop in
+        arguments: Sleep.allCases)
+    func emptyMode(sleep: Sleep) async throws {
+        try await onLoop(sleepingOn: sleep, in: "reply", leavesSource: false) { loop in
             let flag = Flag()
+            let watch = SleepWatch(loop, in: "reply")
             let other = runOnThread {
-                while !loop.isWaiting { sched_yield() }
+                watch.wait()
                 flag.lower()
                 loop.wakeUp()
             }
@@ -60,21 +61,19 @@ import Testing
 
     @Test(
         "a wake-up after the last look before the first sleep, when there is no doorbell yet, is not lost",
-        arguments: WakeDescriptor.Kind.allCases)
-    func beforeTheBell(_ kind: WakeDescriptor.Kind) async throws {
-        for addsDescriptor in [false, true] {
-            try await onLoop(kind) { loop in
-                let pipe = try TestPipe()
-                let asked = Counter("questions")
-                let result = loop.run(mode: "reply", until: Watchdog.deadline) {
-                    if asked.increment() == 2 {
-                        loop.wakeUp()
-                        if addsDescriptor { loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) {}, to: "reply") }
-                    }
-                    return asked.value < 4
+        arguments: [false, true])
+    func beforeTheBell(addsDescriptor: Bool) async throws {
+        try await onLoop { loop in
+            let pipe = try TestPipe()
+            let asked = Counter("questions")
+            let result = loop.run(mode: "reply", until: Watchdog.deadline) {
+                if asked.increment() == 2 {
+                    loop.wakeUp()
+                    if addsDescriptor { loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) {}, to: "reply") }
                 }
-                #expect(result == .handledSource)
+                return asked.value < 4
             }
+            #expect(result == .handledSource)
         }
     }
 

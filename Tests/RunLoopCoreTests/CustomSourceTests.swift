@@ -116,15 +116,14 @@ import Testing
         #expect(trace.elements == ["source", "first", "exit", "source", "exit"])
     }
 
-    @Test("S4: a signal from another thread wakes the loop by itself", arguments: WakeDescriptor.Kind.allCases)
-    func wakes(_ kind: WakeDescriptor.Kind) async throws {
-        try await onLoop(kind) { loop in
+    @Test("S4: a signal from another thread wakes the loop by itself", arguments: Sleep.allCases)
+    func wakes(from sleep: Sleep) async throws {
+        try await onLoop(sleepingOn: sleep) { loop in
             let source = RunLoopSource { loop.stop() }
             loop.add(source)
-            let asleep = Gate("the sleep")
-            loop.add(RunLoopObserver(activities: .beforeWaiting) { _, _ in asleep.open() })
+            let watch = SleepWatch(loop)
             let signaller = runOnThread {
-                asleep.wait()
+                watch.wait()
                 source.signal()
             }
             #expect(loop.runGuarded() == .stopped)

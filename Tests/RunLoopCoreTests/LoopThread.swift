@@ -7,24 +7,12 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-/// Runs a closure on a thread of its own, with that thread's loop, whose doorbell is of the given kind.
+/// Runs a closure on a thread of its own, with that thread's loop.
 @discardableResult
 func onLoop<Success: Sendable>(
-    _ kind: WakeDescriptor.Kind = .eventfd, sourceLocation: SourceLocation = #_sourceLocation,
-    _ body: @escaping @Sendable (ThreadRunLoop) throws -> Success
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: @escaping @Sendable (ThreadRunLoop) throws -> Success
 ) async throws -> Success {
-    try await onNewThread(sourceLocation: sourceLocation) {
-        switch kind {
-        case .eventfd: return try body(.current)
-        case .pipe:
-            #if DEBUG
-            let rule = SystemCallFaults.Rule(.eventfd, .fail(ENOSYS), times: .max)
-            return try SystemCallFaults.with([rule]) { try body(.current) }.result
-            #else
-            return try body(.current)
-            #endif
-        }
-    }
+    try await onNewThread(sourceLocation: sourceLocation) { try body(.current) }
 }
 
 extension ThreadRunLoop {

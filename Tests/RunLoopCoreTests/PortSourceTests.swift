@@ -7,15 +7,14 @@ import TestSupport
 import Testing
 
 @Suite(.census) struct PortSourceTests {
-    @Test("S5: a ring from another thread wakes the loop by itself", arguments: WakeDescriptor.Kind.allCases)
-    func wakes(_ kind: WakeDescriptor.Kind) async throws {
-        try await onLoop(kind) { loop in
+    @Test("S5: a ring from another thread wakes the loop by itself", arguments: Sleep.allCases)
+    func wakes(from sleep: Sleep) async throws {
+        try await onLoop(sleepingOn: sleep) { loop in
             let mailbox = Mailbox { _ in loop.stop() }
             loop.add(mailbox.source)
-            let asleep = Gate("the sleep")
-            loop.add(RunLoopObserver(activities: .beforeWaiting) { _, _ in asleep.open() })
+            let watch = SleepWatch(loop)
             let sender = runOnThread {
-                asleep.wait()
+                watch.wait()
                 mailbox.put(1)
             }
             #expect(loop.runGuarded() == .stopped)
@@ -147,9 +146,9 @@ import Testing
         #expect(seen.value == 1000)
     }
 
-    @Test("S14: a storm of rings from 8 threads loses no item", arguments: WakeDescriptor.Kind.allCases)
-    func storm(_ kind: WakeDescriptor.Kind) async throws {
-        try await onLoop(kind) { loop in
+    @Test("S14: a storm of rings from 8 threads loses no item", arguments: Sleep.allCases)
+    func storm(breaksSleep sleep: Sleep) async throws {
+        try await onLoop(sleepingOn: sleep) { loop in
             let (threads, items) = (8, 10_000)
             let seen = LoopBound(0)
             let boxes = (0..<3).map { _ in
@@ -159,8 +158,12 @@ import Testing
                 }
             }
             for mailbox in boxes { loop.add(mailbox.source) }
+            let watch = SleepWatch(loop)
             let senders = (0..<threads).map { number in
-                runOnThread { for item in 0..<items { boxes[(number + item) % 3].put(item) } }
+                runOnThread {
+                    watch.wait()
+                    for item in 0..<items { boxes[(number + item) % 3].put(item) }
+                }
             }
             #expect(loop.runGuarded() == .stopped)
             #expect(seen.value == threads * items)

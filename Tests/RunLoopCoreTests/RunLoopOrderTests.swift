@@ -9,12 +9,19 @@ import Testing
 @Suite(.census) struct RunLoopOrderTests {
     private static let waiting = ["entry", "beforeTimers", "beforeSources", "beforeWaiting", "afterWaiting"]
 
-    @Test("S10: a turn that fires a timer", arguments: WakeDescriptor.Kind.allCases)
-    func timerTurn(_ kind: WakeDescriptor.Kind) async throws {
+    @Test("S10: a turn that fires a timer", arguments: [false, true])
+    func timerTurn(watchesDescriptor: Bool) async throws {
         let trace = Recorder<String>()
-        try await onLoop(kind) { loop in
+        try await onLoop { loop in
+            let pipe = try TestPipe()
+            let source = RunLoopSource(descriptor: pipe.reading.rawValue) { Issue.record("performed") }
+            if watchesDescriptor { loop.add(source) }
             loop.record(trace)
-            loop.add(RunLoopTimer(after: .milliseconds(5)) { _ in trace.append("timer") })
+            let timer = RunLoopTimer(after: .milliseconds(5)) { _ in
+                trace.append("timer")
+                source.invalidate()
+            }
+            loop.add(timer)
             #expect(loop.runGuarded() == .finished)
         }
         #expect(trace.elements == Self.waiting + ["timer", "exit"])
@@ -47,10 +54,10 @@ import Testing
         #expect(trace.elements == Self.waiting + ["source1", "exit"])
     }
 
-    @Test("S10: a turn that performs a descriptor's source", arguments: WakeDescriptor.Kind.allCases)
-    func descriptorTurn(_ kind: WakeDescriptor.Kind) async throws {
+    @Test("S10: a turn that performs a descriptor's source, beside a bell of each kind", arguments: Sleep.onDescriptors)
+    func descriptorTurn(sleep: Sleep) async throws {
         let trace = Recorder<String>()
-        try await onLoop(kind) { loop in
+        try await onLoop(sleepingOn: sleep, isRung: false) { loop in
             loop.record(trace)
             let pipe = try TestPipe()
             loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) { trace.append("source1") })
@@ -85,18 +92,17 @@ import Testing
         #expect(trace.elements == Self.waiting + ["exit"])
     }
 
-    @Test("S2, S10: a wake-up goes back to step 2 and ends no run", arguments: WakeDescriptor.Kind.allCases)
-    func wakeUp(_ kind: WakeDescriptor.Kind) async throws {
+    @Test("S2, S10: a wake-up goes back to step 2 and ends no run", arguments: Sleep.allCases)
+    func wakeUp(from sleep: Sleep) async throws {
         let trace = Recorder<String>()
-        try await onLoop(kind) { loop in
+        try await onLoop(sleepingOn: sleep) { loop in
             loop.add(idleSource())
-            let asleep = Counter("sleeps")
-            loop.add(RunLoopObserver(activities: .beforeWaiting, order: 1) { _, _ in asleep.increment() })
+            let watch = SleepWatch(loop)
             loop.record(trace)
             let waker = runOnThread {
-                asleep.waitUntilCount(1)
+                watch.wait(for: 1)
                 loop.wakeUp()
-                asleep.waitUntilCount(2)
+                watch.wait(for: 2)
                 loop.stop()
             }
             #expect(loop.runGuarded() == .stopped)

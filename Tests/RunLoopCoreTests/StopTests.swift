@@ -98,14 +98,13 @@ import Testing
         #expect(results.elements == [.timedOut, .stopped, .timedOut, .stopped, .timedOut])
     }
 
-    @Test("S13: a stop from another thread ends a sleep", arguments: WakeDescriptor.Kind.allCases)
-    func fromElsewhere(_ kind: WakeDescriptor.Kind) async throws {
-        try await onLoop(kind) { loop in
+    @Test("S13: a stop from another thread ends a sleep", arguments: Sleep.allCases)
+    func fromElsewhere(sleep: Sleep) async throws {
+        try await onLoop(sleepingOn: sleep) { loop in
             loop.add(idleSource())
-            let asleep = Gate("the sleep")
-            loop.add(RunLoopObserver(activities: .beforeWaiting) { _, _ in asleep.open() })
+            let watch = SleepWatch(loop)
             let stopper = runOnThread {
-                asleep.wait()
+                watch.wait()
                 loop.stop()
             }
             #expect(loop.runGuarded() == .stopped)

@@ -13,9 +13,9 @@ import Testing
     /// Longer than any test.
     private static let long = Duration.seconds(600)
 
-    @Test("a loop that spins is woken without a sleep", arguments: WakeDescriptor.Kind.allCases)
-    func spinning(_ kind: WakeDescriptor.Kind) async throws {
-        try await onLoop(kind) { loop in
+    @Test("a loop that spins is woken without a sleep", arguments: Sleep.allCases)
+    func spinning(insteadOf sleep: Sleep) async throws {
+        try await onLoop(sleepingOn: sleep, isRung: false) { loop in
             loop.waitStrategy = .spinning(for: Self.long)
             let waiting = Gate("a wait")
             loop.add(idleSource())
