@@ -67,6 +67,9 @@ package final class RawRing: Sendable {
         set { words[16] = newValue }
     }
 
+    /// How many bytes were written into the second ring.
+    package var backTail: UInt64 { words[48] }
+
     /// How many bytes were read of the second ring.
     package var backHead: UInt64 {
         get { words[48 + 16] }

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import ContractServices
+@testable import MessagePort
+import PortSystem
+import RawRing
+import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+/// How the port's end of a connection waits for room in the ring. The requester of these tests only says how much it has
+/// read.
+@Suite("a reply that finds no room in the ring", .rings, .contract) struct ReplyWaitTests {
+    /// What a piece of a large message takes up in a ring.
+    private static let piece = UInt64(RecordRing.capacity / 8)
+    /// So many of them the large reply has, after a packet without any of its bytes.
+    private static let pieceCount = 19
+    /// For so many there is room.
+    private static let roomCount = 7
+
+    /// What the requester sees and says of the ring that leads back to it.
+    private final class Reader: Sendable {
+        private let words: RawRing  // anybody's
+        private let isOver = Atomic<Bool>(false)
+        private let looks = Atomic<Int>(0)
+        /// How much was written when there was room for no other piece.
+        let full: UInt64
+
+        init(_ words: RawRing) {
+            self.words = words
+            let first = UInt64(8 + PacketHeader.size + RecordKind.headSize)
+            full = words.backTail + first + UInt64(roomCount) * piece
+        }
+
+        var written: UInt64 { words.backTail }
+
+        /// Waits until so much is in the ring.
+        ///
+        /// - Returns: false when the whole reply has been sent otherwise.
+        func wait(until count: UInt64) -> Bool {
+            while written < count {
+                if isOver.load(ordering: .acquiring) { return false }
+                looks.wrappingAdd(1, ordering: .relaxed)
+                sysPause()
+            }
+            return true
+        }
+
+        /// Blocks until the reader's thread, which waits, has a processor beside the calling thread's.
+        func awaitCompany() {
+            let deadline = Watchdog.deadline
+            while .now < deadline {
+                let seen = looks.load(ordering: .relaxed)
+                for _ in 0..<16 { sysPause() }
+                if looks.load(ordering: .relaxed) != seen { return }
+                yieldThread()
+            }
+        }
+
+        func hasRead(_ count: UInt64) { words.backHead = count }
+
+        func end() { isOver.store(true, ordering: .releasing) }
+    }
+
+    /// A request of which the reply is longer than the ring, in which something lies unread.
+    private struct Exchange {
+        let port: MachPort
+        let ring: RingPeer
+        private let request: MachMessage
+
+        init(on bench: Bench) throws {
+            let port = try bench.port()
+            ring = try RingPeer(to: port, on: bench) { _ = port.core.receiveFromSockets() }
+            for token in UInt64(1)...2 { try ring.peer.send(MachMessage(), asks: token) }
+            try port.next().reply(MachMessage(bytes: pattern(32_000)))
+            request = try port.next()
+            self.port = port
+        }
+
+        /// Replies while a thread acts for the reader.
+        ///
+        /// - Returns: whether the whole reply went through the ring, and what the thread says.
+        func reply<Answer: Sendable>(
+            beside body: @escaping @Sendable (Reader) -> Answer
+        ) throws -> (usesRing: Bool, answer: Answer) {
+            let reader = Reader(ring.words)
+            let thread = runOnThread { body(reader) }
+            reader.awaitCompany()
+            let payload = pieceCount * (Int(piece) - PacketHeader.size - 8)
+            let sent = Result { try request.reply(MachMessage(bytes: pattern(payload))) }
+            reader.end()
+            let answer = try thread.join()
+            try sent.get()
+            let member = try #require(port.core.sockets?.state.withLock { $0.members.values.first })
+            return (member.sendingLane.withLock { $0.usesRing }, answer)
+        }
+    }
+
+    @Test("takes the socket when the reader does not read")
+    func nobodyReads() async throws {
+        try await onBench(over: .socket) { bench in
+            let exchange = try Exchange(on: bench)
+            let (usesRing, _) = try exchange.reply { reader in reader.wait(until: .max) }
+            #expect(!usesRing)
+            var (count, reader) = (0, exchange.ring.reader)
+            while case .packet = reader.read() { count += 1 }
+            #expect(count == 2 + Self.roomCount, "the mark comes next")
+            var kind: PacketKind?
+            repeat { kind = try exchange.ring.peer.next()?.kind } while kind == .lane || kind == .bell
+            #expect(kind == .continuation)
+            exchange.port.invalidate()
+        }
+    }
+
+    @Test("waits a moment: where the reader reads, all of it goes through the ring", .enabled(if: Self.maySpin))
+    func readerReads() async throws {
+        try await onBench(over: .socket) { bench in
+            // A reader that is kept from its processor comes too late.
+            let deadline = Watchdog.deadline
+            var usesRing = false
+            while !usesRing, .now < deadline {
+                let exchange = try Exchange(on: bench)
+                usesRing = try exchange.reply { reader in
+                    for number in 0..<UInt64(Self.pieceCount - Self.roomCount) {
+                        guard reader.wait(until: reader.full + number * Self.piece) else { return }
+                        // The writer goes on meanwhile, and looks for room in vain. It would wait for twice as long.
+                        let time = MonotonicInstant.after(.microseconds(10))
+                        while .now < time { sysPause() }
+                        reader.hasRead((number + 1) * Self.piece)
+                    }
+                }.usesRing
+                exchange.port.invalidate()
+            }
+            #expect(usesRing)
+        }
+    }
+
+    @Test("waits for a reader no longer that reads a little all the time", .enabled(if: Self.maySpin))
+    func readerPlays() async throws {
+        try await onBench(over: .socket) { bench in
+            let attempts = 7
+            // One that is kept from its processor at the wrong time takes as long.
+            let held = try (0..<attempts).filter { _ in
+                let exchange = try Exchange(on: bench)
+                let (usesRing, isHeld) = try exchange.reply { reader in
+                    guard reader.wait(until: reader.full) else { return false }
+                    // All of them together make no room for a piece. They take many times as long as the moment.
+                    for number in UInt64(1)...200 {
+                        reader.hasRead(8 * number)
+                        for _ in 0..<16 { sysPause() }
+                        if reader.written > reader.full { return false }
+                    }
+                    return true
+                }
+                #expect(!usesRing)
+                exchange.port.invalidate()
+                return isHeld
+            }
+            #expect(held.count <= attempts / 2)
+        }
+    }
+
+    private static let maySpin = ProcessorAllowance().allowsSpinning(at: .now)
+}
