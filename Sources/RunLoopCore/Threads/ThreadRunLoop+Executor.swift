@@ -15,8 +15,9 @@ import Synchronization
 extension ThreadRunLoop: SerialExecutor, TaskExecutor {
     /// Takes a job, which the loop runs once, in a common mode, after the blocks and jobs that were posted before.
     ///
-    /// Called by Swift for actors whose `unownedExecutor` is the loop. The call returns at once and wakes the loop. The job's priority changes nothing. Traps when the loop's thread has ended: the loop's
-    /// thread must outlive the actors and tasks that use it.
+    /// Called by Swift for actors whose `unownedExecutor` is the loop. The call returns at once and wakes the loop. The job's
+    /// priority changes nothing. Traps when the loop's thread has ended: the loop's thread must outlive the actors and tasks
+    /// that use it.
     ///
     /// - Parameter job: the job.
     /// - Important: Thread safety: any thread.
@@ -37,6 +38,11 @@ extension ThreadRunLoop: SerialExecutor, TaskExecutor {
     }
 
     private func enqueue(_ job: UnownedJob, _ kind: BlockQueue.JobKind) {
+        // Swift holds an executor without a reference. As soon as the job is in the queue, the loop's thread may run it, and
+        // that may end the actor, the thread and so the loop, while this thread has yet to leave the lock and ring.
+        // SAFETY: released below, once. A mere constant would not do: the compiler counts on the caller's reference.
+        let kept = unsafe Unmanaged.passRetained(self)
+        defer { unsafe kept.release() }
         let mustWake = state.withLock { state -> Bool? in
             if state.hasEnded { return nil }
             state.blocks.append(job, kind)
