@@ -2,8 +2,9 @@
 // Copyright (c) 2026 the swift-message-port authors
 //
 // There is no server process. A name is a file in the directory of names: its lock says that the name is held, and its
-// contents tell where the port listens. The kernel drops the lock when the owner ends, in whatever way, so a name is free
-// the moment its owner is gone. A port listens before its name is written, so a name that can be seen never refuses.
+// contents tell where the port listens. The kernel drops the lock when the owner ends, in whatever way, so a name is
+// free the moment its owner is gone. A port listens before its name is written, so a name that can be seen never
+// refuses.
 
 import MessagePort
 import PortSystem
@@ -15,7 +16,8 @@ import Synchronization
 /// - Important: Thread safety: any thread.
 public final class PortNameServer: Sendable {
     /// The names of this process's user: in `$XDG_RUNTIME_DIR/swift-ports`, else in `swift-ports-<user id>` in the
-    /// temporary directory.
+    /// temporary directory; or where `SWIFT_PORT_DIRECTORY` says, which programs have that were started for a name in a
+    /// private directory.
     public static let shared = PortNameServer(directory: nil)
 
     private let opened: Mutex<PortDirectory?>  // nil: the user's; opened again when it was replaced

@@ -72,6 +72,21 @@ struct PortctlActivateTests {
         }
     }
 
+    @Test("the command finds the names of --directory without being told")
+    func directory() async throws {
+        try await withScratchDirectory { scratch in
+            let names = try PortNameServer(directory: scratch.path("names"))
+            let command = ["--once", "--", try builtProduct("portctl"), "serve", "act", "-q", "--", "sh", "-c"]
+            let list = "\"$PORTCTL\" list --names"
+            let supervisor = try await activate(
+                "act", in: scratch, command + ["PORTCTL='\(try builtProduct("portctl"))'; \(list)"])
+            #expect(try await portctl(["request", "act", "1"], in: scratch) == done("act\n"))
+            #expect(try names.list().map(\.name).contains("act"))
+            #expect(try await portctl(["request", "act", "0"], in: scratch) == done())
+            #expect(try await supervisor.waitForExit().end == .exited(0))
+        }
+    }
+
     @Test(
         "a signal ends the command, and a second one also a command that ignores the first", arguments: [false, true])
     func signals(ignores: Bool) async throws {

@@ -143,9 +143,12 @@ import Testing
         #expect(!directory.isCurrent)
     }
 
-    @Test("a user's directory is in the runtime directory, else in the temporary one, with the user's id")
+    @Test("a user's directory is where it is said to be, else in the runtime directory, else in the temporary one")
     func userPath() {
-        let path = { PortDirectory.userPath(runtimeDirectory: $0, temporaryDirectory: $1, user: 7) }
+        let path = { PortDirectory.userPath(said: nil, runtimeDirectory: $0, temporaryDirectory: $1, user: 7) }
+        let said = { PortDirectory.userPath(said: $0, runtimeDirectory: "/run", temporaryDirectory: nil, user: 7) }
+        #expect(said("/private/names") == "/private/names")
+        #expect(said("names") == "/run/swift-ports")
         #expect(path("/run/user/7", "/var/tmp") == "/run/user/7/swift-ports")
         #expect(path(nil, "/var/tmp") == "/var/tmp/swift-ports-7")
         #expect(path(nil, nil) == "/tmp/swift-ports-7")

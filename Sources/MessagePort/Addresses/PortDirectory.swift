@@ -30,8 +30,8 @@ package final class PortDirectory: Sendable {
     ///
     /// - Parameter path: an absolute path.
     /// - Returns: the open, verified directory.
-    /// - Throws: `directoryUntrusted` when it or a part of it is a symbolic link, is no directory, belongs to another user
-    ///   or is open to others; `descriptorLimit`; `systemCallFailed` for the rest.
+    /// - Throws: `directoryUntrusted` when it or a part of it is a symbolic link, is no directory, belongs to another
+    ///   user or is open to others; `descriptorLimit`; `systemCallFailed` for the rest.
     package static func open(path: String) throws(PortError) -> PortDirectory {
         try PortDirectory(TrustedDirectory.open(path: path))
     }
@@ -50,11 +50,15 @@ package final class PortDirectory: Sendable {
         }
     }
 
+    /// The variable of the environment that holds the path of another directory. `portctl --directory` tells the
+    /// commands that it starts by it.
+    package static let variable = "SWIFT_PORT_DIRECTORY"
+
     /// Where this process's user has the directory, as the environment says now.
     package static var userPath: String {
         userPath(
-            runtimeDirectory: sysEnvironment("XDG_RUNTIME_DIR"), temporaryDirectory: sysEnvironment("TMPDIR"),
-            user: sysUserID())
+            said: sysEnvironment(variable), runtimeDirectory: sysEnvironment("XDG_RUNTIME_DIR"),
+            temporaryDirectory: sysEnvironment("TMPDIR"), user: sysUserID())
     }
 
     /// The directory of those who hold names until they have started the names' owners.
@@ -96,9 +100,12 @@ extension PortDirectory {
         }
     }
 
-    /// Where a user's directory is: `swift-ports` in the runtime directory, else `swift-ports-` and the user's id in the
-    /// temporary directory. A relative path in the environment counts as none.
-    package static func userPath(runtimeDirectory: String?, temporaryDirectory: String?, user: uid_t) -> String {
+    /// Where a user's directory is: where it is said to be, else `swift-ports` in the runtime directory, else
+    /// `swift-ports-` and the user's id in the temporary directory. A relative path in the environment counts as none.
+    package static func userPath(
+        said: String?, runtimeDirectory: String?, temporaryDirectory: String?, user: uid_t
+    ) -> String {
+        if let said, said.hasPrefix("/") { return said }
         if let runtimeDirectory, runtimeDirectory.hasPrefix("/") { return runtimeDirectory + "/swift-ports" }
         if let temporaryDirectory, temporaryDirectory.hasPrefix("/") {
             return temporaryDirectory + "/swift-ports-\(user)"

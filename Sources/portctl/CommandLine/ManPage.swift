@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import NamedPortServer
+
 /// The manual page, in the macros of man(7).
 enum ManPage {
     static var text: String {
@@ -25,6 +27,7 @@ enum ManPage {
     }
 
     private static let environment = [
+        (PortDirectory.variable, "the directory of names, in place of the user's; commands get it from --directory"),
         ("XDG_RUNTIME_DIR", "where the user's directory of names is: swift-ports in it"),
         ("NO_COLOR", "when it is not empty, nothing is written in colour"),
         ("COLUMNS", "how wide the terminal is taken for, in place of what it says"),

@@ -23,7 +23,7 @@ extension Invocation {
                 return ExitStatus.failure.rawValue
             }
             let process = try Program(program).start(
-                environment: ["LISTEN_FDS": "1", "LISTEN_FDNAMES": nil, "LISTEN_PID": nil],
+                environment: environment(["LISTEN_FDS": "1", "LISTEN_FDNAMES": nil, "LISTEN_PID": nil]),
                 descriptors: [nil, nil, nil, declared.rawValue], prefix: "LISTEN_PID=$$; export LISTEN_PID; ")
             let (end, wasInterrupted) = try Program.wait(for: process, endingAt: interrupt)
             if wasInterrupted { return ExitStatus.done.rawValue }

@@ -49,6 +49,12 @@ extension Invocation {
         try Console.write(answer)
     }
 
+    /// What a command that is started gets besides this process's environment: it finds the same names.
+    func environment(_ variables: [String: String?]) -> [String: String?] {
+        guard let directory = options["--directory"] else { return variables }
+        return variables.merging([PortDirectory.variable: directory]) { own, _ in own }
+    }
+
     func nameServer() throws -> PortNameServer {
         guard let directory = options["--directory"] else { return .shared }
         switch command {

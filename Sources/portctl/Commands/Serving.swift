@@ -5,8 +5,8 @@ import Glibc
 import NamedPortServer
 
 extension Invocation {
-    /// Answers one message after the other until one with the id 0 comes. The name is free again when this process ends, in
-    /// whatever way.
+    /// Answers one message after the other until one with the id 0 comes. The name is free again when this process
+    /// ends, in whatever way.
     func serve() throws {
         signal(SIGPIPE, SIG_IGN)  // a command need not read what it is given
         if !program.isEmpty { try Program(program).check() }
@@ -28,7 +28,7 @@ extension Invocation {
                 Self.reply(message.bytes, to: message)
                 return port.invalidate()
             }
-            Self.answer(message, with: program)
+            answer(message)
         }
     }
 
@@ -53,12 +53,12 @@ extension Invocation {
     }
 
     /// Answers with what a program makes of a message; without one, with the same bytes.
-    private static func answer(_ message: MachMessage, with program: [String]) {
-        if program.isEmpty { return reply(message.bytes, to: message) }
-        let environment = ["PORT_MESSAGE_ID": "\(message.id)", "PORT_SENDER": "\(message.sender.processID)"]
+    private func answer(_ message: MachMessage) {
+        if program.isEmpty { return Self.reply(message.bytes, to: message) }
+        let variables = ["PORT_MESSAGE_ID": "\(message.id)", "PORT_SENDER": "\(message.sender.processID)"]
         do {
-            let (output, end) = try Program(program).run(input: message.bytes, environment: environment)
-            if end == .exited(0) { return reply(output, to: message) }
+            let (output, end) = try Program(program).run(input: message.bytes, environment: environment(variables))
+            if end == .exited(0) { return Self.reply(output, to: message) }
             try? message.replyError(end.status, "The command \(end).")
         } catch {
             Console.note("\(program[0]): \(error)")

@@ -49,7 +49,7 @@ extension Invocation {
         }
         // It is for the command and not for what that starts: a process knows its own by the number.
         let process = try Program(program).start(
-            environment: ["PORTCTL_TRACE_PATH": path],
+            environment: environment(["PORTCTL_TRACE_PATH": path]),
             prefix: "\(TraceService.variable)=$$:$PORTCTL_TRACE_PATH; export \(TraceService.variable); "
                 + "unset PORTCTL_TRACE_PATH; ")
         let status = try Program.wait(for: process, handingOn: interrupt).status
