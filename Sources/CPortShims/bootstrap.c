@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the swift-message-port authors
  *
- * The bootstrap descriptor of a worker process (Docs/WireFormat.md) is made close-on-exec when the program starts, before
- * anything in it can start another program: that one would hold the launcher's connection open, and is no worker.
+ * The bootstrap descriptor of a worker process (Docs/WireFormat.md) is made close-on-exec when the program starts,
+ * before anything in it can start another program: that one would hold the launcher's connection open, and is no
+ * worker.
  */
 #include <errno.h>
 #include <fcntl.h>

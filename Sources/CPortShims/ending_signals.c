@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// The signals that end a process, told to a thread that has something to do before. A signal that came from outside is only
-// told: the interrupted thread may hold any lock, and goes on until the thread that was told has sent the signal again. One
-// that the thread's own instruction raised cannot go on: it waits, but not for ever, because the other may need its locks.
-// Then the handler that was there before, such as the one that prints a backtrace, gets the signal.
+// The signals that end a process, told to a thread that has something to do before. A signal that came from outside is
+// only told: the interrupted thread may hold any lock, and goes on until the thread that was told has sent the signal
+// again. One that the thread's own instruction raised cannot go on: it waits, but not for ever, because the other may
+// need its locks. Then the handler that was there before, such as the one that prints a backtrace, gets the signal.
 
 #include "CPortShims.h"
 #include <errno.h>

@@ -303,7 +303,8 @@ int shim_dup_cloexec_from(int descriptor, int lowest) { return fcntl(descriptor,
 
 int shim_set_cloexec(int descriptor) { return fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
 
-/* Linux 5.3, 5.1 and 5.4. The C library has names for them only since 2.36; the numbers are the same on every machine. */
+/* Linux 5.3, 5.1 and 5.4. The C library has names for them only since 2.36; the numbers are the same on every
+ * machine. */
 #define SYSTEM_CALL_PIDFD_OPEN 434
 #define SYSTEM_CALL_PIDFD_SEND_SIGNAL 424
 #define ID_IS_PIDFD 3

@@ -3,10 +3,10 @@
  *
  * Tells the thread sanitizer what Swift's Mutex does when threads contend for it; empty in every other build.
  *
- * The uncontended paths of Mutex are inlined into our code, so the sanitizer sees their atomics. The contended ones are in
- * libswiftSynchronization, which is not instrumented, and end in futex(2): the sanitizer would miss that the last holder's
- * writes come before the next holder's reads, and report races where there are none. So the program's own definitions
- * of those three functions stand before the library's, call them, and name the order that they make. */
+ * The uncontended paths of Mutex are inlined into our code, so the sanitizer sees their atomics. The contended ones are
+ * in libswiftSynchronization, which is not instrumented, and end in futex(2): the sanitizer would miss that the last
+ * holder's writes come before the next holder's reads, and report races where there are none. So the program's own
+ * definitions of those three functions stand before the library's, call them, and name the order that they make. */
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 

@@ -6,7 +6,8 @@ extension PortError {
     ///
     /// - `kCFMessagePortSendTimeout` (-1): ``Code/sendTimedOut``.
     /// - `kCFMessagePortReceiveTimeout` (-2): ``Code/replyTimedOut``.
-    /// - `kCFMessagePortIsInvalid` (-3): ``Code/invalidPort`` and ``Code/deadName``: nothing was sent, the port is gone.
+    /// - `kCFMessagePortIsInvalid` (-3): ``Code/invalidPort`` and ``Code/deadName``: nothing was sent, the port is
+    ///   gone.
     /// - `kCFMessagePortTransportError` (-4): everything that CFMessagePort has no number for.
     /// - `kCFMessagePortBecameInvalidError` (-5): ``Code/peerDied``: the port went away before it replied.
     public var cfStatus: Int32 {

@@ -4,8 +4,8 @@
 import PortSystem
 
 extension PortError: CustomStringConvertible {
-    /// One sentence: what happened, in parentheses which port, name, path or worker it is about and what else is known, and what
-    /// to do.
+    /// One sentence: what happened, in parentheses which port, name, path or worker it is about and what else is known,
+    /// and what to do.
     public var description: String {
         let sentence = Self.sentences[code] ?? "The port operation failed (\(code)); look the code up."
         guard !facts.isEmpty, let end = sentence.firstRange(of: "; ")?.lowerBound else { return sentence }

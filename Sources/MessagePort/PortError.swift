@@ -77,8 +77,8 @@ extension PortError.Code {
     public static let invalidPort = Self(1, "invalidPort")
     /// The port that the right names no longer exists; nothing was sent. `MACH_SEND_INVALID_DEST`.
     public static let deadName = Self(2, "deadName")
-    /// The message was sent, but its receiver went away, or the requester's own remote port was invalidated, before the reply
-    /// came. `kCFMessagePortBecameInvalidError`.
+    /// The message was sent, but its receiver went away, or the requester's own remote port was invalidated, before the
+    /// reply came. `kCFMessagePortBecameInvalidError`.
     public static let peerDied = Self(3, "peerDied")
     /// The queue was full until the send limit had passed; nothing was sent. `kCFMessagePortSendTimeout`.
     public static let sendTimedOut = Self(4, "sendTimedOut")
@@ -122,7 +122,8 @@ extension PortError.Code {
     public static let notTransferable = Self(23, "notTransferable")
     /// The task that waited was cancelled; the receiver of a request is told.
     public static let cancelled = Self(25, "cancelled")
-    /// The receiver answered with an error: ``PortError/remoteCode`` and ``PortError/remoteText`` are the receiver's own.
+    /// The receiver answered with an error: ``PortError/remoteCode`` and ``PortError/remoteText`` are the receiver's
+    /// own.
     public static let remoteError = Self(26, "remoteError")
     /// The request could never be answered: the threads that would have to wait for each other. Nothing was sent.
     public static let wouldDeadlock = Self(27, "wouldDeadlock")
@@ -138,7 +139,8 @@ extension PortError.Code {
     public static let checkInTimedOut = Self(32, "checkInTimedOut")
     /// The worker was told to end, and did not before the limit.
     public static let workerStillRunning = Self(33, "workerStillRunning")
-    /// The environment names a bootstrap port that cannot be: its variable is malformed, or the other end another user's.
+    /// The environment names a bootstrap port that cannot be: its variable is malformed, or the other end another
+    /// user's.
     public static let bootstrapInvalid = Self(34, "bootstrapInvalid")
     /// This process has as many connections to the port as the port lets one process have (``PeerLimits/connections``).
     public static let tooManyConnections = Self(35, "tooManyConnections")
@@ -148,8 +150,8 @@ extension PortError.Code {
     public static let watchLimit = Self(40, "watchLimit")
     /// The name did not appear before the limit.
     public static let nameWaitTimedOut = Self(41, "nameWaitTimedOut")
-    /// What the supervisor handed to this process under the name is not a socket at which a port can listen, or the port
-    /// cannot take it.
+    /// What the supervisor handed to this process under the name is not a socket at which a port can listen, or the
+    /// port cannot take it.
     public static let activationInvalid = Self(42, "activationInvalid")
     /// No supervisor handed a socket for the name to this process.
     public static let nameNotDeclared = Self(43, "nameNotDeclared")

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// What a supervisor does that holds a name until it has started the name's owner: it listens at the declared path. Two of them
-// would take each other's path away, so each first locks the name's file in the directory of supervisors, and the path is made
-// and removed by the holder of that lock only. The lock of the name itself stays free: it is the owner's.
+// What a supervisor does that holds a name until it has started the name's owner: it listens at the declared path. Two
+// of them would take each other's path away, so each first locks the name's file in the directory of supervisors, and
+// the path is made and removed by the holder of that lock only. The lock of the name itself stays free: it is the
+// owner's.
 
 import Glibc
 import MessagePort
@@ -98,8 +99,8 @@ extension DeclaredName {
 }
 
 extension PortNameServer {
-    /// The names that supervisors hold whose owners do not run, in alphabetical order: those of other programs, as systemd, are
-    /// not known here. Such a name can be looked up; that starts its owner.
+    /// The names that supervisors hold whose owners do not run, in alphabetical order: those of other programs, as
+    /// systemd, are not known here. Such a name can be looked up; that starts its owner.
     ///
     /// - Returns: each with the supervisor's process.
     /// - Throws: as ``list()``.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// The way to a directory as the kernel goes it: from the root, one name after the other, through symbolic links, "." and
-// "..". Each directory on it can be moved; a link can be replaced; and the last one that is there gets, or loses, the name
-// that comes next.
+// The way to a directory as the kernel goes it: from the root, one name after the other, through symbolic links, "."
+// and "..". Each directory on it can be moved; a link can be replaced; and the last one that is there gets, or loses,
+// the name that comes next.
 
 import Glibc
 import PortSystem
@@ -32,7 +32,8 @@ struct DirectoryWay: Hashable, Sendable {
     /// As many links as the kernel follows.
     private static let linkLimit = 40
 
-    /// Goes the way to a path. Its last two names are not followed when they are links: what is there is not trusted then.
+    /// Goes the way to a path. Its last two names are not followed when they are links: what is there is not trusted
+    /// then.
     init(to path: String) throws(SystemError) {
         var rest = Self.names(of: path)
         var linkCount = 0

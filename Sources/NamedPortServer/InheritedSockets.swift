@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// The listening sockets that a supervisor handed to this process, as sd_listen_fds(3) says. They are close-on-exec from the
-// first look on, so no child gets them, whatever its environment says; and LISTEN_PID is not a child's id.
+// The listening sockets that a supervisor handed to this process, as sd_listen_fds(3) says. They are close-on-exec from
+// the first look on, so no child gets them, whatever its environment says; and LISTEN_PID is not a child's id.
 
 import Glibc
 import MessagePort
@@ -23,14 +23,14 @@ final class InheritedSockets: Sendable {
 
     private let state = Mutex<State?>(nil)
 
-    /// Takes the socket for a name: the one bound to the path, else one with that descriptor name that is declared for no
-    /// other name.
+    /// Takes the socket for a name: the one bound to the path, else one with that descriptor name that is declared for
+    /// no other name.
     ///
     /// - Parameters:
     ///   - name: the name.
     ///   - path: where the socket of the name is declared.
-    ///   - use: what to do with the number of the valid, non-blocking descriptor and its address. When it throws, the socket
-    ///     can be taken again; otherwise the descriptor is closed.
+    ///   - use: what to do with the number of the valid, non-blocking descriptor and its address. When it throws, the
+    ///     socket can be taken again; otherwise the descriptor is closed.
     /// - Throws: `nameNotDeclared`, `alreadyCheckedIn`, `activationInvalid`; what `use` throws.
     func take(
         _ name: PortName, declaredAt path: String, _ use: (CInt, PortAddress) throws(PortError) -> Void
@@ -66,8 +66,8 @@ final class InheritedSockets: Sendable {
         return State(process: sysProcessID(), names: variables.names)
     }
 
-    /// The first socket for the name that was not taken and serves: among those at the declared path, then among those that
-    /// have the name and are declared for no other. Several sockets of one unit have one descriptor name.
+    /// The first socket for the name that was not taken and serves: among those at the declared path, then among those
+    /// that have the name and are declared for no other. Several sockets of one unit have one descriptor name.
     private static func find(_ name: PortName, _ path: String, in sockets: State) throws(PortError)
         -> (index: Int, address: PortAddress)
     {

@@ -73,7 +73,8 @@ extension NameDirectoryWatch {
         }
     }
 
-    /// Watches one directory on the way, and says in `events` what each watch tells of: two paths may lead to one directory.
+    /// Watches one directory on the way, and says in `events` what each watch tells of: two paths may lead to one
+    /// directory.
     private mutating func addToWay(
         _ step: DirectoryWay.Step, isOptional: Bool, _ events: inout [CInt: DirectoryEvents]
     ) throws(PortError) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Which files of the directory of names have changed, also when that directory comes and goes. inotify tells of a directory
-// itself only that it was moved: that it was removed is told when nobody has it open any more, and many have. So what is
-// watched besides the directory is the way to it (`DirectoryWay`): each directory on it for its own move, and for what
-// happens to the name that leads on where that may go: just above, and where the name is a symbolic link. While the
-// directory is not there, the deepest one that is there is watched for the next name on the way.
+// Which files of the directory of names have changed, also when that directory comes and goes. inotify tells of a
+// directory itself only that it was moved: that it was removed is told when nobody has it open any more, and many have.
+// So what is watched besides the directory is the way to it (`DirectoryWay`): each directory on it for its own move,
+// and for what happens to the name that leads on where that may go: just above, and where the name is a symbolic link.
+// While the directory is not there, the deepest one that is there is watched for the next name on the way.
 //
 // A watch is added first and what it tells of is looked at afterwards, so nothing falls between the two.
 

@@ -17,7 +17,8 @@ struct NameEntry: Sendable {
 
     /// Looks at a file.
     ///
-    /// - Returns: nil when nobody holds the name, its record is not written yet, or it is no file of ours: those can be read.
+    /// - Returns: nil when nobody holds the name, its record is not written yet, or it is no file of ours: those can be
+    ///   read.
     static func look(at file: String, in names: TrustedDirectory) throws(PortError) -> NameEntry? {
         guard let name = PortName(fileName: file) else { return nil }
         do throws(PortError) {

@@ -12,8 +12,8 @@ extension PortNameServer {
     /// ```
     ///
     /// Order and completeness are those of ``watch(on:in:_:)``. Each iteration has a watch of its own, from its first
-    /// element to its end. It has no buffer: what happens while no task asks waits in the kernel. A task that waits holds no
-    /// thread; one thread, which all asynchronous calls of the process share, watches.
+    /// element to its end. It has no buffer: what happens while no task asks waits in the kernel. A task that waits
+    /// holds no thread; one thread, which all asynchronous calls of the process share, watches.
     public var events: NameEvents { NameEvents(server: self) }
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// What a watch of names is made of: the changes of the directory, one process descriptor for each other process that holds
-// names, and the table of what was told. See Docs/Decisions/0010-watches-of-names.md.
+// What a watch of names is made of: the changes of the directory, one process descriptor for each other process that
+// holds names, and the table of what was told. See Docs/Decisions/0010-watches-of-names.md.
 
 import MessagePort
 import PortSystem
 import Synchronization
 
-/// Tells which names came and went since it was asked last. It buffers nothing but what one look has found: what happens
-/// while nobody asks waits in the kernel, and when that has no room, all names are looked at again.
+/// Tells which names came and went since it was asked last. It buffers nothing but what one look has found: what
+/// happens while nobody asks waits in the kernel, and when that has no room, all names are looked at again.
 final class NameFollower: Sendable {
     private struct State: ~Copyable {
         var watch: NameDirectoryWatch
@@ -51,8 +51,8 @@ final class NameFollower: Sendable {
     /// The next that came or went. Never waits.
     ///
     /// - Returns: nil when there is nothing now.
-    /// - Throws: `forkedProcess`; `watchLimit`, `descriptorLimit`, `directoryUntrusted`, `systemCallFailed`. The next call
-    ///   looks at everything again, so nothing is lost.
+    /// - Throws: `forkedProcess`; `watchLimit`, `descriptorLimit`, `directoryUntrusted`, `systemCallFailed`. The next
+    ///   call looks at everything again, so nothing is lost.
     func next() throws(PortError) -> NameEvent? {
         if sysForkCount() != forkCount { throw PortError(.forkedProcess) }
         let result = state.withLock { state -> Result<NameEvent?, PortError> in

@@ -5,13 +5,15 @@
 //
 //     swift-port-name 1                  the format and its version
 //     owner 4711                         the process that holds the name
-//     since 86400                        when it was registered: whole seconds on CLOCK_MONOTONIC, since the machine started
+//     since 86400                        when it was registered: whole seconds on CLOCK_MONOTONIC, since the machine
+//                                        started
 //     socket 61 /run/user/1000/swift-ports/sockets/…
 //                                        the byte count of the path, the path (it may hold any byte but NUL)
 //     end
 //
-// Numbers are decimal, without sign and leading zeros. A record has exactly this one form; whatever differs in one byte, such
-// as one of which only a part is written yet, is no record. The lock of the file, not the record, says whether the name is held.
+// Numbers are decimal, without sign and leading zeros. A record has exactly this one form; whatever differs in one
+// byte, such as one of which only a part is written yet, is no record. The lock of the file, not the record, says
+// whether the name is held.
 
 /// What a held name's file says about its owner.
 package struct NameRecord: Hashable, Sendable {
@@ -22,8 +24,8 @@ package struct NameRecord: Hashable, Sendable {
     /// The absolute path of the port's socket.
     package let socketPath: String
 
-    /// Makes a record; nil when a part of it is out of its range: a process id below 1, a negative moment, a path that is
-    /// relative, holds a NUL or has more than `pathLimit` bytes.
+    /// Makes a record; nil when a part of it is out of its range: a process id below 1, a negative moment, a path that
+    /// is relative, holds a NUL or has more than `pathLimit` bytes.
     package init?(owner: Int32, since: Int64, socketPath: String) {
         let bytes = socketPath.utf8
         guard owner > 0, since >= 0, bytes.first == UInt8(ascii: "/"), bytes.count <= Self.pathLimit, !bytes.contains(0)

@@ -61,8 +61,8 @@ final class NameWait: Sendable {
     }
 }
 
-/// When to look at a declared socket that refuses. It has a path before its supervisor listens, and that it listens is told
-/// by nothing: so it is tried again, soon at first, then less often, and no more after a second.
+/// When to look at a declared socket that refuses. It has a path before its supervisor listens, and that it listens is
+/// told by nothing: so it is tried again, soon at first, then less often, and no more after a second.
 private struct DeclaredLooks: Sendable {
     private(set) var next = MonotonicInstant.distantFuture
     private var pause = Duration.milliseconds(1)

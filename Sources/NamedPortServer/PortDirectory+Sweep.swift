@@ -8,8 +8,8 @@ extension PortDirectory {
     /// Most files that one sweep removes; the next process that starts removes more.
     private static let sweepLimit = 10_000
 
-    /// Removes the files of names whose owners ended. Files whose names stand for nothing are left alone, and so is whatever
-    /// the kernel refuses to remove.
+    /// Removes the files of names whose owners ended. Files whose names stand for nothing are left alone, and so is
+    /// whatever the kernel refuses to remove.
     ///
     /// - Returns: how many files were removed.
     @discardableResult

@@ -35,7 +35,8 @@ extension PortNameServer {
                 try write(try Self.reachableAddress(of: port, in: directory))
             }
         } catch {
-            // Where a port that ends meanwhile takes its socket away, that is what went wrong, whatever the kernel says.
+            // Where a port that ends meanwhile takes its socket away, that is what went wrong, whatever the kernel
+            // says.
             throw port.isValid ? error : PortError(.invalidPort, subject: .name(name))
         }
     }

@@ -6,7 +6,8 @@ public import MessagePort
 import PortSystem
 
 extension PortNameServer {
-    /// The names that are held now, in alphabetical order, and what their ports have counted. All owners are asked at once.
+    /// The names that are held now, in alphabetical order, and what their ports have counted. All owners are asked at
+    /// once.
     ///
     /// Nobody is kept waiting by one that is stopped or busy: see ``/MessagePort/SendRight/statistics(within:)``.
     ///

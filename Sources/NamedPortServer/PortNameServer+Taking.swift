@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A file that is locked and does not say by whom belongs to somebody who is about to write that, or to give the name up, or
-// to a process that sweeps it away. Each takes a few system calls. So whoever finds such a file looks again, soon at first
-// and then less often, and in the end goes by what it sees.
+// A file that is locked and does not say by whom belongs to somebody who is about to write that, or to give the name
+// up, or to a process that sweeps it away. Each takes a few system calls. So whoever finds such a file looks again,
+// soon at first and then less often, and in the end goes by what it sees.
 
 import MessagePort
 import PortSystem

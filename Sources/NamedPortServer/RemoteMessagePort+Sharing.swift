@@ -20,15 +20,15 @@ extension RemoteMessagePort {
         weak let port: RemoteMessagePort?
     }
 
-    // An object that is found here may turn out to be held by nobody else. Its end takes this lock, so it must come after
-    // the lock is free: what a closure under the lock has looked at, it returns.
+    // An object that is found here may turn out to be held by nobody else. Its end takes this lock, so it must come
+    // after the lock is free: what a closure under the lock has looked at, it returns.
     private static let known = Mutex<[SharedKey: Reference]>([:])
 
     /// The one object of this process for the port that has a name now. Does not wait for it to appear.
     /// `CFMessagePortCreateRemote`.
     ///
-    /// After its ``invalidate()`` here, or the end of its port, the next call gives a fresh one, if the name leads to a port.
-    /// The process keeps it only as long as somebody else does.
+    /// After its ``invalidate()`` here, or the end of its port, the next call gives a fresh one, if the name leads to a
+    /// port. The process keeps it only as long as somebody else does.
     ///
     /// - Parameters:
     ///   - name: the name.

@@ -9,8 +9,8 @@ import Synchronization
 
 /// Lets other processes of the same user see what the run loops of this one do: `portctl trace`.
 ///
-/// A process agrees by ``start(tracing:nameServer:)``. Nothing is recorded before somebody asks for it, or the process was
-/// started by `portctl trace -- COMMAND`. See `Docs/Tracing.md`.
+/// A process agrees by ``start(tracing:nameServer:)``. Nothing is recorded before somebody asks for it, or the process
+/// was started by `portctl trace -- COMMAND`. See `Docs/Tracing.md`.
 ///
 /// - Important: Thread safety: any thread.
 public final class TraceService: Sendable {
@@ -35,16 +35,16 @@ public final class TraceService: Sendable {
 
     /// Lets run loops of this process be traced from outside, under the name `trace.<process>`, until ``stop()``.
     ///
-    /// The service has a thread of its own, so it answers also while the loops are busy. In a process that `portctl trace` has
-    /// started, and in no other, it has the trace written at the process's end, and for that handles the signals that would
-    /// end it: see `Docs/Tracing.md`.
+    /// The service has a thread of its own, so it answers also while the loops are busy. In a process that `portctl
+    /// trace` has started, and in no other, it has the trace written at the process's end, and for that handles the
+    /// signals that would end it: see `Docs/Tracing.md`.
     ///
     /// - Parameters:
     ///   - loops: which run loops; at first the main thread's alone.
     ///   - nameServer: where the name is registered.
     /// - Returns: the service; it ends with the object.
-    /// - Throws: as ``PortNameServer/register(_:name:)``: ``/MessagePort/PortError/Code/nameTaken`` when there is one already;
-    ///   ``/MessagePort/PortError/Code/systemCallFailed`` when there is no thread for it.
+    /// - Throws: as ``PortNameServer/register(_:name:)``: ``/MessagePort/PortError/Code/nameTaken`` when there is one
+    ///   already; ``/MessagePort/PortError/Code/systemCallFailed`` when there is no thread for it.
     public static func start(
         tracing loops: [ThreadRunLoop] = [.main], nameServer: PortNameServer = .shared
     ) throws(PortError) -> TraceService {
@@ -74,8 +74,8 @@ public final class TraceService: Sendable {
         stop()
     }
 
-    /// Ends the service, and the recording that is under way; waits for the end of its thread. Idempotent. A process that was
-    /// started to be traced writes its trace now.
+    /// Ends the service, and the recording that is under way; waits for the end of its thread. Idempotent. A process
+    /// that was started to be traced writes its trace now.
     public func stop() {
         AtExit.write(if: self)
         port.invalidate()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// write(2) to a pipe or a stream socket that nobody reads fails with EPIPE and sends SIGPIPE to the thread, which ends the
-// process unless somebody cares for the signal. A library must change no handlers of the process. So the signal is
+// write(2) to a pipe or a stream socket that nobody reads fails with EPIPE and sends SIGPIPE to the thread, which ends
+// the process unless somebody cares for the signal. A library must change no handlers of the process. So the signal is
 // blocked on the thread meanwhile, and taken when it came.
 
 import Glibc
@@ -12,7 +12,8 @@ import Glibc
 /// The thread's mask is as before afterwards. A SIGPIPE that waited for the thread or for the process before the call
 /// waits after it, too.
 ///
-/// - Parameter body: writes, and throws the EPIPE that it meets: the signal of one that it keeps to itself is not taken.
+/// - Parameter body: writes, and throws the EPIPE that it meets: the signal of one that it keeps to itself is not
+///   taken.
 /// - Returns: what the body returned.
 /// - Throws: what the body threw.
 package func withoutBrokenPipeSignal<Result>(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Child processes: started with the descriptors that they are to have and no others, watched and signalled through a pidfd
-// (pidfd_open(2)), which cannot come to mean another process, and waited for exactly once.
+// Child processes: started with the descriptors that they are to have and no others, watched and signalled through a
+// pidfd (pidfd_open(2)), which cannot come to mean another process, and waited for exactly once.
 
 import CPortShims
 package import Glibc
@@ -29,8 +29,8 @@ package enum ChildEnd: Hashable, Sendable {
 ///   - descriptors: which descriptors become 0, 1, 2 and so on in the child; nil for this process's own of that number.
 ///     All others are closed there, close-on-exec or not.
 /// - Returns: the child's process id. It must be waited for.
-/// - Throws: ENOENT, EACCES, ENOEXEC and what else `execve(2)` says; EAGAIN and ENOMEM when the system gives no process;
-///   EMFILE when there is no descriptor left for a moment's use; EINVAL when an argument holds a NUL.
+/// - Throws: ENOENT, EACCES, ENOEXEC and what else `execve(2)` says; EAGAIN and ENOMEM when the system gives no
+///   process; EMFILE when there is no descriptor left for a moment's use; EINVAL when an argument holds a NUL.
 package func sysSpawn(
     _ path: String, arguments: [String], environment: [String: String?], in directory: String?, descriptors: [CInt?]
 ) throws(SystemError) -> pid_t {
@@ -86,8 +86,8 @@ private func check(_ code: CInt) throws(SystemError) {
 
 /// A descriptor that stands for a child of this process: readable once it has ended. Close-on-exec.
 ///
-/// - Returns: the descriptor; nil when the child has ended and was waited for, by somebody else or by the kernel, because
-///   the program ignores SIGCHLD. Its id may be another process's by then.
+/// - Returns: the descriptor; nil when the child has ended and was waited for, by somebody else or by the kernel,
+///   because the program ignores SIGCHLD. Its id may be another process's by then.
 /// - Throws: EMFILE, ENFILE; ENOSYS on a kernel before 5.3.
 package func sysProcessDescriptor(ofChild process: pid_t) throws(SystemError) -> FileDescriptor? {
     do throws(SystemError) {
@@ -130,8 +130,8 @@ package func sysReap(_ process: CInt) throws(SystemError) -> ChildEnd? {
     return code == SHIM_CLD_EXITED ? .exited(status) : .signalled(status)
 }
 
-/// Kills a child that has no process descriptor, and waits for it. Does nothing when it has been waited for, by somebody else
-/// or by the kernel: its number may be another process's by then.
+/// Kills a child that has no process descriptor, and waits for it. Does nothing when it has been waited for, by
+/// somebody else or by the kernel: its number may be another process's by then.
 package func sysKillAndReap(_ process: pid_t) {
     var information = unsafe siginfo_t()
     let isChild = try? retrying(.waitid) {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// close(2) takes as long as whoever made the open file says: a TCP socket that lingers, a file of a file system that does
-// not answer. So what came from a peer is closed by a thread of its own, and so is a socket in which packets of a peer lie,
-// perhaps with such files inside.
+// close(2) takes as long as whoever made the open file says: a TCP socket that lingers, a file of a file system that
+// does not answer. So what came from a peer is closed by a thread of its own, and so is a socket in which packets of a
+// peer lie, perhaps with such files inside.
 
 import Synchronization
 
 /// Is told how many descriptors of another process wait to be closed: closing may be slower than receiving.
 package protocol DescriptorGiver: AnyObject, Sendable {
-    /// Nobody uses a descriptor any more. Called where the last reference to it goes, perhaps under a lock of the caller's.
+    /// Nobody uses a descriptor any more. Called where the last reference to it goes, perhaps under a lock of the
+    /// caller's.
     func willClose()
     /// That descriptor is closed. Called once for each `willClose`, with no lock held that is known here.
     func didClose()
@@ -17,8 +18,8 @@ package protocol DescriptorGiver: AnyObject, Sendable {
 
 /// Closes descriptors that came from other processes, on a thread that has nothing else to do.
 ///
-/// The thread starts with the first such descriptor and stays. One that a file holds up for a second is replaced when the
-/// next descriptor comes, and ends when that file lets go of it. A forked child, in which it may have left its lock
+/// The thread starts with the first such descriptor and stays. One that a file holds up for a second is replaced when
+/// the next descriptor comes, and ends when that file lets go of it. A forked child, in which it may have left its lock
 /// behind, closes its descriptors where they are let go.
 package enum DescriptorCloser {
     /// Most threads that files hold up; with so many the other descriptors wait.
@@ -27,7 +28,8 @@ package enum DescriptorCloser {
     private static let patience = Duration.seconds(1)
 
     private struct State {
-        /// What is to be closed after the next ones, in the order in which it came: no giver waits for ever behind others.
+        /// What is to be closed after the next ones, in the order in which it came: no giver waits for ever behind
+        /// others.
         var waiting: [Closing] = []
         /// What is to be closed next, from the end.
         var next: [Closing] = []

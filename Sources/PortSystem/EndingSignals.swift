@@ -4,10 +4,11 @@
 import CPortShims
 import Glibc
 
-/// Has something done before a signal ends the process: SIGINT, SIGTERM, SIGHUP, SIGQUIT, or a fault, as far as the program
-/// leaves them to the kernel. It ends by that signal all the same. SIGKILL tells nobody.
+/// Has something done before a signal ends the process: SIGINT, SIGTERM, SIGHUP, SIGQUIT, or a fault, as far as the
+/// program leaves them to the kernel. It ends by that signal all the same. SIGKILL tells nobody.
 ///
-/// - Parameter body: called on a thread of its own. After a fault of a thread's own it has ten seconds: that thread may hold any lock.
+/// - Parameter body: called on a thread of its own. After a fault of a thread's own it has ten seconds: that thread may
+///   hold any lock.
 /// - Throws: `EMFILE`, `ENFILE`, `EAGAIN` when there is no descriptor or thread for it.
 package func sysBeforeEndingSignal(_ body: @escaping @Sendable () -> Void) throws(SystemError) {
     var ends: [CInt] = [-1, -1, -1, -1]

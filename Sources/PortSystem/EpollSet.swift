@@ -51,7 +51,8 @@ package struct EpollSet: ~Copyable, Sendable {
 
     /// Adds a descriptor.
     ///
-    /// - Throws: EBADF when it is not open, EPERM when it cannot be waited on (a regular file), EEXIST when it is a member.
+    /// - Throws: EBADF when it is not open, EPERM when it cannot be waited on (a regular file), EEXIST when it is a
+    ///   member.
     package func add(_ member: CInt, _ events: EpollEvents, key: UInt64) throws(SystemError) {
         _ = try retrying(.epoll_ctl) {
             shim_epoll_ctl(descriptor.raw, SHIM_EPOLL_CTL_ADD, member, events.rawValue, key)

@@ -42,8 +42,8 @@ package func sysClose(_ descriptor: CInt) {
     }
 }
 
-/// Closes a descriptor of an open file that another process made. The file's close decides what is reported, and how long it
-/// takes: nothing that it says means anything here.
+/// Closes a descriptor of an open file that another process made. The file's close decides what is reported, and how
+/// long it takes: nothing that it says means anything here.
 @inline(never)
 func sysCloseForeign(_ descriptor: CInt) {
     _ = close(descriptor)
@@ -54,10 +54,11 @@ package func sysDuplicate(_ descriptor: CInt) throws(SystemError) -> FileDescrip
     FileDescriptor(owning: try retrying(.dup) { shim_dup_cloexec(descriptor) })
 }
 
-/// A file descriptor with several owners, closed when the last lets go: the form in which a descriptor travels in a message.
+/// A file descriptor with several owners, closed when the last lets go: the form in which a descriptor travels in a
+/// message.
 ///
-/// One that came in a message is closed soon after, by a thread that has nothing else to do: its file, which another process
-/// made, may keep whoever closes it waiting.
+/// One that came in a message is closed soon after, by a thread that has nothing else to do: its file, which another
+/// process made, may keep whoever closes it waiting.
 ///
 /// - Important: Thread safety: any thread.
 public final class SharedDescriptor: Sendable {

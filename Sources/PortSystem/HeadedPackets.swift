@@ -19,8 +19,8 @@ package func sysSendPacket(_ socket: CInt, head: PacketWords) throws(SystemError
 /// - Parameters:
 ///   - socket: the socket.
 ///   - head: the head.
-///   - lead: the payload's first eight bytes, as a number that lies in memory as they lie in the packet; nil when all of the
-///     payload lies in the two lists.
+///   - lead: the payload's first eight bytes, as a number that lies in memory as they lie in the packet; nil when all
+///     of the payload lies in the two lists.
 ///   - body: what comes then.
 ///   - tail: the end of the payload.
 ///   - descriptors: what goes with the packet.

@@ -30,8 +30,8 @@ package func sysSetNonBlocking(_ descriptor: CInt) throws(SystemError) {
     _ = try retrying(.fcntl) { shim_set_nonblocking(descriptor) }
 }
 
-/// Has a listening socket, and the connections that it gives, receive bytes and descriptors alone. With each of these options
-/// the kernel adds something to every packet, with `SO_PASSPIDFD` a descriptor that nobody asked for.
+/// Has a listening socket, and the connections that it gives, receive bytes and descriptors alone. With each of these
+/// options the kernel adds something to every packet, with `SO_PASSPIDFD` a descriptor that nobody asked for.
 package func sysReceivePlainly(_ descriptor: CInt) throws(SystemError) {
     for option in [SO_PASSCRED, SO_PASSSEC, passProcessDescriptor] {
         var off: CInt = 0

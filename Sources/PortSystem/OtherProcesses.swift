@@ -28,8 +28,8 @@ package func sysHasEnded(_ process: pid_t) -> Bool {
     }
 }
 
-/// When a process started: the time from the machine's start, in whole ticks of the kernel's clock; nil when there is no
-/// such process, or this user may not know.
+/// When a process started: the time from the machine's start, in whole ticks of the kernel's clock; nil when there is
+/// no such process, or this user may not know.
 package func sysProcessStart(_ process: pid_t) -> Duration? {
     guard let file = try? sysOpen("/proc/\(process)/stat", .reading), let bytes = try? sysReadAll(file.raw),
         // The second field is the program's name in parentheses, which may hold any byte.

@@ -23,7 +23,8 @@ package enum ReceiveOutcome: Sendable {
     case packet(byteCount: Int, descriptors: [SharedDescriptor])
     /// A packet larger than the buffer: it is lost, its descriptors are closed.
     case truncated
-    /// A packet some of whose descriptors could not be opened here: its bytes are in the buffer, its descriptors are closed.
+    /// A packet some of whose descriptors could not be opened here: its bytes are in the buffer, its descriptors are
+    /// closed.
     case descriptorsLost(byteCount: Int)
     /// Nothing now.
     case wouldBlock
@@ -69,7 +70,8 @@ package func sysListen(_ socket: CInt, backlog: CInt) throws(SystemError) {
 ///   - path: where the other listens.
 ///   - deadline: how long to wait while the listener's backlog is full.
 /// - Returns: false when the listener's backlog is still full then.
-/// - Throws: ECONNREFUSED when nobody listens, ENOENT when there is no such path, EPROTOTYPE for a socket of another type.
+/// - Throws: ECONNREFUSED when nobody listens, ENOENT when there is no such path, EPROTOTYPE for a socket of another
+///   type.
 package func sysConnect(_ socket: CInt, path: String, until deadline: MonotonicInstant) throws(SystemError) -> Bool {
     if try sysConnect(socket, path: path) { return true }
     defer { shim_set_send_timeout(socket, 0) }
@@ -121,8 +123,8 @@ package func sysAccept(_ listener: CInt) throws(SystemError) -> FileDescriptor? 
 
 /// Sends one packet made of up to three parts, with descriptors; those stay the caller's.
 ///
-/// - Throws: EMSGSIZE when the packet is larger than the socket's buffer, ETOOMANYREFS when too many descriptors are under
-///   way, ENOBUFS or ENOMEM when the kernel has no memory.
+/// - Throws: EMSGSIZE when the packet is larger than the socket's buffer, ETOOMANYREFS when too many descriptors are
+///   under way, ENOBUFS or ENOMEM when the kernel has no memory.
 package func sysSendPacket(
     _ socket: CInt, head: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer,
     tail: UnsafeRawBufferPointer = unsafe UnsafeRawBufferPointer(start: nil, count: 0), descriptors: [CInt]
@@ -223,8 +225,8 @@ package func sysPeerProcess(_ socket: CInt) throws(SystemError) -> FileDescripto
     FileDescriptor(owning: try retrying(.getsockopt) { shim_peer_process(socket) })
 }
 
-/// The number that the kernel gives to the process at the other end of a socket, and to no other until the machine starts
-/// again; nil on a kernel that gives none (before Linux 6.9).
+/// The number that the kernel gives to the process at the other end of a socket, and to no other until the machine
+/// starts again; nil on a kernel that gives none (before Linux 6.9).
 ///
 /// - Throws: as `sysPeerProcess`.
 package func sysPeerProcessInode(_ socket: CInt) throws(SystemError) -> UInt64? {

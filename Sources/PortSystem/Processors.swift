@@ -14,8 +14,8 @@ package func sysAllowedProcessorCount() -> Int { max(1, Int(shim_allowed_process
 package enum ProcessorQuota {
     /// The smallest limit of this process's groups and those above them, in processors; nil when there is none.
     ///
-    /// Version 2 (`cpu.max`) and version 1 (`cpu.cfs_quota_us`) are looked at where they are usually mounted. What cannot
-    /// be read counts as no limit.
+    /// Version 2 (`cpu.max`) and version 1 (`cpu.cfs_quota_us`) are looked at where they are usually mounted. What
+    /// cannot be read counts as no limit.
     ///
     /// - Parameter root: the directory in which `proc` and `sys` are.
     /// - Returns: the limit, greater than zero.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Where a thread receives packets whose size it does not know: one piece of memory for each thread that receives any, of
-/// which as much is touched as the largest packet had.
+/// Where a thread receives packets whose size it does not know: one piece of memory for each thread that receives any,
+/// of which as much is touched as the largest packet had.
 @safe final class ReceiveRoom {
     /// The largest packet that is received here.
     static let size = 65_536

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Memory that two processes map, made of a file without a name (memfd_create(2)). Its size is sealed, so neither side can
-// take it away under the other: an access never faults.
+// Memory that two processes map, made of a file without a name (memfd_create(2)). Its size is sealed, so neither side
+// can take it away under the other: an access never faults.
 
 import CPortShims
 import Glibc

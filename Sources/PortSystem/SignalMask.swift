@@ -6,8 +6,8 @@ import Glibc
 /// Runs `body` while the calling thread takes no signal, except those that its own instructions raise (SIGSEGV and the
 /// like). Threads that the body starts take none either.
 ///
-/// The thread's mask is as before afterwards. What came meanwhile for the process goes to another thread that takes it, or
-/// waits until the body is done.
+/// The thread's mask is as before afterwards. What came meanwhile for the process goes to another thread that takes it,
+/// or waits until the body is done.
 ///
 /// - Parameters:
 ///   - blocks: false to run the body as it is.

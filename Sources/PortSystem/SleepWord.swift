@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// What a thread sleeps on that waits for no descriptor: a futex(2). It takes no descriptor, and one system call on either
-// side where an eventfd takes three in all. Who sleeps takes a ticket, says that it sleeps, and sleeps with the ticket;
-// who rings makes all tickets void. So a ring is never missed that comes after the ticket was taken.
+// What a thread sleeps on that waits for no descriptor: a futex(2). It takes no descriptor, and one system call on
+// either side where an eventfd takes three in all. Who sleeps takes a ticket, says that it sleeps, and sleeps with the
+// ticket; who rings makes all tickets void. So a ring is never missed that comes after the ticket was taken.
 
 import CPortShims
 import Glibc

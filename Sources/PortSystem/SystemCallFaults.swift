@@ -3,8 +3,8 @@
 
 #if DEBUG
 
-/// Forces results of system calls on the calling thread, so that tests reach the paths that a healthy system never takes.
-/// Only debug builds have it.
+/// Forces results of system calls on the calling thread, so that tests reach the paths that a healthy system never
+/// takes. Only debug builds have it.
 package final class SystemCallFaults {
     /// What happens instead of, or to, a call.
     package enum Fault: Sendable {

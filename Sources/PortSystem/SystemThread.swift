@@ -32,8 +32,8 @@ package struct SystemThread: ~Copyable, Sendable {
 ///
 /// - Parameters:
 ///   - stackSize: the size of its stack in bytes; nil for the system's default, mostly 8 MiB.
-///   - blocksSignals: whether the thread leaves the signals that are sent to the process to other threads. Those that its
-///     own instructions raise (SIGSEGV and the like) come through. Otherwise it takes its starter's mask.
+///   - blocksSignals: whether the thread leaves the signals that are sent to the process to other threads. Those that
+///     its own instructions raise (SIGSEGV and the like) come through. Otherwise it takes its starter's mask.
 ///   - body: what it does. The thread ends when it returns.
 /// - Returns: the thread.
 /// - Throws: `EAGAIN` when the system gives no thread, `EINVAL` when it takes no stack of that size.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Counts what messages allocate, for CostTests: this program's allocator counts. Writes a line for each kind of traffic,
-// "KIND ALLOCATIONS MESSAGES"; or "uncounted".
+// Counts what messages allocate, for CostTests: this program's allocator counts. Writes a line for each kind of
+// traffic, "KIND ALLOCATIONS MESSAGES"; or "uncounted".
 
 import CAllocationCounter
 import Glibc

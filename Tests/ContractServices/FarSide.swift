@@ -6,8 +6,8 @@ import PortSystem
 import RunLoopCore
 import Synchronization
 
-/// The far side of a test of the contract: it holds ports, messages and rights, and does with them what the test orders.
-/// It is in the test's process or in another, and is the same there.
+/// The far side of a test of the contract: it holds ports, messages and rights, and does with them what the test
+/// orders. It is in the test's process or in another, and is the same there.
 package final class FarSide: Sendable {
     /// A port, what its handler remembers, and the thread that serves it, if one does.
     struct Port {

@@ -7,8 +7,8 @@ package import MessagePort
 package struct Order: Sendable {
     /// The deeds. What they are about is a number that an earlier answer gave.
     package enum Deed: Int32, Sendable {
-        /// Makes a port. Numbers: its limit; a thread serves it unless the other number is 0. Text: service, policy. A right
-        /// among the parts is the one to hand on to.
+        /// Makes a port. Numbers: its limit; a thread serves it unless the other number is 0. Text: service, policy. A
+        /// right among the parts is the one to hand on to.
         case makePort
         /// Gives a right to the port.
         case makeRight
@@ -44,11 +44,13 @@ package struct Order: Sendable {
         case letGo
         /// Takes a right: that among the parts, or a new connection to the address.
         case connect
-        /// Sends the parts over the right; waits for room if the number is not 0. The answer's number is 1 when it was sent.
+        /// Sends the parts over the right; waits for room if the number is not 0. The answer's number is 1 when it was
+        /// sent.
         case send
         /// Begins to send so many messages of so many bytes over the right. Says "sent", or the error.
         case sendMany
-        /// Sends messages of so many bytes over the right, with the ids from 0 on, until there is no room. Tells how many.
+        /// Sends messages of so many bytes over the right, with the ids from 0 on, until there is no room. Tells how
+        /// many.
         case fill
         /// Requests over the right, and waits. The answer has the reply's parts.
         case requestNow

@@ -49,8 +49,8 @@ package enum Service: String, Sendable {
     case replyAndWatch
     /// Sends the id 1 to its own port, without an end; invalidates it after the id 2.
     case busy
-    /// The worker of a check-in: says what it gets, and tells the other port "done" with the id and 100. After the id 99 it
-    /// invalidates its port, and tells "bye" with the id 104.
+    /// The worker of a check-in: says what it gets, and tells the other port "done" with the id and 100. After the id
+    /// 99 it invalidates its port, and tells "bye" with the id 104.
     case worker
     /// Invalidates its port.
     case end

@@ -87,8 +87,8 @@ import Testing
     }
 }
 
-/// Holds the next descriptor numbers. What is opened while they are held, and closed after they are free again, has a number
-/// that no other thread gets: the kernel gives the lowest free one.
+/// Holds the next descriptor numbers. What is opened while they are held, and closed after they are free again, has a
+/// number that no other thread gets: the kernel gives the lowest free one.
 private func lowerNumbers() throws -> [SharedDescriptor] {
     try (0..<64).map { _ in SharedDescriptor(try sysOpen("/dev/null", .reading)) }
 }

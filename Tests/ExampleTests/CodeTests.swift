@@ -5,8 +5,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// All code that people read is compiled: that of a page is in the file of `Tests/Guides` with the page's name, that of the
-/// comments of declarations in `Comments.swift` there, and the program of the README is the example `greeter`.
+/// All code that people read is compiled: that of a page is in the file of `Tests/Guides` with the page's name, that of
+/// the comments of declarations in `Comments.swift` there, and the program of the README is the example `greeter`.
 @Suite("Code in pages and comments", .census)
 struct CodeTests {
     @Test("a block of code in a page is code of the file with the page's name", arguments: try pagesWithCode())

@@ -132,8 +132,8 @@ struct PortctlCompletionTests {
         try await show(in: .fish)
     }
 
-    /// What is typed before the Tab key, what the shell makes of it, and where that differs in fish, which quotes with fewer
-    /// signs. A Z is typed after the Tab key, so that nothing is something, too.
+    /// What is typed before the Tab key, what the shell makes of it, and where that differs in fish, which quotes with
+    /// fewer signs. A Z is typed after the Tab key, so that nothing is something, too.
     private static let cases: [(String, String, fish: String?)] = [
         ("req", "request Z", nil), ("list --wa", "list --watch Z", nil), ("completion fi", "completion fish Z", nil),
         ("help act", "help activate Z", nil), ("info org.example.", "info org.example.echo Z", nil),

@@ -10,7 +10,8 @@ import Testing
 
 /// A shell in a terminal that tmux plays, so that a test sees the screen as somebody does who sits before it.
 ///
-/// tmux is driven in its control mode: commands go in and are answered, and it tells when the shell has written something.
+/// tmux is driven in its control mode: commands go in and are answered, and it tells when the shell has written
+/// something.
 final class TmuxSession {
     private let client: ChildProcess
     /// Whether the shell has written something since the screen was looked at.

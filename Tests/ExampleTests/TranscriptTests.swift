@@ -7,8 +7,9 @@ import Testing
 
 /// Every example does what its README shows.
 ///
-/// In a README, an output block shows what the commands of the block before it print. Each such pair is a terminal. When a
-/// README has several, they are open at once: the next one begins when the one before has printed its first line.
+/// In a README, an output block shows what the commands of the block before it print. Each such pair is a terminal.
+/// When a README has several, they are open at once: the next one begins when the one before has printed its first
+/// line.
 @Suite("Examples: the transcripts", .census)
 struct TranscriptTests {
     /// The folders of Examples whose README has transcripts.
@@ -146,14 +147,16 @@ private struct Terminal {
         }
     }
 
-    /// The commands of the block of an example's README in which this command is, with the programs that are built already.
+    /// The commands of the block of an example's README in which this command is, with the programs that are built
+    /// already.
     static func commands(of example: String, with command: String) throws -> String {
         let blocks = try Document("Examples/\(example)/README.md").blocks("sh")
         let block = try #require(blocks.first { $0.contains("swift run \(command)") })
         return block.replacing(".build/debug/", with: "$PRODUCTS/")
     }
 
-    /// Has a shell do what the commands say, with the programs that are built already. Errors are output, as on a terminal.
+    /// Has a shell do what the commands say, with the programs that are built already. Errors are output, as on a
+    /// terminal.
     func start(
         namesIn scratch: ScratchDirectory, directory: String = Document.packageDirectory
     ) throws -> ChildProcess {
@@ -173,8 +176,8 @@ func traceNames(in path: String) throws -> Set<String> {
     return Set(events.compactMap { $0["name"] as? String })
 }
 
-/// What differs from run to run is made equal: the numbers of processes, threads and run-loop items become 1, 2, … in the
-/// order in which they appear; times, and numbers that "about" stands before, become 0.
+/// What differs from run to run is made equal: the numbers of processes, threads and run-loop items become 1, 2, … in
+/// the order in which they appear; times, and numbers that "about" stands before, become 0.
 private func withoutNumbers(_ transcript: String) -> String {
     var known: [Substring: Int] = [:]
     func rank(_ number: Substring) -> String {

@@ -40,8 +40,8 @@ public enum PacketFuzzing {
         }
     }
 
-    /// Takes a packet as a connection does: while a message is begun, what follows the head is written behind it, and taken back
-    /// when it is no piece.
+    /// Takes a packet as a connection does: while a message is begun, what follows the head is written behind it, and
+    /// taken back when it is no piece.
     ///
     /// - Returns: nil when it has no room there, which ends the connection.
     private static func take(

@@ -6,8 +6,8 @@ import RawRing
 
 /// What must hold whatever the other side of a ring does to the memory.
 ///
-/// An input stands for what both sides do in turn, one step after the other. A step begins with a byte that says what it is,
-/// modulo eight; numbers that follow are in little-endian order, and zeros where the input ends.
+/// An input stands for what both sides do in turn, one step after the other. A step begins with a byte that says what
+/// it is, modulo eight; numbers that follow are in little-endian order, and zeros where the input ends.
 public enum RingFuzzing {
     /// Traps when an end of a ring does something else than Docs/WireFormat.md says.
     public static func check(_ input: [UInt8]) {
@@ -24,7 +24,8 @@ public enum RingFuzzing {
     fileprivate static let payload = (0..<limit).map { UInt8(truncatingIfNeeded: $0) }
 }
 
-/// Both ends of a ring, the memory as the other side has it, and a reader that does what the page says, in the plainest way.
+/// Both ends of a ring, the memory as the other side has it, and a reader that does what the page says, in the plainest
+/// way.
 private struct Run {
     var writer: RecordWriter
     var reader: RecordReader

@@ -3,8 +3,8 @@
 //
 // guides NAME
 //
-// Does what the code in a guide of the documentation does. Tests/ExampleTests/GuideTests.swift compares the code, and what it
-// prints, with the guide.
+// Does what the code in a guide of the documentation does. Tests/ExampleTests/GuideTests.swift compares the code, and
+// what it prints, with the guide.
 
 import Foundation
 import RunLoopCore

@@ -47,7 +47,8 @@ private func actor(_ loop: any MainLoop) {
 
 @MainActor private func onMain(_ number: Int) -> Int { number }
 
-/// In the first turn the queue is an event like others; in later turns it goes first, and no observer of waiting is told.
+/// In the first turn the queue is an event like others; in later turns it goes first, and no observer of waiting is
+/// told.
 private func order(_ loop: any MainLoop) {
     loop.observe { say($0) }
     let signal = loop.source {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A program for the tests of the main thread's loop, which a test process cannot run itself. Each scenario runs on the main
-// thread, over this library's loop or over CoreFoundation's, and prints what happens, a line each.
+// A program for the tests of the main thread's loop, which a test process cannot run itself. Each scenario runs on the
+// main thread, over this library's loop or over CoreFoundation's, and prints what happens, a line each.
 //
 //   main-loop-peer SCENARIO ours|cf
 //

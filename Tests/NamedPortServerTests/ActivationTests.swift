@@ -29,7 +29,8 @@ extension Place {
         return "\(directory)/declared/\(try PortName(name).fileName)"
     }
 
-    /// Starts a peer as a supervisor does: with sockets from descriptor 3 on, and its own process id in its environment.
+    /// Starts a peer as a supervisor does: with sockets from descriptor 3 on, and its own process id in its
+    /// environment.
     fileprivate func launch(
         _ command: String, _ name: String, _ sockets: [CInt], names: String? = nil, process: String = "$$",
         count: String? = nil

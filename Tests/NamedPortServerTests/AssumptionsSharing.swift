@@ -26,7 +26,8 @@ import Testing
         }
     }
 
-    /// A thread that waits in the private mode, one in the default mode, one in a mode of its own, one that takes turns.
+    /// A thread that waits in the private mode, one in the default mode, one in a mode of its own, one that takes
+    /// turns.
     private static func shareOut(_ remote: RemoteMessagePort, requests: Int) throws {
         let modes: [[RunLoopMode]] = [[.portReply], [.default], ["own"], [.portReply, .default]]
         let threads = modes.enumerated().map { number, modes in

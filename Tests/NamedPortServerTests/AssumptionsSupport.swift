@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What programs that use CFMessagePort rely on: A1 to A32 of Docs/CFMessagePort.md. A test's name begins with the numbers of
-// those that it shows. `Way` runs a test over both transports within the process; a server of another process is
-// `withServer`'s.
+// What programs that use CFMessagePort rely on: A1 to A32 of Docs/CFMessagePort.md. A test's name begins with the
+// numbers of those that it shows. `Way` runs a test over both transports within the process; a server of another
+// process is `withServer`'s.
 
 import MessagePort
 import NamedPortServer

@@ -44,7 +44,8 @@ struct FaultPlan: Sendable, CustomStringConvertible {
     /// At least 8 bytes always go: a doorbell takes no fewer.
     private static func isTransfer(_ call: SystemCall) -> Bool { call == .read || call == .write }
 
-    /// None for `epoll_ctl`: a removal from a set cannot be refused, and is the same call. Other tests refuse additions.
+    /// None for `epoll_ctl`: a removal from a set cannot be refused, and is the same call. Other tests refuse
+    /// additions.
     private static func errors(of call: SystemCall) -> [CInt] {
         switch call {
         case .open: [EMFILE, ENFILE, ENOSPC]

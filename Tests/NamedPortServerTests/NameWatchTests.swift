@@ -123,7 +123,8 @@ struct NameWatchTests {
                 #expect(try follower.nextText() == "+name \(server.processID)")
                 #expect(try follower.nextText() == nil)
                 try server.killAndReap()
-                // As if the look had come between the event and the lock's end: the report is taken and seen as nothing.
+                // As if the look had come between the event and the lock's end: the report is taken and seen as
+                // nothing.
                 follower.forgetDirectoryReports()
                 #expect(try follower.nextText() == "-name \(server.processID)")
                 #expect(try follower.nextText() == nil)
@@ -173,8 +174,8 @@ struct NameWatchTests {
                 let other = MachPort()
                 try PortNameServer(directory: place.directory).register(other, name: "other")
                 #expect(told.waitUntilCount(3).last == "+other \(own)")
-                // The server that was there before finds the new directory; a port with an address in the old one can have
-                // a name in it.
+                // The server that was there before finds the new directory; a port with an address in the old one can
+                // have a name in it.
                 let right = try place.names.lookUp("other")
                 #expect(right == other.makeSendRight())
                 try place.names.register(port, name: "again")
@@ -309,8 +310,8 @@ struct NameWatchTests {
                 let error = failure {
                     _ = try SystemCallFaults.with([.init(call, .fail(EMFILE))]) { _ = try follower.next() }
                 }
-                // What is missing for a look at the file system is an error; a name that is found is told before its owner
-                // is watched.
+                // What is missing for a look at the file system is an error; a name that is found is told before its
+                // owner is watched.
                 #expect(error?.code == .descriptorLimit)
                 let texts: [String?] = [try follower.nextText(), try follower.nextText()]
                 #expect(texts == ["+name \(server.processID)", nil])

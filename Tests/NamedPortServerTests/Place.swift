@@ -61,8 +61,8 @@ func withPlace(
     }
 }
 
-/// Makes what a process keeps once it has had a port with an address: the spare descriptor, and the thread that sends replies
-/// for which there was no room.
+/// Makes what a process keeps once it has had a port with an address: the spare descriptor, and the thread that sends
+/// replies for which there was no room.
 @Sendable func makeSpareDescriptor() throws {
     try withScratchDirectory(leaving: .anything) { scratch in
         let port = MachPort()
@@ -74,7 +74,8 @@ func withPlace(
 
 /// The port error that `body` throws; nil when it throws none, or another.
 ///
-/// Not a closure of typed throws: swiftc 6.3.1 sometimes gives the error of the call before, or crashes, for such closures.
+/// Not a closure of typed throws: swiftc 6.3.1 sometimes gives the error of the call before, or crashes, for such
+/// closures.
 func failure(_ body: () throws -> Void) -> PortError? {
     do {
         try body()

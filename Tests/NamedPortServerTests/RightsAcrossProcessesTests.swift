@@ -66,7 +66,8 @@ struct RightsAcrossProcessesTests {
 
     @Test("a port that has no name travels as a right, and lives until its process ends")
     func unnamedPort() async throws {
-        // A process that ends leaves the lock file of the directory that it shares with all others; the next one sweeps it.
+        // A process that ends leaves the lock file of the directory that it shares with all others; the next one sweeps
+        // it.
         try await withPlace(leaving: .anything) { place in
             let right = try withServer(at: place) { server in
                 let right = try place.names.lookUp("server")

@@ -26,8 +26,8 @@ extension Bench {
         }
     }
 
-    /// A port of the far side whose queue, and whatever lies on the way to it, are full; a right to it; and how many messages
-    /// that took, with the ids 0, 1, 2 and so on.
+    /// A port of the far side whose queue, and whatever lies on the way to it, are full; a right to it; and how many
+    /// messages that took, with the ids 0, 1, 2 and so on.
     func farFull(queueLimit: Int = 1) throws -> (port: FarPort, right: SendRight, count: Int32) {
         let port = try farPort(queueLimit: queueLimit)
         let right = try right(to: port)
@@ -67,8 +67,8 @@ extension Bench {
     }
 }
 
-/// Runs a test of the contract on a thread of its own, which has a fresh run loop. If the far side is a process of its own,
-/// that ends as the test expects.
+/// Runs a test of the contract on a thread of its own, which has a fresh run loop. If the far side is a process of its
+/// own, that ends as the test expects.
 func onBench(
     over transport: TestTransport, endsAs end: ProcessEnd = .exited(0),
     sourceLocation: SourceLocation = #_sourceLocation, _ body: @escaping @Sendable (Bench) throws -> Void
@@ -97,7 +97,8 @@ private func onBench(
     try body(Bench(transport: transport, directory: .open(path: ports), far: link))
 }
 
-/// What is overdue is sent by the shared thread, which has the connection until it is done: its peer may be so before it.
+/// What is overdue is sent by the shared thread, which has the connection until it is done: its peer may be so before
+/// it.
 private func waitForSharedThread() {
     guard let loop = SharedReceiver.startedLoop else { return }
     // With the first block it has seen what the test has done, with the second it has acted on it.

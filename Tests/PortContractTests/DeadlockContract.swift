@@ -123,7 +123,8 @@ import Testing
     @Test("a reply right that another thread holds is no part of a cycle")
     func takenRight() async throws {
         try await onBench(over: .memory) { bench in
-            // The server hands the reply right to another thread, then asks the client's port; the client serves it later.
+            // The server hands the reply right to another thread, then asks the client's port; the client serves it
+            // later.
             let (keeper, asked) = (Keeper(), Gate("the server asks back"))
             let mine = MachPort { _, message in try? message.reply(MachMessage(id: 7)) }
             try mine.schedule()
@@ -150,8 +151,8 @@ import Testing
     @Test("a message that has outlived its handler is no part of a cycle: another thread may answer it")
     func keptMessage() async throws {
         try await onBench(over: .memory) { bench in
-            // The server keeps a request for a helper. Then another request has it ask the client's port, while the client
-            // waits for the helper's answer.
+            // The server keeps a request for a helper. Then another request has it ask the client's port, while the
+            // client waits for the helper's answer.
             let (kept, asked) = (Recorder<MachMessage>(), Gate("the server asks back"))
             let mine = MachPort { _, message in try? message.reply(MachMessage(id: 7)) }
             try mine.schedule()

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Docs/Decisions/0009: a doorbell is never unreadable while a message waits, and one that rang for nothing falls silent.
+// Docs/Decisions/0009: a doorbell is never unreadable while a message waits, and one that rang for nothing falls
+// silent.
 
 import ContractServices
 @testable import MessagePort

@@ -112,7 +112,8 @@ final class FarPort: Sendable {
     }
 }
 
-/// A message that a port on the far side has received, and a copy of its parts. It is let go there when this object goes.
+/// A message that a port on the far side has received, and a copy of its parts. It is let go there when this object
+/// goes.
 final class FarMessage: Sendable {
     /// Its id and its parts.
     let copy: MachMessage

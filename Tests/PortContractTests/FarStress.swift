@@ -6,9 +6,9 @@ import MessagePort
 import TestSupport
 import Testing
 
-/// Eight senders of this side, one port of the far side that ends at a random moment: every message is delivered, bounced or
-/// refused, exactly once, and the messages of one sender are delivered in order. Each carries a send-once right to a port of
-/// this side that keeps the tally.
+/// Eight senders of this side, one port of the far side that ends at a random moment: every message is delivered,
+/// bounced or refused, exactly once, and the messages of one sender are delivered in order. Each carries a send-once
+/// right to a port of this side that keeps the tally.
 struct FarStress: Sendable {
     private static let senders = 8
     private static let messages = 60

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Eight senders, four receivers: two run loops between which ports move, and two threads that receive without a loop. Ports
-// end at random moments and are replaced; limits change; senders wait, try, and give up. Every message is delivered, bounced
-// or refused exactly once, each sender's messages to one port are delivered in order and without a gap, and what messages
-// carry is released. Over sockets two senders share a connection, and a bounced message may have waited in the kernel.
+// Eight senders, four receivers: two run loops between which ports move, and two threads that receive without a loop.
+// Ports end at random moments and are replaced; limits change; senders wait, try, and give up. Every message is
+// delivered, bounced or refused exactly once, each sender's messages to one port are delivered in order and without a
+// gap, and what messages carry is released. Over sockets two senders share a connection, and a bounced message may have
+// waited in the kernel.
 
 import ContractServices
 import Glibc
@@ -24,8 +25,8 @@ final class LaneStress: Sendable {
     private static let slots = 4
     /// More than a packet holds.
     private static let large = pattern(70_000)
-    /// Two million messages, or fewer where nothing is optimized, unless the environment says otherwise; in rounds, so that
-    /// each ends long before the watchdog barks.
+    /// Two million messages, or fewer where nothing is optimized, unless the environment says otherwise; in rounds, so
+    /// that each ends long before the watchdog barks.
     static func rounds(over transport: TestTransport) -> [Int] {
         var count = 2_000_000
         #if DEBUG

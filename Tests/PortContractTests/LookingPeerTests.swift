@@ -65,7 +65,8 @@ import Testing
             #expect(try port.next().id == 7)
             let deadline = Watchdog.deadline
             for _ in 0..<asked {
-                // The shared thread sends what found no room, and only then is the peer read again: no loop serves the port.
+                // The shared thread sends what found no room, and only then is the peer read again: no loop serves the
+                // port.
                 repeat {
                     port.core.receiveFromSockets()
                 } while try sysPoll(peer.socket.rawValue, .readable, until: .distantPast).isEmpty && .now < deadline

@@ -53,8 +53,8 @@ import Testing
     }
 }
 
-/// How many bytes of the heap are in use, in all arenas (`malloc_info(3)`); zero where that cannot be told, and near it where
-/// the C library's heap is not the one in use.
+/// How many bytes of the heap are in use, in all arenas (`malloc_info(3)`); zero where that cannot be told, and near it
+/// where the C library's heap is not the one in use.
 private func heapBytes() -> Int {
     typealias Function = @convention(c) (CInt, UnsafeMutableRawPointer) -> CInt
     var (text, size): (UnsafeMutablePointer<CChar>?, Int) = (nil, 0)

@@ -10,8 +10,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// How the port's end of a connection waits for room in the ring. The requester of these tests only says how much it has
-/// read.
+/// How the port's end of a connection waits for room in the ring. The requester of these tests only says how much it
+/// has read.
 @Suite("a reply that finds no room in the ring", .rings, .contract) struct ReplyWaitTests {
     /// What a piece of a large message takes up in a ring.
     private static let piece = UInt64(RecordRing.capacity / 8)

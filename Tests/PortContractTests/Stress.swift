@@ -7,9 +7,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Eight senders, one port that ends at a random moment: every message is delivered, bounced or refused, exactly once, and
-/// the messages of one sender are delivered in order. Each message carries a send-once right to a port that keeps the tally:
-/// it hears of each message's end.
+/// Eight senders, one port that ends at a random moment: every message is delivered, bounced or refused, exactly once,
+/// and the messages of one sender are delivered in order. Each message carries a send-once right to a port that keeps
+/// the tally: it hears of each message's end.
 struct Stress: Sendable {
     private static let senders = 8
     private static let messages = 200

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// One contract, four transports: each test is written once and runs over all of them. What the test does itself it does in
-// this process. What it has the other side do is behind `FarPort` and `FarSender`: in memory, over a socket and over rings that
-// side is in this process too, and over the last transport in another, `port-test-peer far`. Handlers of the far side have names
-// (`Service`), because closures do not travel.
+// One contract, four transports: each test is written once and runs over all of them. What the test does itself it does
+// in this process. What it has the other side do is behind `FarPort` and `FarSender`: in memory, over a socket and over
+// rings that side is in this process too, and over the last transport in another, `port-test-peer far`. Handlers of the
+// far side have names (`Service`), because closures do not travel.
 //
 // What runs in one process only, and why. In suites that run across processes too:
 //
 //   ArrivalContract         raw packets, and a look at a connection: the order in which things arrive is made by hand
-//   AsyncSendContract       `stress`: its receiver is a thread of the test; `stressOfFarPort` is the same across processes
+//   AsyncSendContract       `stress`: its receiver is a thread of the test; `stressOfFarPort` is the same across
+//                           processes
 //   CancellationContract    the handler's loop, raw packets, and a port in memory before one at a socket
 //   CheckInContract         the worker as a thread; `workerOfFarSide` is the same across processes
 //   ContentContract         how objects describe themselves
@@ -27,8 +28,8 @@
 //   QueueContract           the order of waiting senders, which only memory keeps across rights
 //   ReceiveContract         threads that wait at one port; `stressOfFarPort` is `stress` across processes
 //   ReplyRightContract      rights that are never sent; a relay whose requester has no address
-//   RequestContract         a request to the requester's own loop; a loop that its server stops; `lastReplyOfFarSide` is
-//                           `lastReply` across processes
+//   RequestContract         a request to the requester's own loop; a loop that its server stops; `lastReplyOfFarSide`
+//                           is `lastReply` across processes
 //   RightContract           the table of rights of one process
 //   SchedulingContract      the end of a loop's thread under a request; a race of two loops
 //   SequenceContract        a port that gets its address late; a look into the queue
@@ -39,16 +40,18 @@
 //
 //   AddressRaceTests, ConcurrentChangeTests     races of threads that are forced by looking inside
 //   DeadlockContract                            it is about the threads of one process
-//   DescriptorLimitTests, FaultTests            the limit and the faults are this process's; the suites of faulty servers
-//                                               and clients in NamedPortServerTests have them in another
+//   DescriptorLimitTests, FaultTests            the limit and the faults are this process's; the suites of faulty
+//                                               servers and clients in NamedPortServerTests have them in another
 //   ForkTests                                   its children are their own processes
 //   HostilePeerTests, OverdueTests,             the peer writes packets by hand; WirePeerTests, StrangersTests and
-//   PeerLimitsTests, PeerPolicyTests            StoppedServerTests in NamedPortServerTests have other processes
+//   PeerLimitsTests, PeerPolicyTests,           StoppedServerTests in NamedPortServerTests have other processes
+//   BrokenOffMessageTests, ReplyWaitTests
 //   ManyPortsTests                              memory and descriptors of one process; ManyClientsTests has many
 //   StressTests (Lane)                          ports move between loops of the test while others send
 //
-// Over rings a test runs in one process only: the memory is mapped twice there, as two processes would map it, and both ends
-// know it only by its bytes. What is different across processes is their end: the suites of killed processes have that.
+// Over rings a test runs in one process only: the memory is mapped twice there, as two processes would map it, and both
+// ends know it only by its bytes. What is different across processes is their end: the suites of killed processes have
+// that.
 
 import ContractServices
 @testable import MessagePort
@@ -114,8 +117,8 @@ struct Bench: Sendable {
         return remote
     }
 
-    /// A port whose queue, and whatever lies on the way to it, are full; a right to it; and how many messages that took,
-    /// with the ids 0, 1, 2 and so on.
+    /// A port whose queue, and whatever lies on the way to it, are full; a right to it; and how many messages that
+    /// took, with the ids 0, 1, 2 and so on.
     func full(queueLimit: Int = 1) throws -> (port: MachPort, right: SendRight, count: Int32) {
         let port = try port(queueLimit: queueLimit)
         let right = try right(to: port)
@@ -172,7 +175,8 @@ extension SendRight {
 }
 
 extension MachPort {
-    /// Has a connection that was just made offer rings, and both ends take them; later, when the port reads nothing now.
+    /// Has a connection that was just made offer rings, and both ends take them; later, when the port reads nothing
+    /// now.
     fileprivate func agreeOnRings(with connection: SocketConnection) {
         guard connection.turn.takeIfFree() else { return }
         connection.offerRings()
@@ -199,8 +203,8 @@ extension MachPort {
 }
 
 extension Trait where Self == Census {
-    /// The census, for tests that open sockets: the library keeps one spare descriptor for ever, and the thread that sends
-    /// replies for which there was no room.
+    /// The census, for tests that open sockets: the library keeps one spare descriptor for ever, and the thread that
+    /// sends replies for which there was no room.
     static var contract: Self {
         .census(warmingUp: makeSharedReceiver)
     }

@@ -217,8 +217,8 @@ import Testing
         }
     }
 
-    /// A child that keeps the open file of `descriptor`; it takes it from this process's entry in /proc, as the same open
-    /// file, because it inherits it.
+    /// A child that keeps the open file of `descriptor`; it takes it from this process's entry in /proc, as the same
+    /// open file, because it inherits it.
     private func holdingChild(_ descriptor: CInt) throws -> ChildProcess {
         _ = fcntl(descriptor, F_SETFD, 0)
         defer { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }

@@ -38,8 +38,8 @@ func stream(_ directory: String, _ name: String, count: Int) throws(PortError) {
     }
 }
 
-/// For each line of the input: connects anew, sends it as a request, and says "reply TEXT", or the error and what became
-/// of the request.
+/// For each line of the input: connects anew, sends it as a request, and says "reply TEXT", or the error and what
+/// became of the request.
 func pace(_ directory: String, _ name: String) throws(PortError) {
     let names = try PortNameServer(directory: directory)
     say("ready")

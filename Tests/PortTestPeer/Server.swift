@@ -19,8 +19,8 @@ func serve(_ directory: String, _ name: String, queueLimit: Int) throws(PortErro
     servant.end()
 }
 
-/// Is the far side of a test of the contract: carries out the orders that come to the name, until the input ends. Its ports
-/// have their addresses in another directory.
+/// Is the far side of a test of the contract: carries out the orders that come to the name, until the input ends. Its
+/// ports have their addresses in another directory.
 func beFarSide(_ directory: String, _ name: String, _ ports: String) throws(PortError) {
     let side = FarSide(directory: try PortDirectory.open(path: ports))
     let orders = MachPort { _, message in

@@ -18,14 +18,15 @@
 //   activated-local DIRECTORY NAME        the same with a local port, which reverses; "checked in as NAME"
 //   traced-fault DIRECTORY                lets itself be traced, and traps in a handler
 //   traced DIRECTORY                      lets itself be traced; "traced", then a timer fires until its input ends
-//   activated-again DIRECTORY NAME        checks in twice, then lets a child check in, then starts "activated" in its place
+//   activated-again DIRECTORY NAME        checks in twice, then lets a child check in, then starts "activated" in its
+//                                         place
 //   knock PATH                            connects to a socket's path as a stranger would; "heard" what comes back
 //   worker KIND [ARGUMENT]                a worker process of a test, as WorkerProcess.swift says
 //   as USER COMMAND …                     the command as another user; for root only
 //   unlimited COMMAND …                   the command with as many descriptors as the system allows
 //
-// A port error is the line "error CODE", and ", owner PROCESS" if it tells one. The status is 0 whenever the command was
-// carried out, whatever came of it, and 2 when it was not understood.
+// A port error is the line "error CODE", and ", owner PROCESS" if it tells one. The status is 0 whenever the command
+// was carried out, whatever came of it, and 2 when it was not understood.
 
 import ContractServices
 import NamedPortServer

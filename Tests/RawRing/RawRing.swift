@@ -4,8 +4,8 @@
 import Glibc
 package import PortSystem
 
-/// The memory of a pair of rings as the other side has it, which may write whatever it wants there, at any time. Tests of the
-/// rings and their fuzzer share it.
+/// The memory of a pair of rings as the other side has it, which may write whatever it wants there, at any time. Tests
+/// of the rings and their fuzzer share it.
 ///
 /// Docs/WireFormat.md says what the words mean. Nothing guards them: that is what the ends of a ring must bear.
 package final class RawRing: Sendable {

@@ -7,8 +7,8 @@ import Testing
 
 @testable import RunLoopCore
 
-/// What is wrong on purpose gets a clear result. What traps is in `CrashTests/RunLoopTrapTests.swift`, closed descriptors
-/// are in `DescriptorSourceTests.swift`, loops whose threads have ended in `LoopThreadTests.swift`.
+/// What is wrong on purpose gets a clear result. What traps is in `CrashTests/RunLoopTrapTests.swift`, closed
+/// descriptors are in `DescriptorSourceTests.swift`, loops whose threads have ended in `LoopThreadTests.swift`.
 @Suite(.census) struct BadInputTests {
     @Test("a limit of the past polls once, however far it lies back")
     func pastLimits() async throws {

@@ -109,7 +109,8 @@ private actor Ending {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 }
 
-/// The kinds of callouts in a stack, innermost first. The optimizer may split a function in two frames of the same name.
+/// The kinds of callouts in a stack, innermost first. The optimizer may split a function in two frames of the same
+/// name.
 private func calloutNames(of symbols: [String]) -> [String] {
     let mark = "RUNLOOP_IS_CALLING_OUT_TO_"
     return symbols.reduce(into: []) { names, symbol in

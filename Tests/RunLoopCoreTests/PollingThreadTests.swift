@@ -8,8 +8,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The thread that run loops replace (`LCThread` of the documents): it sleeps, looks whether actions are there, calls them
-/// under its lock, and sleeps again. The documents sleep for 0.3 s; a millisecond shows the same.
+/// The thread that run loops replace (`LCThread` of the documents): it sleeps, looks whether actions are there, calls
+/// them under its lock, and sleeps again. The documents sleep for 0.3 s; a millisecond shows the same.
 private final class PollingThread: Sendable {
     private let actions = Mutex<[@Sendable () -> Void]>([])
     private let mustEnd = Atomic<Bool>(false)

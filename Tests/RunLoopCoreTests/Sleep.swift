@@ -18,11 +18,12 @@ enum Sleep: CaseIterable, Sendable {
     static let onDescriptors: [Sleep] = [.eventfd, .pipe]
 }
 
-/// Runs a closure on a thread of its own, with that thread's loop, which sleeps on what is given: for descriptors it gets
-/// a source in the mode whose descriptor is never ready. A mode that does not keep it sleeps on descriptors all the same.
+/// Runs a closure on a thread of its own, with that thread's loop, which sleeps on what is given: for descriptors it
+/// gets a source in the mode whose descriptor is never ready. A mode that does not keep it sleeps on descriptors all
+/// the same.
 ///
-/// When another thread is to end a sleep (`isRung`), it is checked that one did, by the means that is asked for; and else
-/// that none did.
+/// When another thread is to end a sleep (`isRung`), it is checked that one did, by the means that is asked for; and
+/// else that none did.
 func onLoop(
     sleepingOn sleep: Sleep, in mode: RunLoopMode = .default, leavesSource: Bool = true, isRung: Bool = true,
     sourceLocation: SourceLocation = #_sourceLocation, _ body: @escaping @Sendable (ThreadRunLoop) throws -> Void

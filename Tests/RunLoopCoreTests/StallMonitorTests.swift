@@ -23,8 +23,8 @@ private final class Reports: Sendable {
     var first: [RunLoopStall] { list.elements.filter { !$0.isOver } }
     var last: [RunLoopStall] { list.elements.filter(\.isOver) }
 
-    /// Runs the loop with a handler that returns when a stall is reported, until a first report is as it should be. (The
-    /// machine may be so slow that a stall is reported before the handler begins.)
+    /// Runs the loop with a handler that returns when a stall is reported, until a first report is as it should be.
+    /// (The machine may be so slow that a stall is reported before the handler begins.)
     func stall(
         _ loop: ThreadRunLoop, _ isExpected: (RunLoopStall) -> Bool, _ handler: @escaping @Sendable (Int) -> Void
     ) {

@@ -217,8 +217,8 @@ private func untilSeen(
     } while !isSeen()
 }
 
-/// Runs an adaptive loop again and again, each time as after many short waits, until something is seen. A busy machine may
-/// never have short waits of its own.
+/// Runs an adaptive loop again and again, each time as after many short waits, until something is seen. A busy machine
+/// may never have short waits of its own.
 ///
 /// - Returns: the index of the loop's default mode.
 private func afterShortWaits(

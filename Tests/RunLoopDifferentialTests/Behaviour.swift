@@ -4,8 +4,8 @@
 import TestSupport
 import Testing
 
-/// The 42 behaviours of CFRunLoop, as Docs/CFRunLoop.md numbers them: the rows of the table of differences that apply, or
-/// none when both loops are equal.
+/// The 42 behaviours of CFRunLoop, as Docs/CFRunLoop.md numbers them: the rows of the table of differences that apply,
+/// or none when both loops are equal.
 enum Behaviour {
     static let differences: [Int: [String]] = [
         1: [], 2: ["D4"], 3: [], 4: ["D28"], 5: [], 6: ["D18"], 7: [], 8: ["D10"], 9: [], 10: [], 11: ["D23"], 12: [],
@@ -15,7 +15,8 @@ enum Behaviour {
     ]
 }
 
-/// Plays a scenario of a behaviour in which both loops are equal, and compares both with the trace that is written down.
+/// Plays a scenario of a behaviour in which both loops are equal, and compares both with the trace that is written
+/// down.
 func showEqual(
     _ scenario: Scenario, _ trace: Trace, sourceLocation: SourceLocation = #_sourceLocation
 ) async throws {

@@ -18,8 +18,8 @@ extension Bookkeeping {
         return true
     }
 
-    /// A run that lasts for some milliseconds sleeps until they are over; whether the limit has come while something else
-    /// happened would be a matter of time.
+    /// A run that lasts for some milliseconds sleeps until they are over; whether the limit has come while something
+    /// else happened would be a matter of time.
     private var isMuted: Bool {
         levels.contains { if case .milliseconds = $0.limit { true } else { false } }
     }
@@ -104,8 +104,8 @@ extension Bookkeeping {
     }
 
     /// D20: a wake-up, a timer and a port that wait together. D24: ports that wait together, one of which was served
-    /// just before. D15: timers whose date has come and which leave a wake-up behind. D31: timers that are given a date in
-    /// their own call and are in other modes, too.
+    /// just before. D15: timers whose date has come and which leave a wake-up behind. D31: timers that are given a date
+    /// in their own call and are in other modes, too.
     private var mixesEvents: Bool {
         if redated.keys.contains(where: { modes(of: $0).count > 1 }) { return true }
         return members.keys.contains { mode in

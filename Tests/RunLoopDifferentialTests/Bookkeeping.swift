@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What a guarded scenario knows about itself while it is played, so that it keeps away from the known differences between
-// the loops and from nothing else. It sees the same things on both loops, as long as these behave alike, so it decides the
-// same on both. Each rule in `Bookkeeping+Rules.swift` names the row of the table in Docs/RunLoopOrder.md that is its reason.
+// What a guarded scenario knows about itself while it is played, so that it keeps away from the known differences
+// between the loops and from nothing else. It sees the same things on both loops, as long as these behave alike, so it
+// decides the same on both. Each rule in `Bookkeeping+Rules.swift` names the row of the table in Docs/RunLoopOrder.md
+// that is its reason.
 //
-// The rows about sleeps that miss something need no rule: a guarded scenario never sleeps for long. Before each wait the
-// harness wakes a loop that has nothing to wait for, or stops it.
+// The rows about sleeps that miss something need no rule: a guarded scenario never sleeps for long. Before each wait
+// the harness wakes a loop that has nothing to wait for, or stops it.
 
 /// A record of what is in a guarded scenario's loop, and of the runs that are under way.
 struct Bookkeeping {
@@ -66,7 +67,8 @@ struct Bookkeeping {
     var levels: [Level] = []
     /// A wake-up may wait in CFRunLoop for a wait to end.
     var hasWakeUp = false
-    /// How many turns had begun when a wake-up came outside of turns: at entry, where a stop may leave it to the next run.
+    /// How many turns had begun when a wake-up came outside of turns: at entry, where a stop may leave it to the next
+    /// run.
     var turnsBeforeWakeUp: Int?
     var turnCount = 0
     /// Modes in which a port was served since their loop found nothing there.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// How much of what loops can do a scenario did, or many did together. The test of random scenarios demands a minimum of
-/// each, so that a generator that goes blind is noticed.
+/// How much of what loops can do a scenario did, or many did together. The test of random scenarios demands a minimum
+/// of each, so that a generator that goes blind is noticed.
 struct Reach: Hashable, Sendable {
     /// Something that is counted.
     enum Feat: Hashable, Sendable {

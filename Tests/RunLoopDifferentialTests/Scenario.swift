@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What a run loop is asked to do, as a value that says nothing about which loop it is. A scenario has items, each with a
-// script (what its handler does, call by call), and steps that are done from outside of any run. The same scenario is
+// What a run loop is asked to do, as a value that says nothing about which loop it is. A scenario has items, each with
+// a script (what its handler does, call by call), and steps that are done from outside of any run. The same scenario is
 // played on a ThreadRunLoop and on a CFRunLoop, and gives a trace each.
 
 /// A mode of a scenario.
@@ -45,8 +45,8 @@ enum Limit: Hashable, Sendable {
     case zero
     /// For runs that sleep in their first turn until they are over.
     case milliseconds(Int)
-    /// For scenarios in which CFRunLoop sleeps until so many milliseconds are over, and this package's loop does not: that
-    /// has no limit.
+    /// For scenarios in which CFRunLoop sleeps until so many milliseconds are over, and this package's loop does not:
+    /// that has no limit.
     case stuck(milliseconds: Int)
     /// So long that only the watchdog is interested.
     case long

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Random scenarios. The generator itself avoids three things, because only the whole scenario shows them; everything else is
-// avoided while a scenario is played, by the rules of the bookkeeping:
+// Random scenarios. The generator itself avoids three things, because only the whole scenario shows them; everything
+// else is avoided while a scenario is played, by the rules of the bookkeeping:
 //
 //   D8   the version-1 sources of a scenario have one order, and so have its timers
 //   D9   a timer's date is not past when it is set: it has just come, or is an hour ahead

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// The leak rule of the tests. Every suite whose tests open a descriptor, start a thread or a process, or run an exit test
-// (it makes pipes and a child) carries `.census`. The process has one table of descriptors, so such tests run one at a time,
-// over all suites; tests of pure values need no census and run beside them.
+// The leak rule of the tests. Every suite whose tests open a descriptor, start a thread or a process, or run an exit
+// test (it makes pipes and a child) carries `.census`. The process has one table of descriptors, so such tests run one
+// at a time, over all suites; tests of pure values need no census and run beside them.
 //
-// What pools make for themselves, once, is made before the first count: dispatch's manager with its epoll set, eventfd and
-// timers, which Swift's tasks use too. A test that wakes something else of that kind (Foundation's main run loop, say) does
-// so in `warmingUp`.
+// What pools make for themselves, once, is made before the first count: dispatch's manager with its epoll set, eventfd
+// and timers, which Swift's tasks use too. A test that wakes something else of that kind (Foundation's main run loop,
+// say) does so in `warmingUp`.
 
 import PortSystem
 package import Testing
 
-/// A trait: tests run one at a time, and none leaves behind a descriptor, a thread, a child process or a scratch directory.
+/// A trait: tests run one at a time, and none leaves behind a descriptor, a thread, a child process or a scratch
+/// directory.
 package struct Census: SuiteTrait, TestTrait, TestScoping {
     let threadNames: [String]
     let settles: Bool
@@ -77,8 +78,9 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
         try await function()
     }
 
-    /// The kernel lists a thread for a moment after it was joined, so threads found by name are looked at again until they
-    /// are gone or the watchdog barks. Everything else must be right at the first look, unless the test is one that settles.
+    /// The kernel lists a thread for a moment after it was joined, so threads found by name are looked at again until
+    /// they are gone or the watchdog barks. Everything else must be right at the first look, unless the test is one
+    /// that settles.
     private func settledDifferences(from before: ProcessState) -> [String] {
         let deadline = Watchdog.deadline
         while true {
@@ -98,8 +100,9 @@ extension Trait where Self == Census {
     ///
     /// - Parameters:
     ///   - threadNames: beginnings of the kernel names of threads that the tested library starts itself.
-    ///   - settles: whether what is left behind may go away by itself until the watchdog barks: for tests of tasks, whose
-    ///     threads nobody can join, and which hold what they used for a moment after they have given their values.
+    ///   - settles: whether what is left behind may go away by itself until the watchdog barks: for tests of tasks,
+    ///     whose threads nobody can join, and which hold what they used for a moment after they have given their
+    ///     values.
     ///   - warmUp: makes what the process keeps for ever; runs before each count, so it must bear repetition.
     /// - Returns: the trait.
     package static func census(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Child processes of tests, mostly the example programs. Two threads read what the child writes, so that it never blocks on
-// a full pipe, and one waits for its end. The child is reaped under the lock that `kill` takes, so no signal ever goes to
-// a stranger who got its number.
+// Child processes of tests, mostly the example programs. Two threads read what the child writes, so that it never
+// blocks on a full pipe, and one waits for its end. The child is reaped under the lock that `kill` takes, so no signal
+// ever goes to a stranger who got its number.
 
 package import Foundation
 import PortSystem
@@ -93,8 +93,8 @@ package final class ChildProcess: Sendable {
         }
     }
 
-    /// Ends the child's standard input, blocks until it has ended and its output has been read. When the watchdog ends the
-    /// wait, records an issue and kills the child.
+    /// Ends the child's standard input, blocks until it has ended and its output has been read. When the watchdog ends
+    /// the wait, records an issue and kills the child.
     @discardableResult
     package func waitForExit(sourceLocation: SourceLocation = #_sourceLocation) throws -> ProcessResult {
         closeInput()

@@ -10,16 +10,18 @@ package let forkedChildMayStartThreads = dlsym(nil, "__tsan_init") == nil
 
 /// Forks. The child does what is said, which tells what went wrong, and ends; the parent gets its number.
 ///
-/// The child has the forking thread alone, so this is for exit tests, and for code that is ready for it. It comes at a moment
-/// at which all other threads sleep: one that the fork caught in the Swift runtime, making a type's metadata or a witness
-/// table, would have a lock there that nobody gives back in the child. The forking thread may share no lock with threads that
-/// the child starts: for Swift 6.3's Mutex it keeps the thread number that it had in the parent, and a contended one traps.
+/// The child has the forking thread alone, so this is for exit tests, and for code that is ready for it. It comes at a
+/// moment at which all other threads sleep: one that the fork caught in the Swift runtime, making a type's metadata or
+/// a witness table, would have a lock there that nobody gives back in the child. The forking thread may share no lock
+/// with threads that the child starts: for Swift 6.3's Mutex it keeps the thread number that it had in the parent, and
+/// a contended one traps.
 package func forking(
     sourceLocation: SourceLocation = #_sourceLocation, _ inChild: () -> [String]
 ) throws -> pid_t {
     // Swift hides fork(2), for good reasons.
     let symbol = try #require(dlsym(nil, "fork"), sourceLocation: sourceLocation)
-    // What the runtime makes once, under locks of its own, is made now, not by another thread at the moment of the fork.
+    // What the runtime makes once, under locks of its own, is made now, not by another thread at the moment of the
+    // fork.
     try #require(["\(symbol)"].map { $0.isEmpty } == [false], sourceLocation: sourceLocation)
     awaitQuiet(sourceLocation)
     let child = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()

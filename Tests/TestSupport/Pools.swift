@@ -15,7 +15,8 @@ package enum Pools {
 
     private static let state = Mutex(State())
 
-    /// Makes it now: dispatch's manager thread, its epoll set and eventfd, and a timer descriptor for each of its clocks.
+    /// Makes it now: dispatch's manager thread, its epoll set and eventfd, and a timer descriptor for each of its
+    /// clocks.
     ///
     /// A timer that is due at once needs no descriptor, so these are due in a day. Dispatch keeps the descriptors open.
     package static func start() async {

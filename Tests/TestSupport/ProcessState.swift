@@ -40,12 +40,12 @@ package struct ProcessState: Sendable {
     }
 }
 
-/// The open descriptors and what each is open on, without the one that this function reads with, and without the library's
-/// spare one: that has another number whenever it was lent. Told is that it is missing.
+/// The open descriptors and what each is open on, without the one that this function reads with, and without the
+/// library's spare one: that has another number whenever it was lent. Told is that it is missing.
 ///
-/// Dispatch looks once a second, on its manager's thread, whether its workers run: it opens `/proc/<thread>/stat`, reads
-/// and closes. A look that meets such a descriptor is repeated until that is closed or the watchdog barks, so one that
-/// stays open is still told.
+/// Dispatch looks once a second, on its manager's thread, whether its workers run: it opens `/proc/<thread>/stat`,
+/// reads and closes. A look that meets such a descriptor is repeated until that is closed or the watchdog barks, so one
+/// that stays open is still told.
 package func openDescriptors() -> Set<String> {
     let deadline = Watchdog.deadline
     while true {

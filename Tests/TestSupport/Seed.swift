@@ -4,8 +4,8 @@
 import PortSystem
 package import Testing
 
-/// The seed of this run's random tests: `PORT_TEST_SEED`, or a new one for each run. A test that carries `.seeded` names
-/// the seed in each of its issues, so that the run can be repeated.
+/// The seed of this run's random tests: `PORT_TEST_SEED`, or a new one for each run. A test that carries `.seeded`
+/// names the seed in each of its issues, so that the run can be repeated.
 package enum Seed {
     /// The seed of this run.
     package static let value: UInt64 = {
@@ -21,7 +21,8 @@ package enum Seed {
     }
 }
 
-/// A small deterministic random generator, after Steele, Lea and Flood, "Fast splittable pseudorandom number generators".
+/// A small deterministic random generator, after Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators".
 package struct SplitMix64: RandomNumberGenerator, Sendable {
     private var state: UInt64
 

@@ -7,8 +7,8 @@ import PortSystem
 import RunLoopCore
 import Testing
 
-/// Makes what a process keeps once it has had sockets: a spare descriptor, and the threads that close descriptors and receive for
-/// tasks. For the warm-up of a census.
+/// Makes what a process keeps once it has had sockets: a spare descriptor, and the threads that close descriptors and
+/// receive for tasks. For the warm-up of a census.
 @Sendable package func makeSharedReceiver() throws {
     SpareDescriptor.shared.keep()
     DescriptorCloser.start()

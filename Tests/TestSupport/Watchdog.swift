@@ -4,11 +4,12 @@
 package import PortSystem
 package import Testing
 
-/// The one time limit of the tests. Nothing waits for a time to pass: each wait is for an event, and the watchdog only ends
-/// a test that would otherwise hang. So its length is generous and says nothing about how long anything should take.
+/// The one time limit of the tests. Nothing waits for a time to pass: each wait is for an event, and the watchdog only
+/// ends a test that would otherwise hang. So its length is generous and says nothing about how long anything should
+/// take.
 package enum Watchdog {
-    /// How long a wait may last: 60 seconds, or the number in `PORT_TEST_WATCHDOG`; 0 switches the watchdog off, for use
-    /// in a debugger.
+    /// How long a wait may last: 60 seconds, or the number in `PORT_TEST_WATCHDOG`; 0 switches the watchdog off, for
+    /// use in a debugger.
     package static let limit: Duration? = {
         guard let text = sysEnvironment("PORT_TEST_WATCHDOG"), let seconds = Int(text) else { return .seconds(60) }
         return seconds > 0 ? .seconds(seconds) : nil

@@ -92,8 +92,8 @@ static inline void shim_pause(void) {
 #endif
 }
 
-/* Child processes. A file action list is a posix_spawn_file_actions_t, initialised by the caller. The two functions below
- * give an error number. */
+/* Child processes. A file action list is a posix_spawn_file_actions_t, initialised by the caller. The two functions
+ * below give an error number. */
 int shim_spawn_change_directory(void *actions, const char *path);
 int shim_spawn_close_from(void *actions, int lowest);
 char **shim_environment(void);
@@ -108,8 +108,8 @@ extern const int SHIM_CLD_EXITED;
 /* The main dispatch queue: an eventfd that is readable while blocks wait, and the function that runs them. */
 int shim_main_queue_descriptor(void);
 void shim_main_queue_serve(void);
-/* From now on each signal of ten that would end the process is told: a byte comes out of the first pipe, which is to be given to the
- * next function. A fault of the thread's own waits for that, for ten seconds; the second pipe says so. */
+/* From now on each signal of ten that would end the process is told: a byte comes out of the first pipe, which is to be
+ * given to the next function. A fault of the thread's own waits for that, for ten seconds; the second pipe says so. */
 void shim_tell_ending_signals(const int pipes[4]);
 void shim_end_by_signal(int byte);
 

@@ -3,8 +3,8 @@
 
 package import PortSystem
 
-/// A listening socket with a path. When it goes away, so does its path, then the socket; the path of an inherited one is its
-/// supervisor's and stays.
+/// A listening socket with a path. When it goes away, so does its path, then the socket; the path of an inherited one
+/// is its supervisor's and stays.
 package struct Listener: ~Copyable, Sendable {
     /// The listening socket, non-blocking.
     package let descriptor: FileDescriptor

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A file whose existence means nothing and whose lock means everything: the kernel drops the lock when its owner ends, in
-// whatever way, and a file without a lock is a dead owner's, which the next one takes over.
+// A file whose existence means nothing and whose lock means everything: the kernel drops the lock when its owner ends,
+// in whatever way, and a file without a lock is a dead owner's, which the next one takes over.
 //
-// A file is removed only by the holder of its lock. So whoever gets the lock must look whether the path still leads to the
-// file that was locked: the owner before may have removed it between our open and our lock. Then another file may be there
-// by now, and the round starts again.
+// A file is removed only by the holder of its lock. So whoever gets the lock must look whether the path still leads to
+// the file that was locked: the owner before may have removed it between our open and our lock. Then another file may
+// be there by now, and the round starts again.
 
 import Glibc
 import PortSystem
 
 /// A file in a trusted directory, exclusively locked as long as this value lives.
 ///
-/// A value that goes away without `remove()` leaves the file behind, unlocked. In a forked child the lock belongs to both
-/// processes, and only the one that took it removes the file.
+/// A value that goes away without `remove()` leaves the file behind, unlocked. In a forked child the lock belongs to
+/// both processes, and only the one that took it removes the file.
 package struct LockedFile: ~Copyable, Sendable {
     private let name: String
     private let directory: TrustedDirectory
@@ -53,8 +53,8 @@ package struct LockedFile: ~Copyable, Sendable {
     ///   - name: a file name.
     ///   - directory: where.
     /// - Returns: the locked file, with the contents that a dead owner left in it; or what the live owner's file says.
-    /// - Throws: `directoryUntrusted` when it is a symbolic link, no regular file, or another user's; `descriptorLimit`;
-    ///   `systemCallFailed` for the rest.
+    /// - Throws: `directoryUntrusted` when it is a symbolic link, no regular file, or another user's;
+    ///   `descriptorLimit`; `systemCallFailed` for the rest.
     package static func take(_ name: String, in directory: TrustedDirectory) throws(PortError) -> Attempt {
         try take(name, in: directory) { (_) throws(PortError) in }
     }
@@ -64,8 +64,8 @@ package struct LockedFile: ~Copyable, Sendable {
     /// - Parameters:
     ///   - name: a file name.
     ///   - directory: where.
-    ///   - prepare: called when the file is open and nobody has its lock. What it opens gets a higher descriptor than the
-    ///     file: when the process is killed, Linux closes that first, and drops the lock after it.
+    ///   - prepare: called when the file is open and nobody has its lock. What it opens gets a higher descriptor than
+    ///     the file: when the process is killed, Linux closes that first, and drops the lock after it.
     /// - Returns: as ``take(_:in:)``.
     /// - Throws: as ``take(_:in:)``; what `prepare` throws.
     package static func take(

@@ -11,8 +11,8 @@ package struct PortAddress: Hashable, Sendable {
         self.path = path
     }
 
-    /// The address that came in a message, if it is one: an absolute path of less than 4,096 bytes, in which no component
-    /// is empty, `.` or `..`, and without NUL. So a port has one address, which stands for it.
+    /// The address that came in a message, if it is one: an absolute path of less than 4,096 bytes, in which no
+    /// component is empty, `.` or `..`, and without NUL. So a port has one address, which stands for it.
     init?(received path: String) {
         let bytes = path.utf8
         guard bytes.first == Self.slash, bytes.count < 4096, !bytes.contains(0) else { return nil }
@@ -27,8 +27,8 @@ package struct PortAddress: Hashable, Sendable {
     /// Leads nowhere, and never will: what is below a device is no directory.
     package static let nowhere = PortAddress(path: "/dev/null/dead-name")
 
-    /// Whether it is the address of one port, and never of another: a process's own socket in a directory of sockets. Others
-    /// may outlive their port: those that a supervisor made.
+    /// Whether it is the address of one port, and never of another: a process's own socket in a directory of sockets.
+    /// Others may outlive their port: those that a supervisor made.
     var isOfPort: Bool {
         let name = path.utf8.split(separator: Self.slash).last.flatMap {
             EndpointFileName(String(decoding: $0, as: UTF8.self))

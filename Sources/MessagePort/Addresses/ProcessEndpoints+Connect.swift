@@ -11,8 +11,9 @@ extension ProcessEndpoints {
     ///   - path: an absolute path, of any length.
     ///   - deadline: how long to wait for a place among those who wait to be accepted.
     /// - Returns: the connection; or that the listener is busy; or that nobody listens there, or nothing is there.
-    /// - Throws: `peerRefused` when the listener belongs to another user; `malformedPacket` when the path is not one that a
-    ///   packet socket can have, or a socket of another type is there; `descriptorLimit`; `systemCallFailed` for the rest.
+    /// - Throws: `peerRefused` when the listener belongs to another user; `malformedPacket` when the path is not one
+    ///   that a packet socket can have, or a socket of another type is there; `descriptorLimit`; `systemCallFailed` for
+    ///   the rest.
     package static func connect(
         toPath path: String, until deadline: MonotonicInstant = .distantPast
     ) throws(PortError) -> ConnectOutcome {

@@ -7,8 +7,8 @@ extension ProcessEndpoints {
     /// The absolute path of a socket.
     package func path(of name: String) -> String { sockets.path + "/" + name }
 
-    /// Removes a socket's file. A file that is not there is no error; in a forked child nothing happens, as the socket is
-    /// its parent's.
+    /// Removes a socket's file. A file that is not there is no error; in a forked child nothing happens, as the socket
+    /// is its parent's.
     package func removeSocket(_ name: String) {
         guard sysProcessID() == process else { return }
         // If the kernel refuses, the next process that sweeps removes it.
@@ -20,7 +20,8 @@ extension ProcessEndpoints {
     ///
     /// - Parameter backlog: how many connections may wait to be accepted.
     /// - Returns: the listener, which takes its path away when it goes.
-    /// - Throws: `descriptorLimit`, and `systemCallFailed` for example when the directory was removed or the disk is full.
+    /// - Throws: `descriptorLimit`, and `systemCallFailed` for example when the directory was removed or the disk is
+    ///   full.
     package func makeListener(backlog: Int32) throws(PortError) -> Listener {
         let name = makeSocketName()
         let temporary = name + ".new"

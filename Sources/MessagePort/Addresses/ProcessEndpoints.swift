@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A process's sockets in the directory of sockets. All carry the process's random id, and stand under one lock file, made
-// before the first of them: when its lock is free, the process has ended and its sockets are rubbish, which the next
-// process that starts sweeps away.
+// A process's sockets in the directory of sockets. All carry the process's random id, and stand under one lock file,
+// made before the first of them: when its lock is free, the process has ended and its sockets are rubbish, which the
+// next process that starts sweeps away.
 
 import Glibc
 import PortSystem

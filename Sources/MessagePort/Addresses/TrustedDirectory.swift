@@ -31,8 +31,9 @@ package final class TrustedDirectory: Sendable {
     ///   - path: an absolute path; slashes at its end, double ones, and components that are `.` do not count.
     ///   - makes: whether it is made; otherwise one that is not there is `systemCallFailed` with ENOENT.
     /// - Returns: the open, verified directory.
-    /// - Throws: `directoryUntrusted` when it is a symbolic link, is no directory, belongs to another user or is open to
-    ///   others, or when the path is not absolute, has a component `..`, or holds a NUL; `descriptorLimit`; `systemCallFailed` for the rest.
+    /// - Throws: `directoryUntrusted` when it is a symbolic link, is no directory, belongs to another user or is open
+    ///   to others, or when the path is not absolute, has a component `..`, or holds a NUL; `descriptorLimit`;
+    ///   `systemCallFailed` for the rest.
     package static func open(path: String, makes: Bool = true) throws(PortError) -> TrustedDirectory {
         guard path.utf8.first == UInt8(ascii: "/") else {
             throw PortError(.directoryUntrusted, subject: .path(path, .notAbsolute))

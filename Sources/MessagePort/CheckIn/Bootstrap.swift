@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// How a child process finds the port of its parent: it inherits one end of a connected pair of SOCK_SEQPACKET sockets, and
-// a variable of its environment tells the descriptor and, so that no other descriptor is mistaken for it, the socket's inode.
-// See Docs/CheckIn.md and Docs/WireFormat.md.
+// How a child process finds the port of its parent: it inherits one end of a connected pair of SOCK_SEQPACKET sockets,
+// and a variable of its environment tells the descriptor and, so that no other descriptor is mistaken for it, the
+// socket's inode. See Docs/CheckIn.md and Docs/WireFormat.md.
 
 import Glibc
 import PortSystem

@@ -8,8 +8,8 @@ import Synchronization
 extension PortWorker {
     /// Asks the workers that have checked in to leave, and waits until those have ended.
     ///
-    /// One that has no room for the wish keeps nobody else from being asked: it gets the wish when it has some. Meanwhile
-    /// what the workers send is received, for one that waits for room itself may have none.
+    /// One that has no room for the wish keeps nobody else from being asked: it gets the wish when it has some.
+    /// Meanwhile what the workers send is received, for one that waits for room itself may have none.
     static func ask(_ workers: [PortWorker], _ message: MachMessage, until deadline: MonotonicInstant) {
         let wishes = workers.compactMap { Wish(to: $0, message) }
         let loop = ThreadRunLoop.current

@@ -9,15 +9,15 @@ extension PortWorker {
     /// Waits until the worker has checked in, and gives the right to its port.
     ///
     /// The calling thread's run loop waits in a private mode, in which nothing else runs. Several threads may wait, and
-    /// later callers are answered at once. What the worker sends before it checks in is queued at ``port``. A worker that
-    /// fills that queue waits there, and checks in when somebody has received.
+    /// later callers are answered at once. What the worker sends before it checks in is queued at ``port``. A worker
+    /// that fills that queue waits there, and checks in when somebody has received.
     ///
     /// - Parameter limit: the longest time to wait; zero or less looks once.
     /// - Returns: the right to the worker's port.
     /// - Throws: ``PortError/Code/workerExited``, with how, when the worker ended without checking in;
-    ///   ``PortError/Code/checkInTimedOut`` when the limit has passed: the worker goes on, and the call can be repeated;
-    ///   ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the worker cannot be watched;
-    ///   ``PortError/Code/forkedProcess``.
+    ///   ``PortError/Code/checkInTimedOut`` when the limit has passed: the worker goes on, and the call can be
+    ///   repeated; ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the worker cannot be
+    ///   watched; ``PortError/Code/forkedProcess``.
     @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func checkIn(within limit: Duration) throws(PortError) -> SendRight {
         try Self.checkIn([self], until: .after(limit), WorkerWait())[0]

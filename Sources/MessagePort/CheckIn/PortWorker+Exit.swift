@@ -33,8 +33,8 @@ extension PortWorker {
     /// A thread is started that waits meanwhile.
     ///
     /// - Returns: how the worker ended.
-    /// - Throws: `CancellationError` when the task was cancelled: the worker goes on; ``PortError`` when the worker cannot be
-    ///   watched; ``PortError/Code/forkedProcess``.
+    /// - Throws: `CancellationError` when the task was cancelled: the worker goes on; ``PortError`` when the worker
+    ///   cannot be watched; ``PortError/Code/forkedProcess``.
     nonisolated(nonsending) public func exited() async throws -> WorkerExit {
         try record.checkProcess()
         return try await waitOffThePool { [self] wait in
@@ -47,15 +47,16 @@ extension PortWorker {
 
     /// Asks to be told once, on a run loop, when the worker has ended.
     ///
-    /// The end of a process is noticed while a loop runs on which somebody wants to be told, or when somebody waits or asks
-    /// for it. Wanting to be told does not keep a run of the loop going. A loop that ends drops what it was to be told.
+    /// The end of a process is noticed while a loop runs on which somebody wants to be told, or when somebody waits or
+    /// asks for it. Wanting to be told does not keep a run of the loop going. A loop that ends drops what it was to be
+    /// told.
     ///
     /// - Parameters:
     ///   - loop: the loop on which to be told.
     ///   - mode: the mode in which to be told.
     ///   - handler: called once on the loop's thread; soon when the worker has ended already.
-    /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``, ``PortError/Code/forkedProcess``:
-    ///   nothing is watched then.
+    /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``,
+    ///   ``PortError/Code/forkedProcess``: nothing is watched then.
     public func notifyWhenExited(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable (WorkerExit) -> Void
     ) throws(PortError) {

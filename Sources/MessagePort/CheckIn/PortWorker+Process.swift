@@ -9,20 +9,21 @@ extension PortWorker {
     /// Launches a child process that gets the right to a port of the caller's, and checks in there.
     ///
     /// The right needs no name in the file system: the child inherits one end of a connection to the port, and finds it
-    /// with ``SendRight/bootstrap()``. Besides that descriptor it has standard input, output and error and no others. No
-    /// signal is blocked or ignored in it. When this process ends, or invalidates ``port``, the right is a dead name in the
-    /// child, which may ask to be told of that.
+    /// with ``SendRight/bootstrap()``. Besides that descriptor it has standard input, output and error and no others.
+    /// No signal is blocked or ignored in it. When this process ends, or invalidates ``port``, the right is a dead name
+    /// in the child, which may ask to be told of that.
     ///
     /// Returns when the program has been started, without waiting for it.
     ///
     /// - Parameters:
     ///   - program: the program, and what it starts with.
-    ///   - queueLimit: how many messages of the worker may wait at ``port``: those that it sends before it checks in, too.
+    ///   - queueLimit: how many messages of the worker may wait at ``port``: those that it sends before it checks in,
+    ///     too.
     ///   - handler: called for each message of the worker but its check-in, where ``port`` is scheduled.
     /// - Returns: the worker. It is killed when the last reference to it goes.
-    /// - Throws: ``PortError/Code/workerNotStarted``, with the kernel's reason: `ENOENT`, `EACCES` and others of `execve(2)`,
-    ///   `EAGAIN` when the system gives no process, `EMFILE` without descriptors, `ENOSYS` on a kernel before 5.3, `EINVAL`
-    ///   when an argument or a variable of the environment cannot be one. No process is left then.
+    /// - Throws: ``PortError/Code/workerNotStarted``, with the kernel's reason: `ENOENT`, `EACCES` and others of
+    ///   `execve(2)`, `EAGAIN` when the system gives no process, `EMFILE` without descriptors, `ENOSYS` on a kernel
+    ///   before 5.3, `EINVAL` when an argument or a variable of the environment cannot be one. No process is left then.
     public static func launchProcess(
         _ program: WorkerProgram, queueLimit: Int = MachPort.defaultQueueLimit, handler: MachPort.Handler? = nil
     ) throws(PortError) -> PortWorker {

@@ -7,22 +7,22 @@ import PortSystem
 extension PortWorker {
     /// Ends the worker in order, and waits until it is gone.
     ///
-    /// First it is asked with the message, if there is one and the worker has checked in; the message waits for room. One
-    /// that has not ended when the limit has passed is told: a thread to stop after what it does now, a process with
-    /// `SIGTERM`. A process that runs on until the limit has passed once more is killed. Then ``port`` is invalidated: what the
-    /// worker sent there and nobody has received bounces. May be called again, also by several threads. Traps on the worker's
-    /// own thread.
+    /// First it is asked with the message, if there is one and the worker has checked in; the message waits for room.
+    /// One that has not ended when the limit has passed is told: a thread to stop after what it does now, a process
+    /// with `SIGTERM`. A process that runs on until the limit has passed once more is killed. Then ``port`` is
+    /// invalidated: what the worker sent there and nobody has received bounces. May be called again, also by several
+    /// threads. Traps on the worker's own thread.
     ///
-    /// After it was asked, the calling thread's run loop waits in a private mode, in which nothing else runs. What the worker
-    /// says before it leaves comes to the queue of ``port`` meanwhile, as far as there is room. To receive it, schedule the
-    /// port on another thread.
+    /// After it was asked, the calling thread's run loop waits in a private mode, in which nothing else runs. What the
+    /// worker says before it leaves comes to the queue of ``port`` meanwhile, as far as there is room. To receive it,
+    /// schedule the port on another thread.
     ///
     /// - Parameters:
     ///   - message: what makes the worker leave, as it agreed with its launcher; nil to tell it at once.
     ///   - limit: how long each of the two or three steps may take.
     /// - Returns: how the worker ended.
-    /// - Throws: ``PortError/Code/workerStillRunning`` when a thread does not return to its loop in time; it ends when it
-    ///   does. For a process, when the kernel does not end it in time. ``PortError/Code/forkedProcess``.
+    /// - Throws: ``PortError/Code/workerStillRunning`` when a thread does not return to its loop in time; it ends when
+    ///   it does. For a process, when the kernel does not end it in time. ``PortError/Code/forkedProcess``.
     @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     @discardableResult
     public func shutDown(asking message: MachMessage? = nil, within limit: Duration = .seconds(5)) throws(PortError)
@@ -33,13 +33,15 @@ extension PortWorker {
 
     /// Ends the worker in order, and suspends the task until it is gone.
     ///
-    /// A thread is started that does so meanwhile. Cancelling the task changes nothing: an end that has begun is waited for.
+    /// A thread is started that does so meanwhile. Cancelling the task changes nothing: an end that has begun is waited
+    /// for.
     ///
     /// - Parameters:
     ///   - message: what makes the worker leave, as it agreed with its launcher; nil to tell it at once.
     ///   - limit: how long each of the two or three steps may take.
     /// - Returns: how the worker ended.
-    /// - Throws: ``PortError``, as the blocking form; `systemCallFailed` when the system gives no thread: nothing was done then.
+    /// - Throws: ``PortError``, as the blocking form; `systemCallFailed` when the system gives no thread: nothing was
+    ///   done then.
     @discardableResult
     nonisolated(nonsending) public func shutDown(
         asking message: MachMessage? = nil, within limit: Duration = .seconds(5)

@@ -17,12 +17,13 @@ extension PortWorker {
     /// - Parameters:
     ///   - name: what the thread is called in `ps`, `top`, debuggers and errors.
     ///   - stackSize: the size of its stack in bytes; nil for the system's default.
-    ///   - queueLimit: how many messages of the worker may wait at ``port``: those that it sends before it checks in, too.
+    ///   - queueLimit: how many messages of the worker may wait at ``port``: those that it sends before it checks in,
+    ///     too.
     ///   - handler: called for each message of the worker but its check-in, where ``port`` is scheduled.
     ///   - body: what the thread begins with; it gets the right to ``port``.
     /// - Returns: the worker. It ends with the last reference to it.
-    /// - Throws: ``PortError/Code/workerNotStarted`` when the system gives no thread (`EAGAIN`), or takes no stack of that
-    ///   size (`EINVAL`).
+    /// - Throws: ``PortError/Code/workerNotStarted`` when the system gives no thread (`EAGAIN`), or takes no stack of
+    ///   that size (`EINVAL`).
     public static func launchThread(
         name: String = "port worker", stackSize: Int? = nil, queueLimit: Int = MachPort.defaultQueueLimit,
         handler: MachPort.Handler? = nil, _ body: @escaping @Sendable (_ parent: SendRight) throws -> Void

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What becomes of a worker: whether it has checked in, and how it ended. Each is noted once, by whichever thread sees it
-// first: the one that delivers the check-in, the worker's own when its loop ends, one that waits, or a loop that watches.
+// What becomes of a worker: whether it has checked in, and how it ended. Each is noted once, by whichever thread sees
+// it first: the one that delivers the check-in, the worker's own when its loop ends, one that waits, or a loop that
+// watches.
 //
 //   launched ──check-in──▶ checked in ──exit──▶ ended
 //       └─────────────────────exit────────────────▲
@@ -40,8 +41,8 @@ final class WorkerRecord: Sendable {
     let state = Mutex(State())
     private let forkCount = sysForkCount()  // immutable
 
-    /// Whether this is a forked child's copy of the record of its parent's worker. Nothing is known from it, and its lock may
-    /// be held by a thread that is not there.
+    /// Whether this is a forked child's copy of the record of its parent's worker. Nothing is known from it, and its
+    /// lock may be held by a thread that is not there.
     var isInherited: Bool { sysForkCount() != forkCount }
 
     func checkProcess() throws(PortError) {

@@ -77,8 +77,9 @@ final class WorkerWait: Sendable {
 
 /// Receives a worker's check-in from the sockets of its launcher's port, and if it goes on, what follows.
 ///
-/// Other messages of the worker are for the port, and are not taken from its queue here. So once the worker has checked in and
-/// the watch does not go on, or the port's queue is full, the sockets may stay readable: then they are not watched.
+/// Other messages of the worker are for the port, and are not taken from its queue here. So once the worker has checked
+/// in and the watch does not go on, or the port's queue is full, the sockets may stay readable: then they are not
+/// watched.
 private struct MessageWatch {
     let source: RunLoopSource
     private let core: PortCore

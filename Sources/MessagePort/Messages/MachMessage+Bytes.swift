@@ -35,8 +35,8 @@ extension MachMessage {
         initializingWith initializer: (inout OutputSpan<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {
         if capacity < 0 { fatalError("A capacity of \(capacity) bytes is not possible; choose 0 or more.") }
-        // The error takes another way, and room is reserved first, so that the list is made by code for lists of bytes, not for
-        // lists of anything.
+        // The error takes another way, and room is reserved first, so that the list is made by code for lists of bytes,
+        // not for lists of anything.
         var failure: Failure?
         var bytes: [UInt8] = []
         if capacity == 0 {

@@ -4,8 +4,8 @@
 public import RunLoopCore
 
 extension MachMessage {
-    /// Replies with an error: the requester's call throws ``PortError/Code/remoteError`` with this code and text. It never
-    /// waits, and is distinct from an empty reply.
+    /// Replies with an error: the requester's call throws ``PortError/Code/remoteError`` with this code and text. It
+    /// never waits, and is distinct from an empty reply.
     ///
     /// - Parameters:
     ///   - code: a number that both sides agree on.
@@ -28,11 +28,11 @@ extension MachMessage {
         try reply(MachMessage(id: id, content: content), within: limit)
     }
 
-    /// Whether the requester no longer waits for the reply: its task was cancelled, its time is up, or it is gone. Then a
-    /// reply would be dropped, and work for it is in vain.
+    /// Whether the requester no longer waits for the reply: its task was cancelled, its time is up, or it is gone. Then
+    /// a reply would be dropped, and work for it is in vain.
     ///
-    /// False when no reply is expected, one was sent, or the reply right was taken: ask the right then. For a requester in
-    /// another process this reads what has arrived from it, as far as the port's queue has room.
+    /// False when no reply is expected, one was sent, or the reply right was taken: ask the right then. For a requester
+    /// in another process this reads what has arrived from it, as far as the port's queue has room.
     public var isCancelled: Bool {
         guard let replyTarget, replyTarget.isOpen else { return false }
         return replyTarget.isAbandoned
@@ -41,14 +41,14 @@ extension MachMessage {
     /// Asks to be told once, on a run loop, when the requester no longer waits for the reply.
     ///
     /// The news of a requester in another process come with what the port receives: while the port's loop runs, or
-    /// somebody receives from it, or asks ``isCancelled``. The handler stays with the reply right when that is taken out of
-    /// the message, until it is used or put into another message.
+    /// somebody receives from it, or asks ``isCancelled``. The handler stays with the reply right when that is taken
+    /// out of the message, until it is used or put into another message.
     ///
     /// - Parameters:
     ///   - loop: the loop on which to be told.
     ///   - mode: the mode in which to be told.
-    ///   - handler: called once on the loop's thread, soon when that is so already; never after the reply. It should not
-    ///     hold the message.
+    ///   - handler: called once on the loop's thread, soon when that is so already; never after the reply. It should
+    ///     not hold the message.
     public func setCancellationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) {

@@ -5,9 +5,9 @@ public import PortSystem
 
 /// A message: an id, a list of components, and the right to reply to it. `NSPortMessage`, `mach_msg_header_t`.
 ///
-/// A message is a value. Sending it leaves the caller's copy as it is, so after a failed send it is intact and can be sent
-/// again. Its byte components are shared until one copy changes, never copied on the way inside a process. A descriptor
-/// component is shared by all copies and closed when the last of them goes.
+/// A message is a value. Sending it leaves the caller's copy as it is, so after a failed send it is intact and can be
+/// sent again. Its byte components are shared until one copy changes, never copied on the way inside a process. A
+/// descriptor component is shared by all copies and closed when the last of them goes.
 public struct MachMessage: Sendable {
     /// A part of a message.
     public enum Component: Sendable {
@@ -17,12 +17,12 @@ public struct MachMessage: Sendable {
         case right(SendRight)
         /// An open file descriptor: the receiver gets its own, for the same open file.
         case descriptor(SharedDescriptor)
-        /// The port itself, with its queue: the receiver of the message may receive from it. Within a process only; to another
-        /// one, sending throws ``PortError/Code/notTransferable``.
+        /// The port itself, with its queue: the receiver of the message may receive from it. Within a process only; to
+        /// another one, sending throws ``PortError/Code/notTransferable``.
         ///
         /// The message keeps the port alive, not its place on a run loop: whoever takes the port out moves it
-        /// (``MachPort/move(to:in:)``), or receives without a loop after the sender has unscheduled it. A port whose own queue
-        /// holds it, alone or by way of others, ends only when it is invalidated.
+        /// (``MachPort/move(to:in:)``), or receives without a loop after the sender has unscheduled it. A port whose
+        /// own queue holds it, alone or by way of others, ends only when it is invalidated.
         case receiveRight(MachPort)
     }
 
@@ -161,15 +161,15 @@ extension MachMessage {
 
     /// Makes the receiver of this message the one who replies, once, to whoever waits at the right's port.
     ///
-    /// - Parameter right: a right made by ``MachPort/makeSendOnceRight()``, or taken out of another message in order to hand
-    ///   its request on. It moves into the message; when the message is never delivered or never replied to, the right's
-    ///   maker is told.
+    /// - Parameter right: a right made by ``MachPort/makeSendOnceRight()``, or taken out of another message in order to
+    ///   hand its request on. It moves into the message; when the message is never delivered or never replied to, the
+    ///   right's maker is told.
     public mutating func setReplyRight(_ right: consuming SendOnceRight) {
         replyTarget = right.release()
     }
 
-    /// Replies to the requester that waits for this message's answer. Never waits for a requester that reads slowly, or not
-    /// at all: see ``SendOnceRight/send(_:within:)``.
+    /// Replies to the requester that waits for this message's answer. Never waits for a requester that reads slowly, or
+    /// not at all: see ``SendOnceRight/send(_:within:)``.
     ///
     /// - Parameters:
     ///   - message: the reply.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Values as bytes, without Foundation and without a scheme: both sides name the type. Numbers are little-endian. What has a
-// length that varies is preceded by it: a UInt32.
+// Values as bytes, without Foundation and without a scheme: both sides name the type. Numbers are little-endian. What
+// has a length that varies is preceded by it: a UInt32.
 //
 //   integer      its bytes; Int and UInt as 64 bits        Bool         one byte, 0 or 1
 //   Double       the bits, as UInt64                       Float        the bits, as UInt32
@@ -11,8 +11,8 @@
 
 /// A value that can be sent as the bytes of a message.
 ///
-/// Integers, `Bool`, `Float`, `Double`, `String`, and arrays and optionals of such values are. A type of your own writes its
-/// properties one after the other, and reads them in the same order:
+/// Integers, `Bool`, `Float`, `Double`, `String`, and arrays and optionals of such values are. A type of your own
+/// writes its properties one after the other, and reads them in the same order:
 ///
 /// ```swift
 /// struct Order: MessageContent {

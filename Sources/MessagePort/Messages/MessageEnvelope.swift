@@ -3,13 +3,13 @@
 
 import Synchronization
 
-/// What is written on a message besides its parts, and most messages have not. It takes a word until something is set; so
-/// plain messages are small, which is what moving them from thread to thread costs.
+/// What is written on a message besides its parts, and most messages have not. It takes a word until something is set;
+/// so plain messages are small, which is what moving them from thread to thread costs.
 ///
 /// It is a value: copies share one object until one of them is changed.
 ///
-/// The messages of a burst share one from the beginning. It holds what they all take up in their sender's account, which is
-/// given back when the last of them is taken, or gone; each leaves it when it is taken.
+/// The messages of a burst share one from the beginning. It holds what they all take up in their sender's account, which
+/// is given back when the last of them is taken, or gone; each leaves it when it is taken.
 struct MessageEnvelope: Sendable {
     // @unchecked: it is changed only while one envelope alone has it; the charge of a burst by the last who leaves it.
     private final class Content: @unchecked Sendable {

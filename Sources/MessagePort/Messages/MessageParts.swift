@@ -40,7 +40,8 @@ struct MessageParts: Sendable {
         }
     }
 
-    /// Calls the body with each of them, and whether it is the last. Unlike a loop over them, this counts no references.
+    /// Calls the body with each of them, and whether it is the last. Unlike a loop over them, this counts no
+    /// references.
     func visit<Failure: Error>(
         _ body: (MachMessage.Component, _ isLast: Bool) throws(Failure) -> Void
     ) throws(Failure) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Messages in the order of their arrival. The oldest may be claimed by a handler's thread, which takes them without the lock
-/// that guards the queue; they count as long as they are not taken, and whatever else takes messages gets them back first.
+/// Messages in the order of their arrival. The oldest may be claimed by a handler's thread, which takes them without
+/// the lock that guards the queue; they count as long as they are not taken, and whatever else takes messages gets them
+/// back first.
 struct MessageQueue: Sendable {
     private var ring = Ring<MachMessage>()
     private var claim: MessageClaim?
@@ -56,13 +57,14 @@ struct MessageQueue: Sendable {
         return made
     }
 
-    /// Takes back what is claimed and not yet taken, because somebody else needs the queue: nothing is claimed for a while.
+    /// Takes back what is claimed and not yet taken, because somebody else needs the queue: nothing is claimed for a
+    /// while.
     mutating func reclaim() {
         takeBack { $0 > 0 }
     }
 
-    /// Takes back what is claimed, because its handler is over. If that has taken nothing, there is no use in claims for a
-    /// while.
+    /// Takes back what is claimed, because its handler is over. If that has taken nothing, there is no use in claims
+    /// for a while.
     mutating func endClaim() {
         let count = claim?.count ?? 0
         takeBack { $0 > 0 && $0 == count }

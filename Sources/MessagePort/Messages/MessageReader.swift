@@ -24,7 +24,8 @@ public struct MessageReader: Sendable {
     ///
     /// - Parameter type: what it is.
     /// - Returns: the value.
-    /// - Throws: ``PortError/Code/malformedContent`` when the bytes are not such a value, or lie deeper than ``depthLimit``.
+    /// - Throws: ``PortError/Code/malformedContent`` when the bytes are not such a value, or lie deeper than
+    ///   ``depthLimit``.
     public mutating func read<Value: MessageContent>(_ type: Value.Type = Value.self) throws(PortError) -> Value {
         guard depth < Self.depthLimit else {
             throw PortError(.malformedContent, subject: .size(depth + 1, limit: Self.depthLimit, of: .levels))

@@ -5,11 +5,11 @@ package import PortSystem
 import RunLoopCore
 import Synchronization
 
-/// How a task waits for a descriptor: the thread that receives for tasks watches it meanwhile, and no thread waits for the
-/// task alone.
+/// How a task waits for a descriptor: the thread that receives for tasks watches it meanwhile, and no thread waits for
+/// the task alone.
 package enum DescriptorWait {
-    /// Suspends the task until the descriptor is readable, the deadline has come, or the task is cancelled. It may return
-    /// earlier; the caller looks.
+    /// Suspends the task until the descriptor is readable, the deadline has come, or the task is cancelled. It may
+    /// return earlier; the caller looks.
     ///
     /// - Parameters:
     ///   - descriptor: an open descriptor, which stays open during the call.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Which source of a port may call its handler. A move gives the turn to another source, with a higher number; that one begins
-// when the last handler that an older one has begun is over. So a move never has two loops handle messages at once, and the
-// order of the queue stays. The sources of one number share the turn: a port on two loops has its handler called on both.
+// Which source of a port may call its handler. A move gives the turn to another source, with a higher number; that one
+// begins when the last handler that an older one has begun is over. So a move never has two loops handle messages at
+// once, and the order of the queue stays. The sources of one number share the turn: a port on two loops has its handler
+// called on both.
 
 /// Whose turn it is to call a port's handler: decides, does nothing else.
 struct HandlerTurns: Sendable {

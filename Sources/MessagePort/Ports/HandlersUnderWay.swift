@@ -3,8 +3,8 @@
 
 import RunLoopCore
 
-/// The handlers of a port that are under way: mostly none or one, which lies in place. Not generic, so that nothing generic of
-/// another module is called for each message.
+/// The handlers of a port that are under way: mostly none or one, which lies in place. Not generic, so that nothing
+/// generic of another module is called for each message.
 enum HandlersUnderWay: Sendable {
     /// A handler, known by the loop on which it runs and the number of its source.
     @safe struct Handler: Sendable {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A notice that somebody asked for: told once, on a run loop of the asker's choice, or never when the thread of the loop ends
-// first. An anchor in the loop, a source that is never ready by itself, makes the loop say when it ends.
+// A notice that somebody asked for: told once, on a run loop of the asker's choice, or never when the thread of the
+// loop ends first. An anchor in the loop, a source that is never ready by itself, makes the loop say when it ends.
 //
 //   waiting ──tell()──▶ over          the handler is called once, as a block of the loop
 //   waiting ──cancel()──▶ over        the handler is released and never called

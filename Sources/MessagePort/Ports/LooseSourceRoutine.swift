@@ -4,8 +4,8 @@
 import RunLoopCore
 import Synchronization
 
-/// What the source of a port does that others may have, or that belongs to another object: it keeps the port, or that object,
-/// while it is in a loop, and only then.
+/// What the source of a port does that others may have, or that belongs to another object: it keeps the port, or that
+/// object, while it is in a loop, and only then.
 final class LooseSourceRoutine: SourceRoutine {
     private struct State {
         weak var source: RunLoopSource?

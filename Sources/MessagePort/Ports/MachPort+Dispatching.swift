@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// How a port's handler is called by something that is no run loop, such as a dispatch queue. The shared thread looks for
-// messages and has one block enqueued; the block handles one message and has the next block enqueued while there are more.
-// So there is never more than one block: the order is kept, also where blocks may run beside each other, and what waits
-// stays in the port's queue, whose senders wait for room as ever.
+// How a port's handler is called by something that is no run loop, such as a dispatch queue. The shared thread looks
+// for messages and has one block enqueued; the block handles one message and has the next block enqueued while there
+// are more. So there is never more than one block: the order is kept, also where blocks may run beside each other, and
+// what waits stays in the port's queue, whose senders wait for room as ever.
 
 import Glibc
 import PortSystem
@@ -26,9 +26,9 @@ extension MachPort {
     /// kept alive until it is invalidated, or nil is set. A dispatcher that replaces another takes over when
     /// the handler that is under way is over.
     ///
-    /// - Parameter dispatcher: called for each block, with no lock held; it must not wait. It may call the block itself, then
-    ///   on the library's own thread, which serves others too. Nil ends that: messages stay in
-    ///   the queue, and a handler that is under way goes on.
+    /// - Parameter dispatcher: called for each block, with no lock held; it must not wait. It may call the block
+    ///   itself, then on the library's own thread, which serves others too. Nil ends that: messages stay in the queue,
+    ///   and a handler that is under way goes on.
     /// - Throws: ``PortError/Code/servedElsewhere`` when the port has a run-loop source, be it in a loop or not;
     ///   ``unscheduleEverywhere()`` takes that away. ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``;
     ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. Then everything is as it was.
@@ -69,8 +69,8 @@ private final class Enqueuing: Sendable {
     func end() { thread.store(0, ordering: .relaxed) }
 }
 
-/// One function that enqueues, and the block that is under way there. It keeps the port, and until its source ends what owns
-/// the port.
+/// One function that enqueues, and the block that is under way there. It keeps the port, and until its source ends what
+/// owns the port.
 private final class PortDispatch: SourceRoutine {
     private struct State {
         /// A block is enqueued, or called at this moment.
@@ -144,8 +144,8 @@ private final class PortDispatch: SourceRoutine {
         if state.withLock({ !$0.isPaused }), let sockets = port.core.sockets { try? source.watch(sockets.rawValue) }
     }
 
-    /// The block. When it is called before its dispatcher has returned, the shared thread looks for the next message: one
-    /// block in another would fill the stack.
+    /// The block. When it is called before its dispatcher has returned, the shared thread looks for the next message:
+    /// one block in another would fill the stack.
     private func handle(calledFrom place: Enqueuing) {
         _ = port.handleMessages(turn) { false }
         if !place.isUnderWayHere, port.core.hasMessage(inTurn: turn) { return enqueueNext() }

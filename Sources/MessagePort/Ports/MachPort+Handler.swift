@@ -4,8 +4,8 @@
 import Synchronization
 
 extension MachPort {
-    /// A handler. A function alone that leaves the lock as its result would take memory each time; one that lies in a struct
-    /// would be retained twice.
+    /// A handler. A function alone that leaves the lock as its result would take memory each time; one that lies in a
+    /// struct would be retained twice.
     enum Receiver: Sendable {
         case handler(Handler)
 

@@ -10,10 +10,10 @@ extension MachPort {
     /// }
     /// ```
     ///
-    /// There is no buffer but the port's queue: a message is taken from it when a task asks for the next one, so senders
-    /// wait for room as always. The sequence ends when the port is invalidated, at once: messages in the queue bounce then.
-    /// It ends for a task that is cancelled, which takes nothing: no message is lost. Several tasks may iterate: each
-    /// message goes to one of them. The sequence keeps the port alive.
+    /// There is no buffer but the port's queue: a message is taken from it when a task asks for the next one, so
+    /// senders wait for room as always. The sequence ends when the port is invalidated, at once: messages in the queue
+    /// bounce then. It ends for a task that is cancelled, which takes nothing: no message is lost. Several tasks may
+    /// iterate: each message goes to one of them. The sequence keeps the port alive.
     ///
     /// A task that waits holds no thread. What comes from other processes is received by one thread, which all waiting
     /// tasks of the process share; it starts when it is first needed.
@@ -23,8 +23,8 @@ extension MachPort {
     public struct Messages: AsyncSequence, Sendable {
         /// What it gives.
         public typealias Element = MachMessage
-        /// Why it fails: ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port's sockets
-        /// cannot be watched, and the next call tries again; ``PortError/Code/forkedProcess``.
+        /// Why it fails: ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port's
+        /// sockets cannot be watched, and the next call tries again; ``PortError/Code/forkedProcess``.
         public typealias Failure = PortError
 
         let port: MachPort

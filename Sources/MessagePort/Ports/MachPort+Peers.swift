@@ -4,7 +4,8 @@
 extension MachPort {
     /// Sets which other processes the port talks to; at first ``PeerPolicy/sameUser``.
     ///
-    /// It holds for connections that are accepted from now on, so set it before the port is named or a right to it is sent.
+    /// It holds for connections that are accepted from now on, so set it before the port is named or a right to it is
+    /// sent.
     ///
     /// - Parameter policy: asked once for each connection, before anything of it is read.
     public func setPeerPolicy(_ policy: PeerPolicy) {
@@ -15,7 +16,8 @@ extension MachPort {
     ///
     /// It holds for what is received from now on. A lower limit closes and drops nothing.
     ///
-    /// - Parameter limits: each at least 1, and ``PeerLimits/messageBytes`` at most ``MessageLimits/payload``; others trap.
+    /// - Parameter limits: each at least 1, and ``PeerLimits/messageBytes`` at most ``MessageLimits/payload``; others
+    ///   trap.
     public func setPeerLimits(_ limits: PeerLimits) {
         if !limits.isPossible {
             fatalError(

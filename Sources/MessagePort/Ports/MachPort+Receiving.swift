@@ -38,13 +38,14 @@ extension MachPort {
 
     /// Takes the oldest message, waiting for one if need be. `mach_msg` with `MACH_RCV_TIMEOUT`.
     ///
-    /// The port need not be scheduled. The calling thread waits in a private mode of its run loop, in which nothing else
-    /// runs. When the port is also scheduled on a loop, each message goes to whichever takes it first.
+    /// The port need not be scheduled. The calling thread waits in a private mode of its run loop, in which nothing
+    /// else runs. When the port is also scheduled on a loop, each message goes to whichever takes it first.
     ///
     /// - Parameter limit: how long to wait; zero or less looks once.
     /// - Returns: the message; nil when none came in time.
     /// - Throws: ``PortError/Code/invalidPort`` when the port is or becomes invalid; ``PortError/Code/forkedProcess``;
-    ///   ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port's sockets cannot be watched.
+    ///   ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port's sockets cannot be
+    ///   watched.
     @available(*, noasync, message: "It blocks the thread. Use `messages` to suspend the task instead.")
     public func receive(within limit: Duration) throws(PortError) -> MachMessage? {
         if let message = try tryReceive() { return message }

@@ -8,9 +8,10 @@ extension MachPort {
     /// The source with which a run loop receives from this port, to be added to loops and modes by hand.
     /// `CFMachPortCreateRunLoopSource`, `CFMessagePortCreateRunLoopSource`.
     ///
-    /// A port has one: ``schedule(on:in:)`` adds it too. It becomes invalid with the port, and when the port moves. After
-    /// somebody has invalidated it, the port makes another. It keeps the port alive while it is in a loop, and only then. One
-    /// that ``schedule(on:in:)`` or ``move(to:in:)`` has made for a port of its own ends when it leaves its last loop.
+    /// A port has one: ``schedule(on:in:)`` adds it too. It becomes invalid with the port, and when the port moves.
+    /// After somebody has invalidated it, the port makes another. It keeps the port alive while it is in a loop, and
+    /// only then. One that ``schedule(on:in:)`` or ``move(to:in:)`` has made for a port of its own ends when it leaves
+    /// its last loop.
     ///
     /// - Parameter order: its place among sources that are ready at the same time, when this call makes it.
     /// - Returns: the source; the same each time.

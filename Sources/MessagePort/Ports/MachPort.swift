@@ -7,8 +7,9 @@ import Synchronization
 /// The receive right of a port: a bounded queue of messages, and a handler that runs on a run loop. `NSMachPort`,
 /// `MACH_PORT_RIGHT_RECEIVE`.
 ///
-/// Make a port, give it a handler, schedule it on a run loop, and pass ``makeSendRight()`` to whoever should talk to it. A
-/// scheduled port is kept alive by its run loop; otherwise the port ends when the last reference to this object goes.
+/// Make a port, give it a handler, schedule it on a run loop, and pass ``makeSendRight()`` to whoever should talk to
+/// it. A scheduled port is kept alive by its run loop; otherwise the port ends when the last reference to this object
+/// goes.
 ///
 /// - Important: Thread safety: any thread. The handler runs on the thread of the run loop.
 public final class MachPort: Sendable {
@@ -89,9 +90,9 @@ public final class MachPort: Sendable {
     /// Messages in its queue bounce: who waits for a reply to one is told ``PortError/Code/peerDied``, and their
     /// descriptors close. Idempotent; may be called in the port's own handler.
     ///
-    /// One call does all that, and has done it when it returns. Any other returns at once: the port is invalid then, but
-    /// the bouncing, and the invalidation handler, may still be under way on the thread of the first. It does not wait for
-    /// that, because the invalidation handler may itself wait for the other thread.
+    /// One call does all that, and has done it when it returns. Any other returns at once: the port is invalid then,
+    /// but the bouncing, and the invalidation handler, may still be under way on the thread of the first. It does not
+    /// wait for that, because the invalidation handler may itself wait for the other thread.
     public func invalidate() {
         guard core.die() else { return }
         let old = state.withLock { state in

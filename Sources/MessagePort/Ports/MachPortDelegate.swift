@@ -28,8 +28,8 @@ extension MachPort {
 
     /// Sets the object that handles messages from now on, in place of the handler. `-[NSPort setDelegate:]`.
     ///
-    /// The port does not keep it alive. When it is gone, messages are dropped, as without a handler: who waits for a reply
-    /// is told.
+    /// The port does not keep it alive. When it is gone, messages are dropped, as without a handler: who waits for a
+    /// reply is told.
     ///
     /// - Parameter delegate: the object; nil drops messages.
     public func setDelegate(_ delegate: (any MachPortDelegate)?) {

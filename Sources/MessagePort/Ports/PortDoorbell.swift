@@ -4,8 +4,8 @@
 import PortSystem
 import Synchronization
 
-/// A descriptor that is readable while messages wait at a port: for loops that are not this library's, such as `epoll(7)`,
-/// `poll(2)`, a `DispatchSource`, or CoreFoundation's run loop.
+/// A descriptor that is readable while messages wait at a port: for loops that are not this library's, such as
+/// `epoll(7)`, `poll(2)`, a `DispatchSource`, or CoreFoundation's run loop.
 ///
 /// ``MachPort/doorbell()`` makes it. Wait for its ``descriptor`` to be readable, then take messages with
 /// ``MachPort/tryReceive()``; never read the descriptor itself.
@@ -13,13 +13,14 @@ import Synchronization
 /// What holds under every interleaving:
 /// - While a message waits, in the queue or in a socket, it is readable.
 /// - Of a port that is used within its process, it is readable exactly then.
-/// - Of a port that other processes reach, it is also readable for what has arrived and is no message: a new connection, the
-///   end of one, a piece of a large message, news of a requester. `tryReceive` then deals with that and returns nil; once
-///   nothing is left it is not readable any more. The kernel cannot tell the one from the other before it is read.
+/// - Of a port that other processes reach, it is also readable for what has arrived and is no message: a new
+///   connection, the end of one, a piece of a large message, news of a requester. `tryReceive` then deals with that and
+///   returns nil; once nothing is left it is not readable any more. The kernel cannot tell the one from the other
+///   before it is read.
 /// - Once the port is invalid it is readable for good, and `tryReceive` throws.
 ///
-/// - Important: A loop that is told of changes only (`EPOLLET`, CoreFoundation) takes messages until `tryReceive` gives nil.
-///   When that has left something unread, it rings again.
+/// - Important: A loop that is told of changes only (`EPOLLET`, CoreFoundation) takes messages until `tryReceive` gives
+///   nil. When that has left something unread, it rings again.
 ///
 /// - Important: Thread safety: any thread.
 public final class PortDoorbell: Sendable {
@@ -43,7 +44,8 @@ public final class PortDoorbell: Sendable {
     /// The descriptor: open as long as this object or the port is there; it stays the library's.
     public var descriptor: Int32 { members.raw }
 
-    /// Follows a change of the port's queue. The caller holds the port's lock, so that rings keep the order of the changes.
+    /// Follows a change of the port's queue. The caller holds the port's lock, so that rings keep the order of the
+    /// changes.
     func match(_ mailbox: borrowing MailboxState) {
         let shouldRing = mailbox.isDead || !mailbox.queue.isEmpty
         if shouldRing == isRung.load(ordering: .relaxed) { return }
@@ -51,8 +53,8 @@ public final class PortDoorbell: Sendable {
         if shouldRing { bell.ring() } else { bell.silence() }
     }
 
-    /// Something is left in the sockets: whoever is told of changes only is told of one. Where nothing is left after all,
-    /// nobody sees it. The caller holds the port's lock.
+    /// Something is left in the sockets: whoever is told of changes only is told of one. Where nothing is left after
+    /// all, nobody sees it. The caller holds the port's lock.
     func ringAgain() {
         if isRung.load(ordering: .relaxed) { return }
         bell.ring()
@@ -73,12 +75,12 @@ public final class PortDoorbell: Sendable {
 }
 
 extension MachPort {
-    /// A descriptor that is readable while messages wait: see ``PortDoorbell``. A port has one, which stays until the port
-    /// is gone.
+    /// A descriptor that is readable while messages wait: see ``PortDoorbell``. A port has one, which stays until the
+    /// port is gone.
     ///
     /// - Returns: the doorbell; the same each time.
-    /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit`` and
-    ///   ``PortError/Code/systemCallFailed`` when the kernel gives no descriptor.
+    /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit``
+    ///   and ``PortError/Code/systemCallFailed`` when the kernel gives no descriptor.
     public func doorbell() throws(PortError) -> PortDoorbell {
         try core.doorbell()
     }

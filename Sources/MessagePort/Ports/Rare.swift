@@ -9,7 +9,8 @@ protocol Blankable: ~Copyable, Sendable {
 }
 
 // @unchecked: the value is guarded by what guards the property whose box it is.
-/// Where a value lies that is not blank any more. Behind a pointer, so that each look needs no check for exclusive access.
+/// Where a value lies that is not blank any more. Behind a pointer, so that each look needs no check for exclusive
+/// access.
 @safe final class RareBox<Value: Blankable & ~Copyable>: @unchecked Sendable {
     fileprivate let place: UnsafeMutablePointer<Value>  // immutable
 
@@ -24,8 +25,8 @@ protocol Blankable: ~Copyable, Sendable {
     }
 }
 
-/// A value that mostly stays blank: until it is changed first it takes a pointer's room. Whoever copies the property has the
-/// same value afterwards, so one of the two has to make its own blank.
+/// A value that mostly stays blank: until it is changed first it takes a pointer's room. Whoever copies the property
+/// has the same value afterwards, so one of the two has to make its own blank.
 ///
 /// Each accessor yields in one place only: such a one is made part of its caller, another takes memory for each access.
 struct Rare<Value: Blankable & ~Copyable>: Sendable {

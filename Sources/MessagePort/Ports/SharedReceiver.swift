@@ -7,8 +7,8 @@ import Synchronization
 
 /// The one thread that receives from sockets for all tasks of the process that wait for messages or replies.
 ///
-/// It starts when it is first needed, and stays. Tasks that wait for what comes in memory need none. A forked child, which
-/// has no copy of the thread, starts one of its own.
+/// It starts when it is first needed, and stays. Tasks that wait for what comes in memory need none. A forked child,
+/// which has no copy of the thread, starts one of its own.
 package enum SharedReceiver {
     private struct Receiver {
         var thread: ResidentThread
@@ -34,7 +34,8 @@ package enum SharedReceiver {
         }
         return receiver.withLock { receiver in
             if let receiver, receiver.isOurs { return receiver.thread.loop }
-            // SAFETY: nothing is done with the reference: the parent's thread, which is not there, is never told to end.
+            // SAFETY: nothing is done with the reference: the parent's thread, which is not there, is never told to
+            // end.
             if let receiver { _ = unsafe Unmanaged.passRetained(receiver.thread) }
             receiver = Receiver(thread: made)
             return made.loop

@@ -4,9 +4,10 @@
 import PortSystem
 import RunLoopCore
 
-// @unchecked: `message` is guarded by the lock of the port in whose line the sender is; in none, one thread alone has it.
-/// A sender that waits for room, with its message. Whoever makes room queues the message for it: so senders are served in
-/// the order in which they came, and nobody who comes later is quicker.
+// @unchecked: `message` is guarded by the lock of the port in whose line the sender is; in none, one thread alone has
+// it.
+/// A sender that waits for room, with its message. Whoever makes room queues the message for it: so senders are served
+/// in the order in which they came, and nobody who comes later is quicker.
 final class WaitingSender: @unchecked Sendable {
     private var message: MachMessage?
     /// Woken when the wait is over: `MailboxState.stopWaiting` then says how it ended.
@@ -16,7 +17,8 @@ final class WaitingSender: @unchecked Sendable {
         self.waiter = waiter
     }
 
-    /// The one that a thread has waited with last: a stream whose sender is the quicker one takes no memory for its waits.
+    /// The one that a thread has waited with last: a stream whose sender is the quicker one takes no memory for its
+    /// waits.
     private static let spare = LeftoverPlace()
 
     /// Makes one, which takes the message; nil when the sender does not wait.

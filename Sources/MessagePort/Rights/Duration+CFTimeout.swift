@@ -7,8 +7,8 @@ extension Duration {
 
     /// A send limit from the seconds that `CFMessagePortSendRequest` takes.
     ///
-    /// As there: whole milliseconds, the rest is cut off; below one millisecond, negative and not a number, nothing is waited
-    /// for; ten days or more are no limit.
+    /// As there: whole milliseconds, the rest is cut off; below one millisecond, negative and not a number, nothing is
+    /// waited for; ten days or more are no limit.
     ///
     /// - Parameter seconds: the seconds.
     /// - Returns: the limit.

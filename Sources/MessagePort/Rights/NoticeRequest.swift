@@ -6,8 +6,8 @@ import Synchronization
 
 /// A notice that somebody has asked for, and may withdraw before it is told.
 ///
-/// It need not be kept: the notice is told all the same. What the handler holds is released when it was called, when the
-/// notice is withdrawn, or when the thread of its loop ends.
+/// It need not be kept: the notice is told all the same. What the handler holds is released when it was called, when
+/// the notice is withdrawn, or when the thread of its loop ends.
 ///
 /// - Important: Thread safety: any thread.
 public final class NoticeRequest: Sendable {
@@ -23,11 +23,11 @@ public final class NoticeRequest: Sendable {
 
     /// Withdraws the notice, unless its loop has begun to call the handler.
     ///
-    /// What the notice has kept until now, the handler, a descriptor or a connection, is released before this returns, or by
-    /// the loop when that is about to call the handler.
+    /// What the notice has kept until now, the handler, a descriptor or a connection, is released before this returns,
+    /// or by the loop when that is about to call the handler.
     ///
-    /// - Returns: true when the handler was not called and never will be, also when the notice was withdrawn before; false
-    ///   when it was called or is being called now, as inside of itself.
+    /// - Returns: true when the handler was not called and never will be, also when the notice was withdrawn before;
+    ///   false when it was called or is being called now, as inside of itself.
     @discardableResult
     public func cancel() -> Bool {
         // In a forked child it is its parent's, and is never told.

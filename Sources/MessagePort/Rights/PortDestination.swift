@@ -9,9 +9,9 @@ package import PortSystem
 package import RunLoopCore
 
 package protocol PortDestination: AnyObject, Sendable {
-    /// Queues the message at the port, waiting for room until the deadline. A deadline in the past still sends when there
-    /// is room. On failure nothing was delivered; the message may have been taken all the same: who wants to send it
-    /// again keeps a copy.
+    /// Queues the message at the port, waiting for room until the deadline. A deadline in the past still sends when
+    /// there is room. On failure nothing was delivered; the message may have been taken all the same: who wants to send
+    /// it again keeps a copy.
     func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError)
 
     /// As above, in a task, which holds no thread while it waits for room.

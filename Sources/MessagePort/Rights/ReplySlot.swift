@@ -41,13 +41,15 @@ final class ReplySlot: ReplyReceiver {
     ///
     /// - Parameters:
     ///   - loop: the loop whose thread waits; nil for a task.
-    ///   - destination: where the request goes, reached already: `beginReplies` listens to its connection, if it has one.
+    ///   - destination: where the request goes, reached already: `beginReplies` listens to its connection, if it has
+    ///     one.
     init(wakes loop: ThreadRunLoop?, for destination: (any PortDestination)? = nil) {
         self.loop = loop
         direct = (destination as? RemotePort)?.connection.map { ObjectIdentifier($0) }
     }
 
-    /// Whether this is a forked child's copy: nobody waits here, and the lock, and the loop, may be another thread's for ever.
+    /// Whether this is a forked child's copy: nobody waits here, and the lock, and the loop, may be another thread's
+    /// for ever.
     private var isInherited: Bool { sysForkCount() != forkCount }
 
     var isWaiting: Bool {
@@ -154,8 +156,8 @@ final class ReplySlot: ReplyReceiver {
         }
     }
 
-    /// Ends the wait, and wakes who waits. When nobody waits any more, those who want to know hear it first: when the call
-    /// of the requester returns, the news are on their way.
+    /// Ends the wait, and wakes who waits. When nobody waits any more, those who want to know hear it first: when the
+    /// call of the requester returns, the news are on their way.
     ///
     /// - Returns: false when the wait had ended before.
     private func end(_ stage: Stage) -> Bool {

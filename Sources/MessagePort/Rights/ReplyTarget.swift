@@ -5,9 +5,10 @@
 //
 //   open ──take()──▶ taken ──deliver() or moved()──▶ used
 //
-// `take` moves the right from the message (whose copies share this object) into the one SendOnceRight. When the right goes
-// into another message, that gets an object of its own, so the message that it was taken from never has it again. When the
-// last message that holds an open target goes, the target's deinit tells the receiver, so a requester never waits in vain.
+// `take` moves the right from the message (whose copies share this object) into the one SendOnceRight. When the right
+// goes into another message, that gets an object of its own, so the message that it was taken from never has it again.
+// When the last message that holds an open target goes, the target's deinit tells the receiver, so a requester never
+// waits in vain.
 
 package import PortSystem
 import Synchronization

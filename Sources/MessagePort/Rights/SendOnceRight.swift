@@ -4,11 +4,12 @@
 import PortSystem
 public import RunLoopCore
 
-/// The right to send exactly one message to a port: the reply that a requester waits for. `MACH_MSG_TYPE_MOVE_SEND_ONCE`.
+/// The right to send exactly one message to a port: the reply that a requester waits for.
+/// `MACH_MSG_TYPE_MOVE_SEND_ONCE`.
 ///
 /// It cannot be copied, and sending consumes it, so a second reply does not compile. When it is dropped unused, the
-/// requester is told at once (``PortError/Code/replyDropped``). A message that carries the right may be sent more than once:
-/// the first reply counts, and the requester is told of none when the last of the receivers has let it go.
+/// requester is told at once (``PortError/Code/replyDropped``). A message that carries the right may be sent more than
+/// once: the first reply counts, and the requester is told of none when the last of the receivers has let it go.
 ///
 /// - Important: Thread safety: any thread.
 public struct SendOnceRight: ~Copyable, Sendable {
@@ -27,19 +28,19 @@ public struct SendOnceRight: ~Copyable, Sendable {
 
     /// Sends the one message. Never waits for room in a queue of this process, which a reply may exceed by one.
     ///
-    /// Nor does it wait for a requester in another process that has sent its request to a port of this one: what finds no
-    /// room in the connection is kept, and sent by a thread of the library as the requester reads. Until then nothing more
-    /// is received from that process. What is still kept when this process ends is lost.
+    /// Nor does it wait for a requester in another process that has sent its request to a port of this one: what finds
+    /// no room in the connection is kept, and sent by a thread of the library as the requester reads. Until then
+    /// nothing more is received from that process. What is still kept when this process ends is lost.
     ///
     /// Only a reply to a reply, to a request that came as the answer of another process, waits for room.
     ///
     /// - Parameters:
     ///   - message: the reply. It stays the caller's.
     ///   - limit: how long to wait for room in the connection, where it is waited for.
-    /// - Throws: ``PortError/Code/deadName`` when the requester is gone, or so much that it was sent lies unread that the
-    ///   connection has ended; ``PortError/Code/sendTimedOut`` when room was waited for and did not come;
-    ///   ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``. The requester is then told that no reply
-    ///   will come.
+    /// - Throws: ``PortError/Code/deadName`` when the requester is gone, or so much that it was sent lies unread that
+    ///   the connection has ended; ``PortError/Code/sendTimedOut`` when room was waited for and did not come;
+    ///   ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``. The requester is then told that no
+    ///   reply will come.
     public consuming func send(_ message: MachMessage, within limit: Duration = SendOnceRight.defaultLimit)
         throws(PortError)
     {
@@ -75,8 +76,8 @@ public struct SendOnceRight: ~Copyable, Sendable {
     /// - Parameters:
     ///   - loop: the loop on which to be told.
     ///   - mode: the mode in which to be told.
-    ///   - handler: called once on the loop's thread, soon when that is so already; never once the right was used or given
-    ///     to another message.
+    ///   - handler: called once on the loop's thread, soon when that is so already; never once the right was used or
+    ///     given to another message.
     public func setCancellationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) {

@@ -9,12 +9,13 @@ extension SendRight {
     ///
     /// When the task is cancelled, the call ends at once and the receiver is told (``MachMessage/isCancelled``,
     /// ``MachMessage/setCancellationHandler(on:in:_:)``). A reply that comes later is dropped, never given to another
-    /// request. A task that is cancelled before the call, or while the message waits for room, sends nothing: the pieces of
-    /// a large message that were under way are discarded. In memory it waits in the one line of all senders, first come,
-    /// first served.
+    /// request. A task that is cancelled before the call, or while the message waits for room, sends nothing: the
+    /// pieces of a large message that were under way are discarded. In memory it waits in the one line of all senders,
+    /// first come, first served.
     ///
-    /// Replies from other processes, and the news that there is room in a connection, are received by one thread, which all
-    /// asynchronous calls of the process share. A task that waits for room in a connection takes one descriptor meanwhile.
+    /// Replies from other processes, and the news that there is room in a connection, are received by one thread, which
+    /// all asynchronous calls of the process share. A task that waits for room in a connection takes one descriptor
+    /// meanwhile.
     ///
     /// - Parameters:
     ///   - message: the request. It stays the caller's. Its reply right is made by this call.

@@ -4,13 +4,14 @@
 public import RunLoopCore
 
 extension SendRight {
-    /// Asks to be told once, on a run loop, when a message may be sent: after ``trySend(_:)`` said that the queue is full.
-    /// `MACH_NOTIFY_SEND_POSSIBLE`.
+    /// Asks to be told once, on a run loop, when a message may be sent: after ``trySend(_:)`` said that the queue is
+    /// full. `MACH_NOTIFY_SEND_POSSIBLE`.
     ///
-    /// Each request is answered exactly once: soon when there is room already, and when the port is gone. It is forgotten when
-    /// the loop's thread ends. It keeps no place: when several wait for room, all are told, and whoever finds the queue full
-    /// again asks again. For a port of another process, room means room in the connection: its queue may still be full then,
-    /// and the message waits in the kernel. While the notice waits there, it takes one descriptor, and keeps the connection.
+    /// Each request is answered exactly once: soon when there is room already, and when the port is gone. It is
+    /// forgotten when the loop's thread ends. It keeps no place: when several wait for room, all are told, and whoever
+    /// finds the queue full again asks again. For a port of another process, room means room in the connection: its
+    /// queue may still be full then, and the message waits in the kernel. While the notice waits there, it takes one
+    /// descriptor, and keeps the connection.
     ///
     /// - Parameters:
     ///   - loop: the loop on which to be told.

@@ -14,7 +14,8 @@ public import RunLoopCore
 /// - Important: Thread safety: any thread.
 public struct SendRight: Hashable, Sendable {
     package let destination: any PortDestination
-    /// What a port of this process has counted: copies of the right share it, and when the last of them goes, the port hears.
+    /// What a port of this process has counted: copies of the right share it, and when the last of them goes, the port
+    /// hears.
     private let presence: SenderPresence?
 
     package init(_ destination: any PortDestination) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A task that waits for room to send in. It holds no thread: whoever makes room wakes it, and it looks again, so a wake-up
-// that came too early or too often does no harm. Its time limit and its cancellation end it; whether the message was sent
-// meanwhile is decided by whoever has it in a line, never here.
+// A task that waits for room to send in. It holds no thread: whoever makes room wakes it, and it looks again, so a
+// wake-up that came too early or too often does no harm. Its time limit and its cancellation end it; whether the
+// message was sent meanwhile is decided by whoever has it in a line, never here.
 //
-//   looking ──wait()──▶ suspended ──wake()──▶ looking        a wake-up while it looks makes the next wait() return at once
+//   looking ──wait()──▶ suspended ──wake()──▶ looking
 //      └────────end()────────┴──▶ ended: wait() throws
+//
+// A wake-up while it looks makes the next wait() return at once.
 
 import PortSystem
 import RunLoopCore

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// How a port knows whether a right to it is left. A send right that this process makes to one of its ports has an object, which
-// its copies share; the port counts these objects. Clients of other processes are counted by their connections. Both are
-// Mach's make-send count in other words: a notice is told for the senders that there were, not for those that come later.
+// How a port knows whether a right to it is left. A send right that this process makes to one of its ports has an
+// object, which its copies share; the port counts these objects. Clients of other processes are counted by their
+// connections. Both are Mach's make-send count in other words: a notice is told for the senders that there were, not
+// for those that come later.
 //
 // One object for all rights would need a weak reference to it, whose side table takes more memory than the object.
 
@@ -64,8 +65,8 @@ struct SenderTally: Sendable {
         clientDidNotCome()
     }
 
-    /// Whether there were senders, and none is left. A port with an address that nobody has connected to yet still waits for
-    /// the first: somebody was given the address.
+    /// Whether there were senders, and none is left. A port with an address that nobody has connected to yet still
+    /// waits for the first: somebody was given the address.
     func haveGone(hasAddress: Bool) -> Bool {
         rightCount == 0 && clientCount == 0 && acceptingCount == 0
             && (hasAddress ? hasHadClients : hasHadRights || hasHadClients)

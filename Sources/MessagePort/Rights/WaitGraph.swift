@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Who waits for whom: the synchronous requests of this process that wait in the private mode, each noted at the loop of its
-// thread.
+// Who waits for whom: the synchronous requests of this process that wait in the private mode, each noted at the loop of
+// its thread.
 //
 //   thread ──request──▶ port ──is served by──▶ loop of a thread ──request──▶ port …
 //
-// A request is refused when from its port only threads can be reached that wait in such a way: none of them will ever serve a
-// port. Whatever is not certain counts as "will be served": a port that is in no loop, or from which somebody has received
-// otherwise, or which looks at messages before they are queued; a reply right that was taken out of its message, or whose
-// message has outlived its handler, and that may be anywhere; a wait in another mode; a port of another process. One thing
-// cannot be seen: a handler that is under way and has given a copy of its message, with the reply right in it, to another
-// thread. A copy of a value looks like the value. So the one who does that takes the right out first.
+// A request is refused when from its port only threads can be reached that wait in such a way: none of them will ever
+// serve a port. Whatever is not certain counts as "will be served": a port that is in no loop, or from which somebody
+// has received otherwise, or which looks at messages before they are queued; a reply right that was taken out of its
+// message, or whose message has outlived its handler, and that may be anywhere; a wait in another mode; a port of
+// another process. One thing cannot be seen: a handler that is under way and has given a copy of its message, with the
+// reply right in it, to another thread. A copy of a value looks like the value. So the one who does that takes the
+// right out first.
 //
-// A request is looked at before it is sent, not before its thread sleeps: so a refused one was not sent, and a circle over
-// full queues is found too. It takes the locks of what it looks at, none that all share; in the usual case the first loop
-// that it sees is not waiting, and the look is over. A thread notes its wait first and looks then: so of the threads that
-// close a circle, the last sees it whole. As the waits are seen one after the other, a circle is looked at twice. A wait,
-// once over, never comes back, so what stands the second time stood as a whole in between. The second look is under one lock,
-// and takes the refused wait away: of several threads that have seen the same circle, one is refused.
+// A request is looked at before it is sent, not before its thread sleeps: so a refused one was not sent, and a circle
+// over full queues is found too. It takes the locks of what it looks at, none that all share; in the usual case the
+// first loop that it sees is not waiting, and the look is over. A thread notes its wait first and looks then: so of the
+// threads that close a circle, the last sees it whole. As the waits are seen one after the other, a circle is looked at
+// twice. A wait, once over, never comes back, so what stands the second time stood as a whole in between. The second
+// look is under one lock, and takes the refused wait away: of several threads that have seen the same circle, one is
+// refused.
 
 import PortSystem
 import RunLoopCore
@@ -127,7 +129,8 @@ enum WaitGraph {
 }
 
 extension PortCore {
-    /// Whether a loop that serves the port is seen at the first look not to wait: the usual case, for which no list is made.
+    /// Whether a loop that serves the port is seen at the first look not to wait: the usual case, for which no list is
+    /// made.
     fileprivate var isSeenServed: Bool {
         if isInherited || mayServeSenders || receivesElsewhere.load(ordering: .relaxed) { return true }
         let source = state.withLock { state in

@@ -5,8 +5,8 @@
 ///
 /// Mostly one peer talks at a time, and waits for an answer before it says more. When two looks in a row at all
 /// sockets have found one packet of one connection and nothing else, the next looks read one packet from it alone: two
-/// system calls less for each. Whatever else comes waits for the next look at all: each eighth is one, and so is one that
-/// follows a look at that connection in vain.
+/// system calls less for each. Whatever else comes waits for the next look at all: each eighth is one, and so is one
+/// that follows a look at that connection in vain.
 struct LoneConnection: Sendable {
     /// So many looks at it alone follow each other at most.
     static let looksAlone = 7

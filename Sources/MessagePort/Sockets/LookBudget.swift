@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// How many packets may be read from a port's sockets for one message that is taken: so many of all connections together,
-/// of those of one process a part of them, and of one connection. What is beyond it stays in the sockets.
+/// How many packets may be read from a port's sockets for one message that is taken: so many of all connections
+/// together, of those of one process a part of them, and of one connection. What is beyond it stays in the sockets.
 struct LookBudget {
     /// For a port that reads as long as its queue has room.
     static let standard = LookBudget(packets: 2048, ofProcess: 1024, ofConnection: 32)

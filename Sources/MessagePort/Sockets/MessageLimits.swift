@@ -16,7 +16,8 @@ public enum MessageLimits {
     /// The most components: 65,536. Beyond it: ``PortError/Code/messageTooLarge``.
     public static let components = 65_536
 
-    /// The most rights, the reply port included: 253, as many as descriptors. Each becomes a connection when it is used.
+    /// The most rights, the reply port included: 253, as many as descriptors. Each becomes a connection when it is
+    /// used.
     ///
     /// Beyond it: ``PortError/Code/messageTooLarge``.
     public static let rights = 253

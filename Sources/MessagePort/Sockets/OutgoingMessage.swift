@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A message's parts as the payload of its packets: the records that MessageCodec.swift describes. What need not be moved
-// stays where it is: a message of one part, bytes, takes no memory.
+// A message's parts as the payload of its packets: the records that MessageCodec.swift describes. What need not be
+// moved stays where it is: a message of one part, bytes, takes no memory.
 //
-//   lead: the first record's head │ records: the others, and the first one's body │ tail: the last one's body, if it is bytes
+//   lead: the first record's head │ records: the others, and the first one's body
+//     │ tail: the last one's body, if it is bytes
 
 import PortSystem
 
@@ -58,7 +59,8 @@ struct OutgoingMessage: Sendable {
         try PartCounts.check(size: size, limit)
     }
 
-    /// The address of a right's port. One of this process that has ended has none any more: its right travels as a dead name.
+    /// The address of a right's port. One of this process that has ended has none any more: its right travels as a dead
+    /// name.
     private static func address(of right: SendRight) throws(PortError) -> [UInt8] {
         do throws(PortError) {
             return Array(try right.destination.address().path.utf8)
@@ -82,7 +84,8 @@ struct OutgoingMessage: Sendable {
 extension OutgoingMessage {
     /// What may find room in an empty socket, which takes four packets, goes in as few packets as there can be.
     static let undividedSize = 4 * PacketHeader.payloadLimit
-    /// From this size on, and in a larger message, the tail has packets of its own, so that it can be received where it will lie.
+    /// From this size on, and in a larger message, the tail has packets of its own, so that it can be received where it
+    /// will lie.
     private static let dividedTailSize = 16 << 10
 
     /// Whether the tail has packets of its own.

@@ -58,15 +58,15 @@ extension SocketConnection {
     }
 }
 
-/// What is overdue on a connection, under a lock; who sends has to know, twice for each message, that nothing is, and needs no
-/// lock for that.
+/// What is overdue on a connection, under a lock; who sends has to know, twice for each message, that nothing is, and
+/// needs no lock for that.
 struct OverdueLock: ~Copyable, Sendable {
     private let overdue = Mutex(SocketConnection.Overdue())
     /// Changed under the lock.
     private let hasNothing = Atomic<Bool>(true)
 
-    /// Whether nothing is overdue, and the peer is read. What was added by somebody who found the turn taken is seen by whoever
-    /// has given it: the turn's lock lies between.
+    /// Whether nothing is overdue, and the peer is read. What was added by somebody who found the turn taken is seen by
+    /// whoever has given it: the turn's lock lies between.
     var isQuiet: Bool { hasNothing.load(ordering: .acquiring) }
 
     func withLock<Result: ~Copyable, Failure: Error>(

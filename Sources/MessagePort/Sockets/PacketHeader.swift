@@ -4,7 +4,8 @@
 // The fixed head of every packet, 40 bytes, numbers in little-endian order. Docs/WireFormat.md is its specification.
 //
 //   0 magic "MPRT"   4 version   5 kind   6 descriptor count (16 bits)   8 message id   12 component count
-//   16 asks: the token for a reply, zero when none is wanted   24 answers: the token of the message that this replies to
+//   16 asks: the token for a reply, zero when none is wanted
+//   24 answers: the token of the message that this replies to
 //   32 length of the whole message's payload
 
 import PortSystem
@@ -22,8 +23,8 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case abort = 4
     /// The listener does not talk to this client; the message id holds the error code.
     case refused = 5
-    /// The message that asked with the token is answered with an error: the message id is the receiver's own number, the
-    /// payload its text.
+    /// The message that asked with the token is answered with an error: the message id is the receiver's own number,
+    /// the payload its text.
     case replyFailed = 6
     /// Nobody waits any more for a reply to the message that asked with the token.
     case abandoned = 7
@@ -37,7 +38,8 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case lane = 11
     /// Something is in the sender's ring, for whose reader nothing else would say so.
     case bell = 12
-    /// From the right's end: how is the port? From the port's end, under the token of that: so; the payload are numbers.
+    /// From the right's end: how is the port? From the port's end, under the token of that: so; the payload are
+    /// numbers.
     case statistics = 13
     /// From the right's end: show me the messages that are taken. From the port's end: so it is, or not, or no more.
     case watch = 14

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// What the other processes take up at one port: decides, does nothing else. A process is paused, connection by connection,
-// while it is over its limits; who gives back asks afterwards which connections may go on.
+// What the other processes take up at one port: decides, does nothing else. A process is paused, connection by
+// connection, while it is over its limits; who gives back asks afterwards which connections may go on.
 //
-// The places in the queue are shared: a process that is alone with the port may have them all, of several each has an equal
-// share, and one more share is kept for whoever is connected and has no message there yet. Who has used up its share goes on
-// when half of it is free, so that many connections are not paused and read again for each message.
+// The places in the queue are shared: a process that is alone with the port may have them all, of several each has an
+// equal share, and one more share is kept for whoever is connected and has no message there yet. Who has used up its
+// share goes on when half of it is free, so that many connections are not paused and read again for each message.
 
 /// What something takes up in an account.
 struct PeerCost: Hashable, Sendable {

@@ -4,8 +4,8 @@
 import PortSystem
 import Synchronization
 
-/// The accounts of a port's peers, for its sockets and for what outlives those: messages, and descriptors that wait to be
-/// closed.
+/// The accounts of a port's peers, for its sockets and for what outlives those: messages, and descriptors that wait to
+/// be closed.
 final class PeerLedger: Sendable {
     private let accounts = Mutex(PeerAccounts())
     /// Whose connections go on when there is room; looked at only when one is paused. The two keep each other until the
@@ -27,16 +27,16 @@ final class PeerLedger: Sendable {
     /// Whether nothing new is read from a process.
     func isOver(_ owner: PeerOwner) -> Bool { withLock { $0.isOver(owner) } }
 
-    /// Charges a process for a message that begins. An answer that is awaited takes no place in the queue, and may have as
-    /// many bytes as there may be; it is charged while it is put together.
+    /// Charges a process for a message that begins. An answer that is awaited takes no place in the queue, and may have
+    /// as many bytes as there may be; it is charged while it is put together.
     ///
     /// - Parameters:
     ///   - owner: the process.
     ///   - header: the head of the packet that begins the message.
     ///   - descriptors: how many came with it.
     ///   - charge: set to the charge, or to nil for a larger message, which is not kept.
-    /// - Returns: the most bytes that the message may have; and whether nothing more may be read without asking: the process
-    ///   is over its limits, or the message is too large.
+    /// - Returns: the most bytes that the message may have; and whether nothing more may be read without asking: the
+    ///   process is over its limits, or the message is too large.
     func charge(
         _ owner: PeerOwner, for header: PacketHeader, descriptors: Int, _ charge: inout PeerCharge?
     ) -> (limit: Int, mustAsk: Bool) {

@@ -3,9 +3,9 @@
 
 /// What one other process may take up at a port, so that none keeps the others out.
 ///
-/// A process that has reached a limit in messages, bytes or descriptors is not an error: the port reads nothing more from it until
-/// some of its messages have been received, and its replies have been read; its senders wait meanwhile, as at a full queue.
-/// Others are served. Rights that the port's own process uses in memory are not counted.
+/// A process that has reached a limit in messages, bytes or descriptors is not an error: the port reads nothing more
+/// from it until some of its messages have been received, and its replies have been read; its senders wait meanwhile,
+/// as at a full queue. Others are served. Rights that the port's own process uses in memory are not counted.
 ///
 /// - Important: Source of the behaviour: none of the originals. Mach limits messages only, not what is in them.
 public struct PeerLimits: Hashable, Sendable {
@@ -16,24 +16,25 @@ public struct PeerLimits: Hashable, Sendable {
     /// refused: ``PortError/Code/tooManyConnections``.
     public var connections = 256
 
-    /// Most of its messages in the port's queue, or on their way into it. Nil, as at first: an equal share of the queue's
-    /// limit for each process that has messages there, with one share kept for those that are connected and have none; and
-    /// all of it for a process that is alone with the port. Beyond it nothing is read from the process until half of it is
-    /// free. A port whose policy drops messages has room for all of them, so there nil is no limit.
+    /// Most of its messages in the port's queue, or on their way into it. Nil, as at first: an equal share of the
+    /// queue's limit for each process that has messages there, with one share kept for those that are connected and
+    /// have none; and all of it for a process that is alone with the port. Beyond it nothing is read from the process
+    /// until half of it is free. A port whose policy drops messages has room for all of them, so there nil is no limit.
     public var queuedMessages: Int?
 
-    /// Most bytes of its messages in the port's queue, or on their way into it, and of replies to it that it has not read:
-    /// 64 MiB. A message is received whole, so one may lie above the limit.
+    /// Most bytes of its messages in the port's queue, or on their way into it, and of replies to it that it has not
+    /// read: 64 MiB. A message is received whole, so one may lie above the limit.
     public var queuedBytes = 64 << 20
 
-    /// Most descriptors in its messages in the port's queue, or on their way into it, in replies to it that it has not read,
-    /// and of those that it sent and nobody uses any more, but that are not closed yet: 512. The descriptors of one message
-    /// may lie above the limit.
+    /// Most descriptors in its messages in the port's queue, or on their way into it, in replies to it that it has not
+    /// read, and of those that it sent and nobody uses any more, but that are not closed yet: 512. The descriptors of
+    /// one message may lie above the limit.
     public var queuedDescriptors = 512
 
-    /// Most bytes of one message, eight for each component included: 256 MiB, and ``MessageLimits/payload`` at most. Beyond
-    /// it the message is not received; who asked for a reply gets ``PortError/Code/messageTooLarge``, another message is
-    /// counted in ``MachPort/droppedMessageCount``. Replies to the port's own requests have the largest limit.
+    /// Most bytes of one message, eight for each component included: 256 MiB, and ``MessageLimits/payload`` at most.
+    /// Beyond it the message is not received; who asked for a reply gets ``PortError/Code/messageTooLarge``, another
+    /// message is counted in ``MachPort/droppedMessageCount``. Replies to the port's own requests have the largest
+    /// limit.
     public var messageBytes = 256 << 20
 
     /// The standard limits, to be changed.

@@ -5,11 +5,11 @@ import PortSystem
 
 /// Which other processes a port talks to. It is asked once for each connection, before anything of it is read.
 ///
-/// What it does not admit is refused: the other side gets ``PortError/Code/peerRefused``. A right that this process uses
-/// itself is not asked about, nor is a worker that this process launched.
+/// What it does not admit is refused: the other side gets ``PortError/Code/peerRefused``. A right that this process
+/// uses itself is not asked about, nor is a worker that this process launched.
 ///
-/// A policy narrows: whom the file system keeps from the port's socket, it cannot admit. The directories of names and sockets
-/// are closed to other users, and a process of this library takes no listener of another user.
+/// A policy narrows: whom the file system keeps from the port's socket, it cannot admit. The directories of names and
+/// sockets are closed to other users, and a process of this library takes no listener of another user.
 public struct PeerPolicy: Sendable {
     /// Processes of the port's own effective user: the policy of a port that is given no other.
     public static let sameUser = PeerPolicy { $0.identity.userID == sysUserID() }
@@ -36,15 +36,15 @@ public struct ConnectingPeer: ~Copyable {
         self.socket = socket
     }
 
-    /// A descriptor of the process (`pidfd_open(2)`): it stands for this process alone, also when its number is given to
-    /// another. It is readable once the process has ended.
+    /// A descriptor of the process (`pidfd_open(2)`): it stands for this process alone, also when its number is given
+    /// to another. It is readable once the process has ended.
     ///
-    /// To look at `/proc/<process>/exe`, open this first, look, and then check that it is not readable: so it is known that
-    /// what was seen belongs to the peer.
+    /// To look at `/proc/<process>/exe`, open this first, look, and then check that it is not readable: so it is known
+    /// that what was seen belongs to the peer.
     ///
     /// - Returns: a descriptor that closes with the last reference to it.
-    /// - Throws: ``PortError/Code/systemCallFailed`` with `ESRCH` when the process has ended and with `ENOPROTOOPT` on a
-    ///   kernel older than Linux 6.5; ``PortError/Code/descriptorLimit``.
+    /// - Throws: ``PortError/Code/systemCallFailed`` with `ESRCH` when the process has ended and with `ENOPROTOOPT` on
+    ///   a kernel older than Linux 6.5; ``PortError/Code/descriptorLimit``.
     public func openProcess() throws(PortError) -> SharedDescriptor {
         do throws(SystemError) {
             return SharedDescriptor(try sysPeerProcess(socket.rawValue))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Values by process. It knows where the last one lies that was changed: mostly it is asked for that again, message after
-/// message, and that takes no hashing.
+/// Values by process. It knows where the last one lies that was changed: mostly it is asked for that again, message
+/// after message, and that takes no hashing.
 struct PeerTable<Value: Sendable>: Sendable {
     private var values: [Value] = []
     private var owners: [PeerOwner] = []

@@ -106,15 +106,15 @@ extension PortSockets {
     /// Accepts a connection only to tell it that there is no descriptor for it.
     private func refuseOne() -> Bool {
         guard let accepted = try? accept() else { return false }
-        // Closed here when nothing lies in it, so that the spare descriptor is there again when this returns. What a peer
-        // has sent may keep whoever closes it waiting: then the spare one is made again at one of the next looks.
+        // Closed here when nothing lies in it, so that the spare descriptor is there again when this returns. What a
+        // peer has sent may keep whoever closes it waiting: then the spare one is made again at one of the next looks.
         SocketConnection.sendRefusal(.descriptorLimit, to: SharedDescriptor(connection: accepted))
         return true
     }
 }
 
-/// A descriptor kept for the moment in which there is no other: lent, it lets a connection be refused cleanly. While it is
-/// lent another thread may take its number; then it is made again as soon as there is a descriptor for it.
+/// A descriptor kept for the moment in which there is no other: lent, it lets a connection be refused cleanly. While it
+/// is lent another thread may take its number; then it is made again as soon as there is a descriptor for it.
 package final class SpareDescriptor: Sendable {
     package static let shared = SpareDescriptor()
 

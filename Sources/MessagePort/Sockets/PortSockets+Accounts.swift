@@ -30,7 +30,8 @@ extension PortSockets {
         for member in resumed { member.updateInterest() }
     }
 
-    /// Whether no further message is read from the connection, because its process is over its limits; then it is paused.
+    /// Whether no further message is read from the connection, because its process is over its limits; then it is
+    /// paused.
     func holdBack(_ connection: SocketConnection) -> Bool {
         let isHeldBack = state.withLock { state in
             guard let key = state.keys[ObjectIdentifier(connection)], accounts.withLock({ $0.pause(key) }) else {
@@ -43,8 +44,8 @@ extension PortSockets {
         return isHeldBack
     }
 
-    /// Does not look at a paused connection whose peer is gone, which the kernel would report for ever, until it is read
-    /// again.
+    /// Does not look at a paused connection whose peer is gone, which the kernel would report for ever, until it is
+    /// read again.
     func silence(_ connection: SocketConnection) {
         state.withLock { state in
             guard connection.isHeldBack.load(ordering: .acquiring),

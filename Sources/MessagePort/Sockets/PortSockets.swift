@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// The sockets of one port: its listener, the connections of its clients, and connections over which it awaits replies, all
-// in one epoll set. The set's own descriptor is readable when any of them is, so a run loop watches one descriptor for the
-// port, however many clients it has.
+// The sockets of one port: its listener, the connections of its clients, and connections over which it awaits replies,
+// all in one epoll set. The set's own descriptor is readable when any of them is, so a run loop watches one descriptor
+// for the port, however many clients it has.
 
 import PortSystem
 import Synchronization
@@ -80,8 +80,8 @@ package final class PortSockets: Sendable {
         return try result.get()
     }
 
-    /// Listens to a connection too. A client of the port whose sockets these are is counted as one of its senders, until
-    /// it is found closed.
+    /// Listens to a connection too. A client of the port whose sockets these are is counted as one of its senders,
+    /// until it is found closed.
     ///
     /// - Parameters:
     ///   - connection: the connection.
@@ -121,8 +121,8 @@ package final class PortSockets: Sendable {
         }
     }
 
-    /// Waits from now on for what the connection is to be waited for. The kernel is told under the lock, so that what was
-    /// said last is what holds.
+    /// Waits from now on for what the connection is to be waited for. The kernel is told under the lock, so that what
+    /// was said last is what holds.
     func updateInterest(in connection: SocketConnection) {
         state.withLock { state in
             guard let key = state.keys[ObjectIdentifier(connection)] else { return }
@@ -147,8 +147,8 @@ package final class PortSockets: Sendable {
     /// - Parameters:
     ///   - core: the port.
     ///   - budget: how many packets may still be read.
-    ///   - turn: the number of the source whose handler takes what comes, at once: one packet will do, and the rest may wait
-    ///     for the next look: see `LoneConnection`.
+    ///   - turn: the number of the source whose handler takes what comes, at once: one packet will do, and the rest may
+    ///     wait for the next look: see `LoneConnection`.
     /// - Returns: how many were ready; zero when nothing is left to read.
     func receive(into core: PortCore, _ budget: inout LookBudget, forTurn turn: UInt64? = nil) -> Int {
         if let turn, receiveFromLone(into: core, turn, &budget) { return 1 }
@@ -215,8 +215,8 @@ package final class PortSockets: Sendable {
             state.lone.didLook(found: isHere ? lone : nil)
         }
         if endedCount > 0 {
-            // One that has connected meanwhile is a sender: the port still has one then. Not for each that has ended: so
-            // whoever connects and ends all the time would keep the port from everything else.
+            // One that has connected meanwhile is a sender: the port still has one then. Not for each that has ended:
+            // so whoever connects and ends all the time would keep the port from everything else.
             acceptAll(for: core)
             for _ in 0..<endedCount { core.clientDidGo() }
         }
@@ -258,8 +258,8 @@ package final class PortSockets: Sendable {
         return true
     }
 
-    /// Closes the listener and the connections. One over which the port still owes a reply lives until that is sent, but its
-    /// client can send nothing more.
+    /// Closes the listener and the connections. One over which the port still owes a reply lives until that is sent,
+    /// but its client can send nothing more.
     func close() {
         var listener: Listener?  // closed without the lock
         let members = state.withLock { state in

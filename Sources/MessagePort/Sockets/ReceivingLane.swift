@@ -31,8 +31,8 @@ struct ReceivingLane: Sendable {
     var reader: RecordReader?
     /// The next packet is in the ring, not in the socket.
     var isOnRing = false
-    /// The first packet in the socket is a bell that was heard. It stays until the ring is empty: as long as the ring is
-    /// not, the socket is readable, and whoever waits for the socket comes back.
+    /// The first packet in the socket is a bell that was heard. It stays until the ring is empty: as long as the ring
+    /// is not, the socket is readable, and whoever waits for the socket comes back.
     var headIsSpent = false
     /// So many packets on the socket do not lead to the ring.
     var promisedCount = 0
@@ -41,8 +41,8 @@ struct ReceivingLane: Sendable {
 
     /// A loop looks into the ring by itself; the peer sends no bell.
     var isWatched = false
-    /// A loop has looked into the ring by itself, and since then nobody has told the peer to send a bell and found the ring
-    /// empty.
+    /// A loop has looked into the ring by itself, and since then nobody has told the peer to send a bell and found the
+    /// ring empty.
     var wasWatched = false
 
     /// A packet other than a bell was taken from the socket.

@@ -9,7 +9,8 @@ import RunLoopCore
 import Synchronization
 
 extension RemotePort {
-    /// How long a task waits before it tries again to connect where too many wait to be accepted: nothing tells of a place.
+    /// How long a task waits before it tries again to connect where too many wait to be accepted: nothing tells of a
+    /// place.
     static let timeUntilRetry = Duration.milliseconds(10)
 
     /// The connection, if there is one already.
@@ -37,8 +38,8 @@ extension RemotePort {
     ///
     /// - Parameter deadline: how long to wait while too many others wait to be accepted.
     /// - Returns: the connection, the same each time.
-    /// - Throws: `deadName` when nobody is there; `peerRefused`, `malformedPacket` and `systemCallFailed` when nobody can be
-    ///   reached there; these stay. `sendTimedOut`, `descriptorLimit`; `systemCallFailed` for want of memory.
+    /// - Throws: `deadName` when nobody is there; `peerRefused`, `malformedPacket` and `systemCallFailed` when nobody
+    ///   can be reached there; these stay. `sendTimedOut`, `descriptorLimit`; `systemCallFailed` for want of memory.
     func reached(until deadline: MonotonicInstant = .distantPast) throws(PortError) -> SocketConnection {
         try checkProcess()
         if let known = connection { return known }

@@ -11,8 +11,8 @@ extension RemotePort {
             try connection.watchRoom(notice, for: self)
         } catch {
             guard error.code == .sendTimedOut else { throw error }
-            // Too many wait to be accepted, and nothing tells of a place: whoever finds none asks again. The timer keeps the
-            // notice, as nobody else has to.
+            // Too many wait to be accepted, and nothing tells of a place: whoever finds none asks again. The timer
+            // keeps the notice, as nobody else has to.
             notice.loop.add(
                 RunLoopTimer(after: Self.timeUntilRetry) { _ in notice.tell(.possible) }, to: notice.mode)
         }
@@ -25,7 +25,8 @@ extension SocketConnection {
     /// - Parameters:
     ///   - notice: who is told, once.
     ///   - port: the port whose right stays as long as the notice waits.
-    /// - Throws: `descriptorLimit` and `systemCallFailed` when the kernel cannot watch; the notice is still the caller's.
+    /// - Throws: `descriptorLimit` and `systemCallFailed` when the kernel cannot watch; the notice is still the
+    ///   caller's.
     func watchRoom(_ notice: LoopNotice<SendPossibility>, for port: RemotePort? = nil) throws(PortError) {
         let watch = try RoomWatch(self, for: port)
         let source = RunLoopSource(

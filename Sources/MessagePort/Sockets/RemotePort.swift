@@ -5,9 +5,9 @@ import PortSystem
 package import RunLoopCore
 import Synchronization
 
-/// A port of another process: the SOCK_SEQPACKET transport. There is one object for each port and process, and it has one
-/// connection, however many rights and threads use it. A right that came in a message has none before it is used: whoever
-/// sends an address decides where it leads, so nothing is done about it on the thread that receives.
+/// A port of another process: the SOCK_SEQPACKET transport. There is one object for each port and process, and it has
+/// one connection, however many rights and threads use it. A right that came in a message has none before it is used:
+/// whoever sends an address decides where it leads, so nothing is done about it on the thread that receives.
 package final class RemotePort: PortDestination {
     struct Link {
         /// Why there will never be a connection.
@@ -108,7 +108,8 @@ package final class RemotePort: PortDestination {
         leave(loop, mode)
     }
 
-    /// One request fewer waits in the loop and mode: after the last the source leaves them, unless somebody else needs it.
+    /// One request fewer waits in the loop and mode: after the last the source leaves them, unless somebody else needs
+    /// it.
     private func leave(_ loop: ThreadRunLoop, _ mode: RunLoopMode) {
         waiting.withLock { waiting in
             let key = Waiters(loop: ObjectIdentifier(loop), mode: mode)

@@ -4,8 +4,8 @@
 import PortSystem
 import Synchronization
 
-/// What this process knows by address: its own ports, and the ports of others that it holds rights to. It makes sure that
-/// the same port is the same right each time it is received, and that a port of this process is reached in memory.
+/// What this process knows by address: its own ports, and the ports of others that it holds rights to. It makes sure
+/// that the same port is the same right each time it is received, and that a port of this process is reached in memory.
 package final class RightsTable: Sendable {
     /// The process's table.
     package static let shared = RightsTable()
@@ -14,8 +14,8 @@ package final class RightsTable: Sendable {
         weak let destination: (any PortDestination)?
     }
 
-    // A destination found here may turn out to be held by nobody else. Its end takes this lock (`prune`), so it must come
-    // after the lock is free: what a closure under the lock has looked at, it returns.
+    // A destination found here may turn out to be held by nobody else. Its end takes this lock (`prune`), so it must
+    // come after the lock is free: what a closure under the lock has looked at, it returns.
     private let entries = Mutex<[PortAddress: Entry]>([:])
 
     /// A port of this process has this address from now on.
@@ -67,8 +67,8 @@ package final class RightsTable: Sendable {
         }
     }
 
-    /// The right to the port at an address that came in a message. Does not look whether the port is there: the right finds
-    /// that out when it is used.
+    /// The right to the port at an address that came in a message. Does not look whether the port is there: the right
+    /// finds that out when it is used.
     func right(receivedAt address: PortAddress) -> SendRight {
         if address == .nowhere { return SendRight(DeadDestination(address)) }  // the name of many ports
         // Under such an address there is never another port.

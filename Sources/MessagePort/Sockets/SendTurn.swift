@@ -5,7 +5,8 @@ import PortSystem
 import Synchronization
 
 /// The turn to send on a connection: one sender at a time, so that the pieces of large messages never mix; first come,
-/// first served; waited for with a deadline, because the holder may itself be waiting for room. The holder may be a task.
+/// first served; waited for with a deadline, because the holder may itself be waiting for room. The holder may be a
+/// task.
 final class SendTurn: Sendable {
     private struct State {
         var isTaken = false
@@ -57,8 +58,9 @@ final class SendTurn: Sendable {
         }
     }
 
-    /// Takes the turn for a sender that does not wait for room: it waits for those who are sending, which soon ends, but not
-    /// for one who waits for room, and not for a task that has got the turn and no thread yet: that may be this one.
+    /// Takes the turn for a sender that does not wait for room: it waits for those who are sending, which soon ends,
+    /// but not for one who waits for room, and not for a task that has got the turn and no thread yet: that may be this
+    /// one.
     ///
     /// - Returns: false when there is no room, or that is not known yet.
     func takeUnlessHeldUp() -> Bool {
@@ -134,8 +136,8 @@ final class SendTurn: Sendable {
         }
     }
 
-    /// Passes the turn to the next in line. A task is held up until it runs: if all threads that could run it waited for it
-    /// here, it never would.
+    /// Passes the turn to the next in line. A task is held up until it runs: if all threads that could run it waited
+    /// for it here, it never would.
     func give() {
         let woken = state.withLock { state -> (next: Place, impatient: [Place])? in
             state.isHeldUp = false

@@ -5,9 +5,9 @@
 //
 //   socket ──ring empty, packet "lane" sent──▶ ring ──descriptors, no room, or bells: a mark in the ring──▶ socket
 //
-// The mark says where the packets on the socket follow, and the packet "lane" where those in the ring follow, so the order
-// of all packets is that in which they were sent. Once on the socket, a connection stays there until the reader has read
-// all that is in the ring, so that there is never more than one mark in it.
+// The mark says where the packets on the socket follow, and the packet "lane" where those in the ring follow, so the
+// order of all packets is that in which they were sent. Once on the socket, a connection stays there until the reader
+// has read all that is in the ring, so that there is never more than one mark in it.
 
 import PortSystem
 
@@ -63,11 +63,11 @@ struct SendingLane: Sendable {
     static let earningTime = Duration.milliseconds(250)
     /// So many packets without descriptors, after one with descriptors, until the ring is used again.
     private static let quietCount = 8
-    /// After so many packets in a row for which the reader had to be woken, the socket is quicker: it carries a packet where
-    /// the ring sends a bell.
+    /// After so many packets in a row for which the reader had to be woken, the socket is quicker: it carries a packet
+    /// where the ring sends a bell.
     static let bellLimit = 16
-    /// So many packets take the socket then, until it is seen whether the reader still sleeps. It is told how many: it need
-    /// not look at a packet before it takes it.
+    /// So many packets take the socket then, until it is seen whether the reader still sleeps. It is told how many: it
+    /// need not look at a packet before it takes it.
     static let sleepyCount = 128
 
     var use: RingUse

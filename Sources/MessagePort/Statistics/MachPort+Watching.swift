@@ -2,8 +2,8 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 //
-// Others may look at the messages of a port whose owner agrees. What they are shown is offered to the kernel once, when the
-// message is taken: where there is no room it is left out, so a slow watcher keeps nobody waiting.
+// Others may look at the messages of a port whose owner agrees. What they are shown is offered to the kernel once, when
+// the message is taken: where there is no room it is left out, so a slow watcher keeps nobody waiting.
 
 import PortSystem
 import Synchronization
@@ -24,9 +24,9 @@ extension MachPort {
 
     /// Sets whether other processes of the same user may watch this port's messages, for example with `portctl watch`.
     ///
-    /// A watcher sees the head of each message as it is taken from the queue, its sender, and the beginning of its bytes, but
-    /// no descriptors and rights, and no replies. What finds no room on its way to a watcher is left out and counted. While
-    /// somebody watches, each message costs a system call for each watcher.
+    /// A watcher sees the head of each message as it is taken from the queue, its sender, and the beginning of its
+    /// bytes, but no descriptors and rights, and no replies. What finds no room on its way to a watcher is left out and
+    /// counted. While somebody watches, each message costs a system call for each watcher.
     ///
     /// - Parameter allows: false ends the watches that there are.
     public func setAllowsWatching(_ allows: Bool) {
@@ -64,8 +64,8 @@ extension PortCore {
         }
     }
 
-    /// Forgets watchers that have gone, and a connection that watches already. Connections are looked at, and let go, without
-    /// the lock.
+    /// Forgets watchers that have gone, and a connection that watches already. Connections are looked at, and let go,
+    /// without the lock.
     private func forgetWatchers(besides connection: SocketConnection? = nil) {
         let watchers = state.withLock { $0.extras.watchers }
         let gone = watchers.filter { watcher in

@@ -3,8 +3,8 @@
 
 package import RunLoopCore
 
-/// Reads a port's sockets on a loop on which no handler is called. Whoever takes the messages may be busy with one for long: what
-/// comes meanwhile waits in the queue, as far as there is room, and questions are answered.
+/// Reads a port's sockets on a loop on which no handler is called. Whoever takes the messages may be busy with one for
+/// long: what comes meanwhile waits in the queue, as far as there is room, and questions are answered.
 package final class PortReading: Sendable {
     private let core: PortCore  // immutable
     private let source: RunLoopSource  // guards itself

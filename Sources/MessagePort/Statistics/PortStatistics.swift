@@ -17,8 +17,8 @@ public struct PortStatistics: Hashable, Sendable {
     public var queueLimit = 0
     /// The most messages that have waited in the queue at once: ``MachPort/queueHighWaterMark``.
     public var queueHighWaterMark = 0
-    /// How many connections of other processes the port has. A process makes one for all its rights to a port. Who only asks
-    /// for statistics, or watches, is not counted.
+    /// How many connections of other processes the port has. A process makes one for all its rights to a port. Who only
+    /// asks for statistics, or watches, is not counted.
     public var clientCount = 0
 
     /// Makes statistics in which everything is zero.

@@ -22,8 +22,8 @@ package struct PortWatch: ~Copyable {
     ///   - address: where the port is.
     ///   - byteLimit: how many bytes of each message; ``WatchedMessage/byteLimit`` at most.
     ///   - deadline: when to give up.
-    /// - Throws: `notWatchable` when its owner does not agree, `deadName` when nobody is there, `replyTimedOut` when no answer
-    ///   came; as a connection to the port.
+    /// - Throws: `notWatchable` when its owner does not agree, `deadName` when nobody is there, `replyTimedOut` when no
+    ///   answer came; as a connection to the port.
     package init(_ address: PortAddress, byteLimit: Int, until deadline: MonotonicInstant) throws(PortError) {
         question = try Self.begin(address, byteLimit, until: deadline)
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Asks other processes how their ports are: many at once, each over a connection of its own, until one deadline. So an owner
-// that does not understand the question, and ends the connection, does no harm to what else goes to its port.
+// Asks other processes how their ports are: many at once, each over a connection of its own, until one deadline. So an
+// owner that does not understand the question, and ends the connection, does no harm to what else goes to its port.
 //
-// Each connection takes a descriptor, so there is a limit of those that are open. Where there are more ports than that, each
-// has its share of the time: one that has not answered by then gives its place to one that was not asked yet.
+// Each connection takes a descriptor, so there is a limit of those that are open. Where there are more ports than that,
+// each has its share of the time: one that has not answered by then gives its place to one that was not asked yet.
 
 package import PortSystem
 

@@ -3,8 +3,8 @@
 
 /// The numbers of what waits for one mode, in the order of posting.
 ///
-/// What is taken out elsewhere leaves its number as a gap. A gap does not count, is dropped when it comes first, and when
-/// there are more gaps than entries, and more than a few, all are dropped: each removal costs O(1) over time.
+/// What is taken out elsewhere leaves its number as a gap. A gap does not count, is dropped when it comes first, and
+/// when there are more gaps than entries, and more than a few, all are dropped: each removal costs O(1) over time.
 struct BlockLine: Sendable {
     private static let gapLimit = 32
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Each entry has a number that grows with the order of posting. Each mode has a line of the numbers that wait for it, the
-// jobs have one of their own; an entry for several modes is in several lines. What waits for a mode is the first of the
-// mode's own line, that of the common modes and that of the jobs. So nothing here costs more because of what waits for
-// other modes.
+// Each entry has a number that grows with the order of posting. Each mode has a line of the numbers that wait for it,
+// the jobs have one of their own; an entry for several modes is in several lines. What waits for a mode is the first of
+// the mode's own line, that of the common modes and that of the jobs. So nothing here costs more because of what waits
+// for other modes.
 
-/// The blocks and the jobs of actors and tasks that wait to be performed on a loop, in the order in which they were posted.
+/// The blocks and the jobs of actors and tasks that wait to be performed on a loop, in the order in which they were
+/// posted.
 struct BlockQueue: Sendable {
     struct Entry: Sendable {
         /// The request that it calls; nil for a block that nobody can take back.

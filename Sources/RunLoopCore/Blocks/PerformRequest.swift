@@ -15,9 +15,9 @@ import Synchronization
 
 /// A call that a loop has been asked for, and that may still be cancelled.
 ///
-/// It is called once, on the loop's thread, or never. Until then the loop keeps the request, its body and its target, so
-/// the request need not be kept by the caller. They are released on the loop's thread after the call or when that thread
-/// ends, and on the cancelling thread when the request is cancelled.
+/// It is called once, on the loop's thread, or never. Until then the loop keeps the request, its body and its target,
+/// so the request need not be kept by the caller. They are released on the loop's thread after the call or when that
+/// thread ends, and on the cancelling thread when the request is cancelled.
 ///
 /// - Important: Thread safety: any thread.
 public final class PerformRequest: Sendable {

@@ -8,14 +8,15 @@ import Synchronization
 extension ThreadRunLoop {
     /// Posts a closure that can be cancelled, by its request or with all others for its target.
     ///
-    /// The call returns at once and wakes the loop. The loop calls the body once, when it runs in one of the modes, after
-    /// all blocks and requests that were posted before. When the thread has ended already, everything is released at once.
+    /// The call returns at once and wakes the loop. The loop calls the body once, when it runs in one of the modes,
+    /// after all blocks and requests that were posted before. When the thread has ended already, everything is released
+    /// at once.
     ///
     /// - Parameters:
-    ///   - modes: in which modes, at least one or the call traps; ``RunLoopMode/common`` means the modes that are common
-    ///     when the loop looks.
-    ///   - target: the object for which it is done; kept until the call has returned or will not come. Nil when only the
-    ///     request itself shall cancel it.
+    ///   - modes: in which modes, at least one or the call traps; ``RunLoopMode/common`` means the modes that are
+    ///     common when the loop looks.
+    ///   - target: the object for which it is done; kept until the call has returned or will not come. Nil when only
+    ///     the request itself shall cancel it.
     ///   - body: what to call, on the loop's thread; kept as long as the target.
     /// - Returns: the request; it need not be kept.
     /// - Important: Thread safety: any thread.

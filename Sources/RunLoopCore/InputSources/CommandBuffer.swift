@@ -8,8 +8,9 @@
 //           RunLoopSource ─► CommandBuffer ◄─ CommandSource ─► RunLoopSource     else
 //
 // What a client is to be told is put into its list under the lock, in the order of events. A block on the client's loop
-// takes it from there. So a client is told in order although the blocks are posted without the lock. A source that leaves
-// before a client was told that it came is not mentioned to it. So the list cannot grow when the client's loop does not run.
+// takes it from there. So a client is told in order although the blocks are posted without the lock. A source that
+// leaves before a client was told that it came is not mentioned to it. So the list cannot grow when the client's loop
+// does not run.
 
 import PortSystem
 import Synchronization

@@ -46,8 +46,8 @@ extension CommandSource {
             self.removed = removed
         }
 
-        /// Ends the client: it is told nothing more, also not what is under way to it, and nobody waits for it any more.
-        /// A call that has begun goes on.
+        /// Ends the client: it is told nothing more, also not what is under way to it, and nobody waits for it any
+        /// more. A call that has begun goes on.
         public func leave() {
             buffer?.remove(id)
             loop.cancelPerformRequests(for: posts)
@@ -81,16 +81,17 @@ extension CommandSource {
 
     /// Tells a client, on its loop, when the source can be reached and when it cannot any more.
     ///
-    /// `registered` is called once for each loop that the source is in or enters, `removed` once for each that it leaves
-    /// after that, in the order of events. They are posted to the client's loop and called when it runs in one of the modes.
-    /// When the source has left again before the client was told that it came, the client is told neither. A client of
-    /// an invalid source is told nothing.
+    /// `registered` is called once for each loop that the source is in or enters, `removed` once for each that it
+    /// leaves after that, in the order of events. They are posted to the client's loop and called when it runs in one
+    /// of the modes. When the source has left again before the client was told that it came, the client is told
+    /// neither. A client of an invalid source is told nothing.
     ///
     /// Nobody waits for `registered`. Whoever makes the source leave waits until `removed` has returned, so that
-    /// the client has let go by then: the thread that removes or invalidates it, or the worker's thread when it ends. It
-    /// waits at most for the client's limit. A client whose loop does not get to it within the limit is told later, when
-    /// its loop runs; one whose thread ends is no client any more. When the source leaves on the client's own thread, also
-    /// because client and worker are one thread, it is told at once, after what it was still to be told; nobody waits.
+    /// the client has let go by then: the thread that removes or invalidates it, or the worker's thread when it ends.
+    /// It waits at most for the client's limit. A client whose loop does not get to it within the limit is told later,
+    /// when its loop runs; one whose thread ends is no client any more. When the source leaves on the client's own
+    /// thread, also because client and worker are one thread, it is told at once, after what it was still to be told;
+    /// nobody waits.
     ///
     /// - Parameters:
     ///   - loop: the client's loop.

@@ -3,10 +3,11 @@
 
 /// A custom input source with a buffer of commands, and clients that are told where they may send them.
 ///
-/// It is the design of listings 3-3 to 3-9 of Apple's Run Loops chapter. A worker makes the source, says who its clients
-/// are, and adds it to its loop. Each client is told of it on its own loop, and keeps the context that it is given.
-/// Then it sends commands, from any thread; the handler gets them on the worker's thread. When the source leaves the loop,
-/// because it was removed or invalidated or because the worker's thread ends, each client is told to let it go.
+/// It is the design of listings 3-3 to 3-9 of Apple's Run Loops chapter. A worker makes the source, says who its
+/// clients are, and adds it to its loop. Each client is told of it on its own loop, and keeps the context that it is
+/// given. Then it sends commands, from any thread; the handler gets them on the worker's thread. When the source leaves
+/// the loop, because it was removed or invalidated or because the worker's thread ends, each client is told to let it
+/// go.
 ///
 /// ```swift
 /// let source = CommandSource<String> { source, commands in
@@ -16,9 +17,10 @@
 /// source.add(to: .current)
 /// ```
 ///
-/// The loop keeps the source while the source is in it. Nothing else keeps it but its clients' contexts, those included that
-/// a client is still to be told: a client whose loop does not run again, and whose thread does not end, keeps the source
-/// until it leaves or the source is invalidated. A source that is in no loop, and that nobody holds, goes away. Invalidation lets the clients go, and the commands that wait.
+/// The loop keeps the source while the source is in it. Nothing else keeps it but its clients' contexts, those included
+/// that a client is still to be told: a client whose loop does not run again, and whose thread does not end, keeps the
+/// source until it leaves or the source is invalidated. A source that is in no loop, and that nobody holds, goes away.
+/// Invalidation lets the clients go, and the commands that wait.
 ///
 /// - Important: Thread safety: any thread. The handler is called on the thread of a loop that the source is in, what a
 ///   client is told on the client's. No lock is held during a call.
@@ -56,8 +58,9 @@ public final class CommandSource<Command: Sendable>: Sendable {
         buffer.setSource(self)
     }
 
-    /// Adds the source to a mode of a loop. When it is the first mode of that loop, its clients are told: a call of their
-    /// `registered` is posted to their loops, and not waited for. An invalid source, and a loop that has ended, are ignored.
+    /// Adds the source to a mode of a loop. When it is the first mode of that loop, its clients are told: a call of
+    /// their `registered` is posted to their loops, and not waited for. An invalid source, and a loop that has ended,
+    /// are ignored.
     ///
     /// - Parameters:
     ///   - loop: the worker's loop.

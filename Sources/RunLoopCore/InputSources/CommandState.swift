@@ -34,8 +34,8 @@ struct CommandState<Command: Sendable>: Sendable {
     private(set) var isValid = true
     /// In the order in which they came. After the end, only those that have, or will have, something to be told.
     private(set) var clients: [ClientEntry] = []
-    /// In how many modes of each loop the source is. Schedule and cancel routines that cross each other may make it less
-    /// than zero for a moment.
+    /// In how many modes of each loop the source is. Schedule and cancel routines that cross each other may make it
+    /// less than zero for a moment.
     private var modeCounts: [ThreadRunLoop: Int] = [:]
     weak var source: Source?
     /// The same, while it is in a loop.
@@ -67,8 +67,8 @@ struct CommandState<Command: Sendable>: Sendable {
 
     /// The source has left a mode of a loop.
     ///
-    /// - Returns: the clients that have to be told, and the source, for the caller to release. A client that has not been
-    ///   told of the registration is told nothing.
+    /// - Returns: the clients that have to be told, and the source, for the caller to release. A client that has not
+    ///   been told of the registration is told nothing.
     mutating func leave(_ loop: ThreadRunLoop) -> ([Told], Source?) {
         guard countModes(of: loop, -1) == 0, let source else { return ([], nil) }
         let told = tell(.removed, source, loop)
@@ -157,8 +157,8 @@ struct CommandState<Command: Sendable>: Sendable {
         return takeCommands()
     }
 
-    /// Lets the clients go, except those that are still to be told something. A loop whose thread ends at the same time may
-    /// not have called the cancel routine yet: then the clients go when they have been told of that.
+    /// Lets the clients go, except those that are still to be told something. A loop whose thread ends at the same time
+    /// may not have called the cancel routine yet: then the clients go when they have been told of that.
     ///
     /// - Returns: the clients, for the caller to release.
     mutating func endInvalidation() -> [Source.Client] {

@@ -11,8 +11,8 @@ extension RunLoopSource {
     /// One of them; nil when it is in none.
     package var firstLoop: ThreadRunLoop? { state.withLock { $0.homes.loops.first } }
 
-    /// Takes the source out of everything, for ever: its cancel routine is called on the calling thread for each mode that
-    /// it leaves. A callout that is under way goes on.
+    /// Takes the source out of everything, for ever: its cancel routine is called on the calling thread for each mode
+    /// that it leaves. A callout that is under way goes on.
     public func invalidate() {
         let (loops, departures) = state.withLock { state in
             let loops = state.homes.invalidate() ?? []
@@ -68,8 +68,8 @@ extension RunLoopSource {
         }
     }
 
-    /// Ends the registrations of modes that were left. The caller holds the source's lock: were it free, the source could
-    /// enter a mode again before, find its registration there, and lose it then.
+    /// Ends the registrations of modes that were left. The caller holds the source's lock: were it free, the source
+    /// could enter a mode again before, find its registration there, and lose it then.
     private func endWatches(_ departures: [RunLoopState.Departure]) -> [RunLoopState.Departure] {
         for departure in departures { departure.watch?.end(for: self) }
         return departures

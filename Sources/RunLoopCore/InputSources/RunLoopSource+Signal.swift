@@ -21,8 +21,8 @@ extension RunLoopSource {
         for loop in loops { loop.noteSignal(of: self, stamp) }
     }
 
-    /// Says that a port-based source's check may have become true: each loop that it is in looks before it sleeps, and is
-    /// woken when it sleeps already. Rings coalesce until a loop looks. Traps for a custom source.
+    /// Says that a port-based source's check may have become true: each loop that it is in looks before it sleeps, and
+    /// is woken when it sleeps already. Rings coalesce until a loop looks. Traps for a custom source.
     ///
     /// Ring after the change that the check shall see. The check reads under a lock that the change was made under, or
     /// with sequentially consistent atomics.

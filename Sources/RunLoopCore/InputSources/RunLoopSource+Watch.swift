@@ -12,8 +12,8 @@ extension RunLoopSource {
     /// watches nothing. Traps for a custom source.
     ///
     /// - Parameter descriptor: an open descriptor, which stays the caller's; nil for none.
-    /// - Throws: `EBADF` when it is not open, `EPERM` when it cannot be waited for (a regular file), `EMFILE`, `ENFILE`,
-    ///   `ENOSPC` or `ENOMEM` when the kernel has nothing left. Then everything is as it was.
+    /// - Throws: `EBADF` when it is not open, `EPERM` when it cannot be waited for (a regular file), `EMFILE`,
+    ///   `ENFILE`, `ENOSPC` or `ENOMEM` when the kernel has nothing left. Then everything is as it was.
     public func watch(_ descriptor: CInt?) throws(SystemError) {
         if !isPortBased {
             fatalError("A custom source cannot watch a descriptor. Make a port-based source for it.")
@@ -35,8 +35,8 @@ extension RunLoopSource {
         }
     }
 
-    /// Registers a descriptor with every mode of the loops in which the source is, in place of what was there. The caller
-    /// holds the source's lock, so the source neither enters nor leaves a mode by its own doing.
+    /// Registers a descriptor with every mode of the loops in which the source is, in place of what was there. The
+    /// caller holds the source's lock, so the source neither enters nor leaves a mode by its own doing.
     func watch(_ descriptor: CInt, in loops: ShortList<ThreadRunLoop>) throws(SystemError) {
         var begun: [DescriptorWatch] = []
         var replaced: [DescriptorWatch] = []

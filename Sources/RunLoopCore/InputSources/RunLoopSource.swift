@@ -5,24 +5,24 @@ import Synchronization
 
 /// Something outside of a loop that has work for it, handled on the loop's thread.
 ///
-/// A *custom* source (version 0) is signalled by hand with ``signal()``. A *port-based* source (version 1) has a check that
-/// says whether something is there, and a doorbell, ``ring()``, that says that the check's answer may have changed; it may
-/// have a descriptor, whose readiness counts as a ring.
+/// A *custom* source (version 0) is signalled by hand with ``signal()``. A *port-based* source (version 1) has a check
+/// that says whether something is there, and a doorbell, ``ring()``, that says that the check's answer may have
+/// changed; it may have a descriptor, whose readiness counts as a ring.
 ///
-/// A source may be in several modes and several loops. They keep it until it is removed or invalidated; it holds what its
-/// routines hold.
+/// A source may be in several modes and several loops. They keep it until it is removed or invalidated; it holds what
+/// its routines hold.
 ///
-/// - Important: Thread safety: any thread. The perform routine is called on the thread of a loop that it is in; schedule
-///   and cancel routines on the thread that adds, removes or invalidates. No lock is held during a routine.
+/// - Important: Thread safety: any thread. The perform routine is called on the thread of a loop that it is in;
+///   schedule and cancel routines on the thread that adds, removes or invalidates. No lock is held during a routine.
 public final class RunLoopSource: Sendable {
     /// Says whether a port-based source has something to handle. It must be quick, must not block, and may be called on
     /// the thread of each loop that the source is in.
     public typealias Readiness = @Sendable () -> Bool
     /// Is told that the source has entered or left a mode of a loop.
     ///
-    /// It is called after the fact, on the thread that adds, removes or invalidates, and no lock makes others wait meanwhile.
-    /// So when one thread adds a source while another removes or invalidates it, `cancel` may be called before, or beside,
-    /// `schedule` for the same mode. Whoever counts the two ends at the right sum.
+    /// It is called after the fact, on the thread that adds, removes or invalidates, and no lock makes others wait
+    /// meanwhile. So when one thread adds a source while another removes or invalidates it, `cancel` may be called
+    /// before, or beside, `schedule` for the same mode. Whoever counts the two ends at the right sum.
     public typealias ModeRoutine = @Sendable (ThreadRunLoop, RunLoopMode) -> Void
     /// Handles what the source has.
     public typealias Perform = @Sendable () -> Void
@@ -55,7 +55,8 @@ public final class RunLoopSource: Sendable {
 
     /// What it is called in traces, reports and descriptions; nil when it was given no name.
     public var name: String? { label.name }
-    /// Sources that have work at the same time are performed lowest first, equal ones in the order in which they got it.
+    /// Sources that have work at the same time are performed lowest first, equal ones in the order in which they got
+    /// it.
     public var order: Int { label.order }
 
     /// Makes a source from its routine, for sources of this package.
@@ -120,12 +121,12 @@ public final class RunLoopSource: Sendable {
 
     /// Makes a port-based source (version 1) for a descriptor: anything that `poll(2)` can wait for.
     ///
-    /// It is ready while the descriptor is readable, at its end, or in error: as long as `perform` leaves something there,
-    /// it is called again. The loop never reads the descriptor.
+    /// It is ready while the descriptor is readable, at its end, or in error: as long as `perform` leaves something
+    /// there, it is called again. The loop never reads the descriptor.
     ///
     /// The caller keeps the descriptor open until the source is invalid. A source whose descriptor was closed is never
-    /// ready again; when a duplicate of it lives on elsewhere, `perform` is called for what arrives there, and finds the
-    /// descriptor closed.
+    /// ready again; when a duplicate of it lives on elsewhere, `perform` is called for what arrives there, and finds
+    /// the descriptor closed.
     ///
     /// - Parameters:
     ///   - name: what it is called in traces, reports and descriptions.

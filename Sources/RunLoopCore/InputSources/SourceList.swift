@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// The sources that are rung for the same thing: mostly one. Not generic, so that other modules do not pay for generic code,
-/// and that it takes a pointer's room: in a generic one it is not known that pointers have room for the case.
+/// The sources that are rung for the same thing: mostly one. Not generic, so that other modules do not pay for generic
+/// code, and that it takes a pointer's room: in a generic one it is not known that pointers have room for the case.
 package struct SourceList: Sendable {
     private enum Sources {
         case none

@@ -3,8 +3,8 @@
 
 /// What a source does when its loops ask or tell it something. No lock is held meanwhile.
 ///
-/// The public initializers of `RunLoopSource` make one of closures. A type of its own takes less memory: one of up to three
-/// words lies in the source itself.
+/// The public initializers of `RunLoopSource` make one of closures. A type of its own takes less memory: one of up to
+/// three words lies in the source itself.
 package protocol SourceRoutine: Sendable {
     /// Whether a port-based source has something to handle; it has, also when its descriptor is ready.
     func isReady() -> Bool
@@ -18,10 +18,11 @@ package protocol SourceRoutine: Sendable {
     ///
     /// - Returns: what was done, and seen.
     func perform() -> SourceOutcome
-    /// Handles what a port-based source has: one thing, and the next ones as long as each may have the loop's next turn.
+    /// Handles what a port-based source has: one thing, and the next ones as long as each may have the loop's next
+    /// turn.
     ///
-    /// - Parameter goesOn: begins the loop's next turn, for one more thing that is there; false when that turn has to begin
-    ///   with something else.
+    /// - Parameter goesOn: begins the loop's next turn, for one more thing that is there; false when that turn has to
+    ///   begin with something else.
     /// - Returns: what was done, and seen.
     func perform(while goesOn: () -> Bool) -> SourceOutcome
 }

@@ -4,8 +4,8 @@
 /// A binary heap of items, smallest key first, that knows where each item is: adding, removing and changing the key of
 /// any item cost O(log n), looking at the first costs O(1).
 ///
-/// Items that come in the order of their keys lie in that order, which is a heap too: then adding one and taking the first
-/// cost O(1). An item that comes, or goes, elsewhere ends that, until the heap is empty.
+/// Items that come in the order of their keys lie in that order, which is a heap too: then adding one and taking the
+/// first cost O(1). An item that comes, or goes, elsewhere ends that, until the heap is empty.
 ///
 /// A few items are looked for one by one, which is quicker than a table of where they are.
 struct IndexedHeap<Key: Comparable & Sendable>: Sendable {

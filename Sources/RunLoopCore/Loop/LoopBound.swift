@@ -3,9 +3,9 @@
 
 /// A box for a value that belongs to a loop's thread: it may be handed to any thread, but opened on that one only.
 ///
-/// Handlers of sources, timers and observers are `@Sendable`, so they cannot hold state of other kinds. They may hold it
-/// in such a box. The box is shared: copies hold the same value. The value is released where the last copy is, which may
-/// be another thread; clear it on the loop's thread when that matters.
+/// Handlers of sources, timers and observers are `@Sendable`, so they cannot hold state of other kinds. They may hold
+/// it in such a box. The box is shared: copies hold the same value. The value is released where the last copy is, which
+/// may be another thread; clear it on the loop's thread when that matters.
 ///
 /// - Important: Thread safety: loop thread only, traps elsewhere; the box itself may be copied and dropped anywhere.
 public struct LoopBound<Value>: Sendable {

@@ -13,7 +13,8 @@ public struct RunLoopError: Error, Hashable, Sendable, CustomStringConvertible {
         /// The loop's thread has ended, or ended before it came to what was posted; that was not called. A
         /// ``ResidentThread`` takes nothing any more from the moment at which it is told to stop.
         public static let threadEnded = Code(description: "threadEnded")
-        /// The limit passed before what was posted had returned. Not begun by then, it is never called; begun, it goes on.
+        /// The limit passed before what was posted had returned. Not begun by then, it is never called; begun, it goes
+        /// on.
         public static let timedOut = Code(description: "timedOut")
     }
 

@@ -36,8 +36,8 @@ enum RunLoopItem: Sendable {
     }
 }
 
-/// The loops in which an item is. A loop leaves when the item is removed from it or invalidated, or when its thread ends,
-/// so the references on both sides never outlive their reason.
+/// The loops in which an item is. A loop leaves when the item is removed from it or invalidated, or when its thread
+/// ends, so the references on both sides never outlive their reason.
 struct ItemHomes: Sendable {
     /// A short list, and whether the item is valid, in a pointer's room: there may be very many items.
     private enum Homes {

@@ -6,8 +6,8 @@
 /// Two modes are the same when their names are equal. Any name makes a mode; a loop knows it from the moment at which
 /// something is added to it or a block is posted for it.
 ///
-/// A loop knows its modes until its thread ends: they do not go away, and each takes memory. Use few names again and again,
-/// not a new one for each request.
+/// A loop knows its modes until its thread ends: they do not go away, and each takes memory. Use few names again and
+/// again, not a new one for each request.
 public struct RunLoopMode: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
     /// The mode's name.
     public let rawValue: String
@@ -39,12 +39,13 @@ public struct RunLoopMode: RawRepresentable, Hashable, Sendable, ExpressibleBySt
     /// The mode for everything that has no reason to be elsewhere. It is a common mode of every loop.
     public static let `default` = RunLoopMode("default")
 
-    /// Stands for all common modes of a loop: what is added to it goes to each of them, also to those made common later.
+    /// Stands for all common modes of a loop: what is added to it goes to each of them, also to those made common
+    /// later.
     ///
     /// It is no mode of its own: a run in it finishes at once.
     public static let common = RunLoopMode("common")
 
-    /// A mode for the time in which a user drags or scrolls, and only that shall be served. Make it common yourself with
-    /// ``ThreadRunLoop/addCommonMode(_:)`` when your common items shall go on during it.
+    /// A mode for the time in which a user drags or scrolls, and only that shall be served. Make it common yourself
+    /// with ``ThreadRunLoop/addCommonMode(_:)`` when your common items shall go on during it.
     public static let eventTracking = RunLoopMode("eventTracking")
 }

@@ -15,7 +15,8 @@ extension ThreadRunLoop {
         }
     }
 
-    /// Calls the blocks and runs the jobs that wait for the mode now; those that they post have to wait for the next time.
+    /// Calls the blocks and runs the jobs that wait for the mode now; those that they post have to wait for the next
+    /// time.
     ///
     /// Each is taken when its turn comes. So a run that is nested inside of one finds the rest, and goes on with it.
     func performBlocks(in mode: Int) {

@@ -61,8 +61,8 @@ extension ThreadRunLoop {
         state.withLock { $0.contains(source.id, in: mode) }
     }
 
-    /// Adds a timer to a mode. An invalid timer is ignored, as is a loop that has ended. The loop keeps the timer until it
-    /// is removed or invalidated.
+    /// Adds a timer to a mode. An invalid timer is ignored, as is a loop that has ended. The loop keeps the timer until
+    /// it is removed or invalidated.
     ///
     /// - Parameters:
     ///   - timer: the timer.
@@ -90,8 +90,8 @@ extension ThreadRunLoop {
         state.withLock { $0.contains(timer.id, in: mode) }
     }
 
-    /// Adds an observer to a mode. An invalid observer is ignored, as is a loop that has ended. The loop keeps the observer
-    /// until it is removed or invalidated. Observers do not keep a run going.
+    /// Adds an observer to a mode. An invalid observer is ignored, as is a loop that has ended. The loop keeps the
+    /// observer until it is removed or invalidated. Observers do not keep a run going.
     ///
     /// - Parameters:
     ///   - observer: the observer.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// The main dispatch queue in the main thread's loop (S8). A source in the common modes stands for it, so a sleep ends when
-// blocks come, and the loop has something to wait for in each common mode. It differs from other sources, all as in
-// CFRunLoop: it has a place of its own in a turn (step 5), its service is no handled source, and it is not served inside
-// of itself.
+// The main dispatch queue in the main thread's loop (S8). A source in the common modes stands for it, so a sleep ends
+// when blocks come, and the loop has something to wait for in each common mode. It differs from other sources, all as
+// in CFRunLoop: it has a place of its own in a turn (step 5), its service is no handled source, and it is not served
+// inside of itself.
 //
-// libdispatch makes the descriptor readable with the first block that comes to an empty queue, and runs those that are there
-// when it is called. So the loop reads the descriptor and calls then. What comes while a block runs a nested loop is owed:
-// the descriptor is made readable again when the outer service has returned.
+// libdispatch makes the descriptor readable with the first block that comes to an empty queue, and runs those that are
+// there when it is called. So the loop reads the descriptor and calls then. What comes while a block runs a nested loop
+// is owed: the descriptor is made readable again when the outer service has returned.
 
 import PortSystem
 import Synchronization
@@ -38,9 +38,10 @@ extension ThreadRunLoop {
         state.withLock { $0.mainQueue?.source == source.id }
     }
 
-    /// Whether blocks are there that go before every event of the kernel: from a run's second turn on, but not twice in a
-    /// row, and only when no source that rang and no timer is ready. So a stream of messages costs no system call. Where
-    /// nobody sees whether the turn waits, this need not be asked: the wait reports the main queue before all others.
+    /// Whether blocks are there that go before every event of the kernel: from a run's second turn on, but not twice in
+    /// a row, and only when no source that rang and no timer is ready. So a stream of messages costs no system call.
+    /// Where nobody sees whether the turn waits, this need not be asked: the wait reports the main queue before all
+    /// others.
     func mainQueueGoesFirst(_ run: LoopRun) -> Bool {
         if run.hasJustServedMainQueue { return false }
         let descriptor = state.withLock { state -> CInt? in

@@ -57,15 +57,15 @@ extension ThreadRunLoop {
     /// Stops the innermost run: it returns ``RunLoopRunResult/stopped`` at the end of the turn that it is in.
     ///
     /// A stop is never lost: when the loop does not run, it ends the next run at once. It is for the run that is the
-    /// innermost now; when that returns for another reason at the same moment, the stop goes to the run below. Stops do not
-    /// add up.
+    /// innermost now; when that returns for another reason at the same moment, the stop goes to the run below. Stops do
+    /// not add up.
     public func stop() {
         state.withLock { $0.stop() }
         doorbell.endWait()
     }
 
-    /// Wakes the loop when it sleeps, or keeps the present turn from sleeping. Makes no run return, and means nothing to a
-    /// loop that does not run or handles an event, because it looks at everything before it sleeps.
+    /// Wakes the loop when it sleeps, or keeps the present turn from sleeping. Makes no run return, and means nothing
+    /// to a loop that does not run or handles an event, because it looks at everything before it sleeps.
     public func wakeUp() {
         doorbell.wakeUp()
     }

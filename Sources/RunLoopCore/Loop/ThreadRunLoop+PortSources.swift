@@ -3,10 +3,11 @@
 
 // How a turn performs the port-based source that it has found, and when the next turns need not begin anew.
 //
-// A stream of messages to one port makes turns of which nothing but the source's callout could be seen: nobody observes the
-// mode, and no block, signalled source, timer, stop or other ready source waits. One look at the loop's state tells, until
-// somebody has been at it; then the source is performed again in place of the other steps. Such a turn is counted like any other. It is never the one in
-// which descriptors are due to be looked at, a run is to return, or an instrument looks on.
+// A stream of messages to one port makes turns of which nothing but the source's callout could be seen: nobody observes
+// the mode, and no block, signalled source, timer, stop or other ready source waits. One look at the loop's state tells;
+// as long as nobody has been at it since, and the mode has no timer, it is not looked at again. Then the source is
+// performed again in place of the other steps. Such a turn is counted like any other. It is never the one in which
+// descriptors are due to be looked at, a run is to return, or an instrument looks on.
 
 import PortSystem
 import Synchronization
@@ -37,8 +38,9 @@ extension ThreadRunLoop {
     private func goesOn(with source: RunLoopSource, _ run: inout LoopRun, while condition: () -> Bool) -> Bool {
         if run.polls || run.returnsAfterSource || isInstrumented.load(ordering: .relaxed) { return false }
         if run.isConditional && !condition() { return false }
-        // Who has no limit needs no exact time: how long descriptors have not been looked at, a clock tells that lags by up to
-        // one timer interrupt, and is much cheaper. When that begins is exact: else the next wait would find it over.
+        // Who has no limit needs no exact time: how long descriptors have not been looked at, a clock tells that lags
+        // by up to one timer interrupt, and is much cheaper. When that begins is exact: else the next wait would find
+        // it over.
         let now = run.deadline == .distantFuture && run.nextLook != nil ? MonotonicInstant.coarse : .now
         if run.deadline <= now || run.isLookDue(at: now) { return false }
         if !state.remainsSettled {
@@ -68,14 +70,14 @@ extension RunLoopState {
         blocks.isEmpty && modes[mode].signalled.isEmpty && modes[mode].observers.isEmpty
     }
 
-    /// Whether a turn can end without another look: no block waits, and a run that minds was not stopped and has what to wait
-    /// for.
+    /// Whether a turn can end without another look: no block waits, and a run that minds was not stopped and has what
+    /// to wait for.
     func isPlain(_ run: LoopRun) -> Bool {
         blocks.isEmpty && (run.isConditional || !isStopped && !isEmpty(run.mode))
     }
 
-    /// Whether a port-based source that is being performed, and has more, is all that the next turn would find. If it is on
-    /// the ready list, it is taken off.
+    /// Whether a port-based source that is being performed, and has more, is all that the next turn would find. If it
+    /// is on the ready list, it is taken off.
     fileprivate mutating func goesOn(with id: ItemID, in mode: Int) -> Bool {
         if isStopped || !isQuiet(mode) || modes[mode].timers.isDue(at: .now) || !isMember(id, of: mode) { return false }
         guard let first = modes[mode].ready.first else { return true }

@@ -52,9 +52,9 @@ extension ThreadRunLoop {
 
     /// Runs the loop in a mode for some time.
     ///
-    /// Blocks until one of the results holds. Zero or less means: handle what is there, at most one timer or source event
-    /// besides the signalled custom sources, and do not wait. May be called inside of any callout of the same loop: then
-    /// it is a nested run with its own mode, limit and stop.
+    /// Blocks until one of the results holds. Zero or less means: handle what is there, at most one timer or source
+    /// event besides the signalled custom sources, and do not wait. May be called inside of any callout of the same
+    /// loop: then it is a nested run with its own mode, limit and stop.
     ///
     /// - Parameters:
     ///   - mode: the mode; in ``RunLoopMode/common``, an unknown or an empty one the run finishes at once.

@@ -6,17 +6,17 @@ package import Synchronization
 
 /// The run loop of a thread: waits for sources, timers and blocks, and calls their handlers on that thread.
 ///
-/// Each thread has one, made when it is first asked for and ended with the thread. It is found with ``current`` on its own
-/// thread and may be passed to others, which may add to it, remove from it, wake it, stop it and post blocks to it. Only
-/// its own thread runs it. The order of a run is in `Docs/RunLoopOrder.md`.
+/// Each thread has one, made when it is first asked for and ended with the thread. It is found with ``current`` on its
+/// own thread and may be passed to others, which may add to it, remove from it, wake it, stop it and post blocks to it.
+/// Only its own thread runs it. The order of a run is in `Docs/RunLoopOrder.md`.
 ///
 /// A loop keeps what was added to it until it is removed or invalidated, or until the thread ends: then sources are
-/// cancelled, timers and observers dropped, and blocks released without being called; the jobs of actors and tasks are run
-/// before that.
+/// cancelled, timers and observers dropped, and blocks released without being called; the jobs of actors and tasks are
+/// run before that.
 ///
-/// A loop that watches no descriptor holds none. The first source with a descriptor takes one (an eventfd), and each mode with
-/// such a source one more; they are closed when the thread ends. The main thread's loop serves the main queue, and so takes both
-/// when it first runs.
+/// A loop that watches no descriptor holds none. The first source with a descriptor takes one (an eventfd), and each
+/// mode with such a source one more; they are closed when the thread ends. The main thread's loop serves the main
+/// queue, and so takes both when it first runs.
 ///
 /// - Important: Thread safety: any thread, except for the `run` functions: loop thread only, they trap elsewhere.
 public final class ThreadRunLoop: Sendable {

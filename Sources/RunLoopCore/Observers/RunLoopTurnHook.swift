@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// A bracket is what lies between a call of `begin` and the call of `end` that belongs to it. Each run of the loop in one of
-// the hook's modes has its own, and the brackets of nested runs nest. The hook remembers the depths of the runs whose
-// brackets are open, so a run's bracket is ended by that run only, and only if it was begun.
+// A bracket is what lies between a call of `begin` and the call of `end` that belongs to it. Each run of the loop in
+// one of the hook's modes has its own, and the brackets of nested runs nest. The hook remembers the depths of the runs
+// whose brackets are open, so a run's bracket is ended by that run only, and only if it was begun.
 
 import Synchronization
 
@@ -15,9 +15,9 @@ import Synchronization
 /// called when the run is left, after all other observers. (A turn that polls does not wait; it is in one bracket with
 /// the next.) Among observers with the first or the last order of all, who was added first is called first.
 ///
-/// The calls are balanced: each `begin` is followed by its `end`, also when the run is stopped or finishes, and a nested
-/// run has a bracket of its own inside of that of the run below. A run that starts inside of `begin` or `end` has none. A
-/// hook that is added while a run is under way begins at that run's next wait.
+/// The calls are balanced: each `begin` is followed by its `end`, also when the run is stopped or finishes, and a
+/// nested run has a bracket of its own inside of that of the run below. A run that starts inside of `begin` or `end`
+/// has none. A hook that is added while a run is under way begins at that run's next wait.
 ///
 /// The loop keeps the hook until it is invalidated or the thread ends. Hooks do not keep a run going.
 ///
@@ -46,7 +46,8 @@ public final class RunLoopTurnHook: Sendable {
     /// Whether it still begins brackets.
     public var isValid: Bool { state.withLock { $0.isValid } }
 
-    /// Begins no more brackets. One that is open is ended where it ends anyway: before its run's next wait, or at its exit.
+    /// Begins no more brackets. One that is open is ended where it ends anyway: before its run's next wait, or at its
+    /// exit.
     public func invalidate() {
         state.withLock { $0.isValid = false }
         removeUnlessOpen()

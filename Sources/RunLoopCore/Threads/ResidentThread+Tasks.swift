@@ -7,14 +7,14 @@ extension ResidentThread {
     /// Posts a task, which the thread executes once, after all that was posted to it or its loop before.
     ///
     /// Returns at once. A task that was accepted is executed, also when the thread is told to stop or this object is
-    /// released meanwhile. One that throws ends nothing: its error goes to the handler that the thread was made with. Tasks
-    /// are executed in the common modes: not inside of a nested run in another mode.
+    /// released meanwhile. One that throws ends nothing: its error goes to the handler that the thread was made with.
+    /// Tasks are executed in the common modes: not inside of a nested run in another mode.
     ///
     /// - Parameters:
     ///   - name: what the task is called in traces and reports.
     ///   - task: what to execute, on the thread.
-    /// - Throws: ``RunLoopError/Code/threadEnded`` when the thread has ended or was told to stop. The task is then never
-    ///   called.
+    /// - Throws: ``RunLoopError/Code/threadEnded`` when the thread has ended or was told to stop. The task is then
+    ///   never called.
     public func perform(
         name: String? = nil, _ task: @escaping @Sendable () throws -> Void
     ) throws(RunLoopError) {

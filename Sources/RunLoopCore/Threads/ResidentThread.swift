@@ -10,9 +10,9 @@ import Synchronization
 /// everything else ends it. What ends it is ``stop()``, or the release of this object. Then it executes what was posted
 /// before, ends its loop, and is gone. ``join(within:)`` waits for that.
 ///
-/// It sleeps in the kernel while there is nothing to do. Signals that are sent to the process are left to other threads:
-/// the thread blocks all but those that its own instructions raise (`SIGSEGV` and the like). A child process that is
-/// started on it inherits that mask.
+/// It sleeps in the kernel while there is nothing to do. Signals that are sent to the process are left to other
+/// threads: the thread blocks all but those that its own instructions raise (`SIGSEGV` and the like). A child process
+/// that is started on it inherits that mask.
 ///
 /// The thread does not hold this object; a task may, and then keeps it for as long as it waits or runs.
 ///
@@ -49,8 +49,8 @@ public final class ResidentThread: Sendable {
     ///   - stackSize: the size of its stack in bytes; nil for the system's default, mostly 8 MiB.
     ///   - errorHandler: gets the errors of tasks, on the thread. They are dropped when it is not given. The thread and
     ///     this object hold it, so it must not hold this object.
-    /// - Throws: `EAGAIN` when the system gives no thread (too many, or no memory for the stack), `EINVAL` when it takes no
-    ///   stack of that size.
+    /// - Throws: `EAGAIN` when the system gives no thread (too many, or no memory for the stack), `EINVAL` when it
+    ///   takes no stack of that size.
     public init(
         name: String, stackSize: Int? = nil, errorHandler: @escaping @Sendable (any Error) -> Void = { _ in }
     ) throws(SystemError) {

@@ -3,21 +3,21 @@
 
 // A loop as the executor of actors and tasks. Why it is as it is: Docs/Decisions/0006-loops-as-executors.md.
 //
-// A job is one piece of an actor's or a task's code, from one suspension to the next. It waits among the blocks, for the
-// common modes, and costs no allocation of its own. Two rules keep what Swift promises to actors:
+// A job is one piece of an actor's or a task's code, from one suspension to the next. It waits among the blocks, for
+// the common modes, and costs no allocation of its own. Two rules keep what Swift promises to actors:
 //
 //   One at a time.  While a job is under way, runs that are nested inside of it leave the other jobs waiting.
-//   Each is run.    The jobs that wait when the thread ends are run on it before the loop ends. A job that comes later is
-//                   nobody's to run: that traps, instead of a task that waits for ever.
+//   Each is run.    The jobs that wait when the thread ends are run on it before the loop ends. A job that comes later
+//                   is nobody's to run: that traps, instead of a task that waits for ever.
 
 import Synchronization
 
 extension ThreadRunLoop: SerialExecutor, TaskExecutor {
     /// Takes a job, which the loop runs once, in a common mode, after the blocks and jobs that were posted before.
     ///
-    /// Called by Swift for actors whose `unownedExecutor` is the loop. The call returns at once and wakes the loop. The job's
-    /// priority changes nothing. Traps when the loop's thread has ended: the loop's thread must outlive the actors and tasks
-    /// that use it.
+    /// Called by Swift for actors whose `unownedExecutor` is the loop. The call returns at once and wakes the loop. The
+    /// job's priority changes nothing. Traps when the loop's thread has ended: the loop's thread must outlive the
+    /// actors and tasks that use it.
     ///
     /// - Parameter job: the job.
     /// - Important: Thread safety: any thread.
@@ -27,8 +27,8 @@ extension ThreadRunLoop: SerialExecutor, TaskExecutor {
 
     /// As ``enqueue(_:)``, for the jobs of tasks that prefer the loop.
     ///
-    /// Swift has one requirement of this name in each of the two protocols, and tells by nothing else on whose behalf it
-    /// calls. A job that is run for the wrong one is enqueued again each time its task calls or is called.
+    /// Swift has one requirement of this name in each of the two protocols, and tells by nothing else on whose behalf
+    /// it calls. A job that is run for the wrong one is enqueued again each time its task calls or is called.
     ///
     /// - Parameter job: the job.
     /// - Important: Thread safety: any thread.
@@ -38,9 +38,10 @@ extension ThreadRunLoop: SerialExecutor, TaskExecutor {
     }
 
     private func enqueue(_ job: UnownedJob, _ kind: BlockQueue.JobKind) {
-        // Swift holds an executor without a reference. As soon as the job is in the queue, the loop's thread may run it, and
-        // that may end the actor, the thread and so the loop, while this thread has yet to leave the lock and ring.
-        // SAFETY: released below, once. A mere constant would not do: the compiler counts on the caller's reference.
+        // Swift holds an executor without a reference. As soon as the job is in the queue, the loop's thread may run
+        // it, and that may end the actor, the thread and so the loop, while this thread has yet to leave the lock and
+        // ring. SAFETY: released below, once. A mere constant would not do: the compiler counts on the caller's
+        // reference.
         let kept = unsafe Unmanaged.passRetained(self)
         defer { unsafe kept.release() }
         let mustWake = state.withLock { state -> Bool? in
@@ -100,8 +101,8 @@ extension ThreadRunLoop {
         }
     }
 
-    /// Runs the jobs that wait, and those that they make, until there is none; then empties the loop, because its thread
-    /// ends.
+    /// Runs the jobs that wait, and those that they make, until there is none; then empties the loop, because its
+    /// thread ends.
     ///
     /// - Returns: all that was in it, for the caller to release without the lock.
     func endAfterJobs() -> RunLoopState {

@@ -6,10 +6,10 @@ import Synchronization
 
 /// Ends the waits of tasks whose time is up.
 ///
-/// A sleep of a task that is cancelled stays with the Swift runtime until its time is up, some hundred bytes each. A process
-/// that asks a hundred thousand times a second, with limits of seconds, would keep as many as come within the limit. So all
-/// waits share the sleeps here: one is begun only for an alarm that is due before the sleeps that are under way end. Only
-/// alarms of which each is due before all others cost a sleep each.
+/// A sleep of a task that is cancelled stays with the Swift runtime until its time is up, some hundred bytes each. A
+/// process that asks a hundred thousand times a second, with limits of seconds, would keep as many as come within the
+/// limit. So all waits share the sleeps here: one is begun only for an alarm that is due before the sleeps that are
+/// under way end. Only alarms of which each is due before all others cost a sleep each.
 package final class AlarmClock: Sendable {
     /// An alarm that was set.
     package struct Alarm: Sendable {

@@ -6,8 +6,8 @@ import Synchronization
 
 /// Fires on a loop's thread at a date, once or again and again.
 ///
-/// A timer is not real-time: it fires when its loop runs in one of its modes and is free. A repeating timer that is late
-/// fires once for all the firings that it missed, and keeps its phase. A one-shot timer is invalid after its call.
+/// A timer is not real-time: it fires when its loop runs in one of its modes and is free. A repeating timer that is
+/// late fires once for all the firings that it missed, and keeps its phase. A one-shot timer is invalid after its call.
 /// A timer that is in several modes, or loops, fires once per date, on the loop that gets to it first.
 ///
 /// - Important: Thread safety: any thread. The handler is called on the loop's thread.
@@ -40,8 +40,8 @@ public final class RunLoopTimer: Sendable {
     ///   - name: what it is called in traces, reports and descriptions.
     ///   - fireDate: when it fires first; a past date means at once, ``MonotonicInstant/distantFuture`` never.
     ///   - interval: the time between two firings, greater than zero, or the call traps; nil to fire once.
-    ///   - tolerance: how late it may fire so that it can share a wake-up with others; at most half the interval counts,
-    ///     a negative one counts as zero.
+    ///   - tolerance: how late it may fire so that it can share a wake-up with others; at most half the interval
+    ///     counts, a negative one counts as zero.
     ///   - order: of timers that are due together, lower ones fire first.
     ///   - handler: what to call, with the timer.
     public init(
@@ -90,7 +90,8 @@ public final class RunLoopTimer: Sendable {
 
     /// Changes the date of the next firing; a repeating timer goes on from it.
     ///
-    /// Inside of the timer's own call it sets the date of the firing after this one; a one-shot timer ends nevertheless.
+    /// Inside of the timer's own call it sets the date of the firing after this one; a one-shot timer ends
+    /// nevertheless.
     ///
     /// - Parameter date: the date; a past one means at once.
     public func setNextFireDate(_ date: MonotonicInstant) {

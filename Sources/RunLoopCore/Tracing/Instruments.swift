@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// How tracers and stall monitors see what a loop does: the loop tells them of each run, activity, callout and wait, on its
-// own thread and with no lock held.
+// How tracers and stall monitors see what a loop does: the loop tells them of each run, activity, callout and wait, on
+// its own thread and with no lock held.
 //
-// All of that goes through the functions below. While a loop has no instrument, a run, an activity, a callout or a wait costs
-// one relaxed load of `isInstrumented`, and its end a comparison of its span with zero.
+// All of that goes through the functions below. While a loop has no instrument, a run, an activity, a callout or a wait
+// costs one relaxed load of `isInstrumented`, and its end a comparison of its span with zero.
 //
-// A span is a number that a begin and its end have in common. An instrument that comes while a run is under way sees ends
-// whose begins it has not seen; their spans tell it so.
+// A span is a number that a begin and its end have in common. An instrument that comes while a run is under way sees
+// ends whose begins it has not seen; their spans tell it so.
 
 import PortSystem
 import Synchronization
@@ -159,8 +159,8 @@ extension ThreadRunLoop {
         for instrument in instruments.withLock({ $0.list }) { instrument.loopFallsIdle(at: now) }
     }
 
-    /// A wait that found nothing has ended by the limit or by a wake-up. Which of the two is told by the clock: a wake-up that
-    /// comes at the very end of the limit counts as the limit.
+    /// A wait that found nothing has ended by the limit or by a wake-up. Which of the two is told by the clock: a
+    /// wake-up that comes at the very end of the limit counts as the limit.
     private func tellWaitEnd(_ run: LoopRun, _ event: LoopEvent, polls: Bool) {
         let cause: RunLoopTraceEvent.WaitCause =
             switch event {

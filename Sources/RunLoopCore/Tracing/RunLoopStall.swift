@@ -13,14 +13,15 @@ public struct RunLoopStall: Sendable, Hashable, CustomStringConvertible {
     public let duration: Duration
     /// Whether the loop is free again. Each stall is reported once while it lasts, and once when it is over.
     public let isOver: Bool
-    /// The handler that is under way, the innermost when runs are nested; when it is over, or none is under way, the one
-    /// that took longest. Nil when no handler was called: then a readiness check or the loop itself is slow.
+    /// The handler that is under way, the innermost when runs are nested; when it is over, or none is under way, the
+    /// one that took longest. Nil when no handler was called: then a readiness check or the loop itself is slow.
     public let callout: RunLoopCallout?
     /// How long that handler has been keeping the loop busy, without handlers that nested runs called inside of it.
     public let calloutDuration: Duration
     /// The mode in which that handler was called.
     public let mode: RunLoopMode
-    /// How many handlers were called meanwhile, or are under way. When many share the time, none of them may be slow by itself.
+    /// How many handlers were called meanwhile, or are under way. When many share the time, none of them may be slow by
+    /// itself.
     public let calloutCount: Int
 
     /// A sentence with all of that.

@@ -5,15 +5,15 @@ public import PortSystem
 
 /// Watches a loop from a thread of its own, and reports what keeps it busy for too long.
 ///
-/// A loop is busy from the moment at which it has something to do until it has nothing to do and sleeps, or its run ends. A
-/// loop that has been busy for the threshold has *stalled*: because one handler is slow, or because many together leave it
-/// no rest. Each stall is reported twice: while it lasts, with the handler that is under way, and when it is over, with its
-/// whole duration. A nested run that sleeps does not stall. What a thread does outside of the runs of its loop is not seen,
-/// nor is a handler that was under way before the monitor was made.
+/// A loop is busy from the moment at which it has something to do until it has nothing to do and sleeps, or its run
+/// ends. A loop that has been busy for the threshold has *stalled*: because one handler is slow, or because many
+/// together leave it no rest. Each stall is reported twice: while it lasts, with the handler that is under way, and
+/// when it is over, with its whole duration. A nested run that sleeps does not stall. What a thread does outside of the
+/// runs of its loop is not seen, nor is a handler that was under way before the monitor was made.
 ///
-/// The thread sleeps while the loop is idle, and wakes about once for each threshold while it works. It takes no descriptor.
-/// A loop may have several monitors. A monitor that is released ends; when the handler keeps it, ``invalidate()`` ends it.
-/// When the loop's thread ends, a stall that was reported is over; nothing follows.
+/// The thread sleeps while the loop is idle, and wakes about once for each threshold while it works. It takes no
+/// descriptor. A loop may have several monitors. A monitor that is released ends; when the handler keeps it,
+/// ``invalidate()`` ends it. When the loop's thread ends, a stall that was reported is over; nothing follows.
 ///
 /// - Important: Thread safety: any thread.
 public final class RunLoopStallMonitor: Sendable {
@@ -34,9 +34,9 @@ public final class RunLoopStallMonitor: Sendable {
     /// - Parameters:
     ///   - loop: the loop.
     ///   - threshold: how long it may be busy, greater than zero, or the call traps.
-    ///   - reportLoop: the loop on which to call the handler, in its common modes; nil for the monitor's own thread, where
-    ///     the next report waits until the handler returns. On the watched loop itself every report comes when the stall is
-    ///     over.
+    ///   - reportLoop: the loop on which to call the handler, in its common modes; nil for the monitor's own thread,
+    ///     where the next report waits until the handler returns. On the watched loop itself every report comes when
+    ///     the stall is over.
     ///   - handler: what to call. It is kept until the monitor has ended.
     /// - Throws: `EAGAIN` when the system gives no thread.
     public init(

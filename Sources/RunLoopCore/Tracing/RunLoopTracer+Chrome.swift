@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// The trace-event format of Chrome's tracing, which Perfetto and other viewers open: an object with a list of events. Runs,
-// callouts and waits are pairs of "B" and "E", activities are instants "i", names of process and threads are metadata "M".
-// Times are microseconds of the monotonic clock.
+// The trace-event format of Chrome's tracing, which Perfetto and other viewers open: an object with a list of events.
+// Runs, callouts and waits are pairs of "B" and "E", activities are instants "i", names of process and threads are
+// metadata "M". Times are microseconds of the monotonic clock.
 
 public import PortSystem
 
@@ -18,8 +18,8 @@ extension RunLoopTracer {
     /// Writes ``chromeTrace``, piece by piece. Waits when the descriptor takes no more for now.
     ///
     /// - Parameter descriptor: where to write; it stays the caller's.
-    /// - Throws: the kernel's error: `EBADF` when it is not open for writing, `ENOSPC` on a full disk, `EPIPE` when nobody
-    ///   reads (without a `SIGPIPE`), and so on. Part of the trace may have been written then.
+    /// - Throws: the kernel's error: `EBADF` when it is not open for writing, `ENOSPC` on a full disk, `EPIPE` when
+    ///   nobody reads (without a `SIGPIPE`), and so on. Part of the trace may have been written then.
     public func writeChromeTrace(to descriptor: CInt) throws(SystemError) {
         try withoutBrokenPipeSignal { () throws(SystemError) in
             var failure: SystemError?

@@ -7,12 +7,12 @@ import Synchronization
 /// Records what run loops do: runs, activities, callouts and waits, with their times.
 ///
 /// A tracer is attached to one or more loops, also while they run. It keeps the newest ``capacity`` events of each; the
-/// memory for them, about 100 bytes an event, is taken when a loop is attached. Recording an event takes a reading of the
-/// clock and three locks that nobody else holds for long, no memory and no other system call. A loop without a tracer pays
-/// one relaxed load for each activity, callout and wait.
+/// memory for them, about 100 bytes an event, is taken when a loop is attached. Recording an event takes a reading of
+/// the clock and three locks that nobody else holds for long, no memory and no other system call. A loop without a
+/// tracer pays one relaxed load for each activity, callout and wait.
 ///
-/// What was recorded stays until the tracer is released, also when the loop's thread ends. A tracer that is released detaches
-/// itself.
+/// What was recorded stays until the tracer is released, also when the loop's thread ends. A tracer that is released
+/// detaches itself.
 ///
 /// - Important: Thread safety: any thread.
 public final class RunLoopTracer: Sendable {
@@ -81,8 +81,8 @@ public final class RunLoopTracer: Sendable {
     /// How many events were recorded and are not kept, of all loops.
     public var droppedCount: Int { recordings.reduce(0) { $0 + $1.droppedCount } }
 
-    /// What was recorded, of all loops, oldest first. Of each loop, every begin has its end, and they nest: what is under way
-    /// ends with the time of the call, and ends whose begin was not seen, or is not kept, are left out.
+    /// What was recorded, of all loops, oldest first. Of each loop, every begin has its end, and they nest: what is
+    /// under way ends with the time of the call, and ends whose begin was not seen, or is not kept, are left out.
     public var events: [RunLoopTraceEvent] {
         let all = recordings.map(\.events)
         if all.count == 1 { return all[0] }

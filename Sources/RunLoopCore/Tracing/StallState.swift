@@ -7,10 +7,10 @@
 //   busy   it runs: `busySince` says since when; a wait that found something to do at once does not change that
 //   told   it has been busy for too long, and that was reported; its end will be
 //
-// The monitor's thread is `armed` when it has a date at which it looks again. The loop rings it when it becomes busy and
-// the thread is not armed, and when a stall that was reported is over. The thread that looks and finds that the loop was not
-// busy since the last look disarms itself, so an idle loop has no wake-ups; one that works all the time costs about one
-// for each threshold.
+// The monitor's thread is `armed` when it has a date at which it looks again. The loop rings it when it becomes busy
+// and the thread is not armed, and when a stall that was reported is over. The thread that looks and finds that the
+// loop was not busy since the last look disarms itself, so an idle loop has no wake-ups; one that works all the time
+// costs about one for each threshold.
 
 import PortSystem
 

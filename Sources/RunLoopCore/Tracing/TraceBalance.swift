@@ -5,8 +5,8 @@ import PortSystem
 
 /// Makes traces well-formed: every begin has its end, and they nest.
 ///
-/// A trace may begin while something is under way, and end so, and the oldest events may be gone. Ends without a begin are
-/// left out. Begins without an end get one: where the trace stops, or where what they lie in ends.
+/// A trace may begin while something is under way, and end so, and the oldest events may be gone. Ends without a begin
+/// are left out. Begins without an end get one: where the trace stops, or where what they lie in ends.
 enum TraceBalance {
     /// The events of one loop, well-formed.
     ///

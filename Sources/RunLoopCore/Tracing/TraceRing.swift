@@ -44,8 +44,8 @@ struct TraceRing: Sendable {
         cuts.append(Cut(position: count, time: max(time, lastTime)))
     }
 
-    /// Records an event, over the oldest one when there is no room. One that happened before recording began is left out: the
-    /// loop was about to tell of it when recording stopped and began again.
+    /// Records an event, over the oldest one when there is no room. One that happened before recording began is left
+    /// out: the loop was about to tell of it when recording stopped and began again.
     mutating func append(_ event: RunLoopTraceEvent) {
         guard isOpen, event.time >= openingTime else { return }
         slots[count % slots.count] = event

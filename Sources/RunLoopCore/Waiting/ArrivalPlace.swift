@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What a loop that spins looks at besides its own bell: memory that another process writes. A place is only looked at while a
-// loop spins; before the loop sleeps, the kernel is again the one who tells. Which places there are, the sources say that the
-// kernel has reported in the mode last, so the cost does not grow with sources that are idle.
+// What a loop that spins looks at besides its own bell: memory that another process writes. A place is only looked at
+// while a loop spins; before the loop sleeps, the kernel is again the one who tells. Which places there are, the
+// sources say that the kernel has reported in the mode last, so the cost does not grow with sources that are idle.
 
 import Synchronization
 

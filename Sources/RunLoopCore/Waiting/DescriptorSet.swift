@@ -24,7 +24,8 @@ struct DescriptorWatch: Sendable {
 
 /// The descriptors that a mode waits for.
 ///
-/// Thread safety: any thread may join and leave; only the loop's thread waits. The lock is the last that a thread takes.
+/// Thread safety: any thread may join and leave; only the loop's thread waits. The lock is the last that a thread
+/// takes.
 final class DescriptorSet: Sendable {
     /// The kernel's set: replaced as a whole, and kept by a wait that is under way.
     fileprivate final class Kernel: Sendable {

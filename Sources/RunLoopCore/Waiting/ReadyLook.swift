@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// How a wait looks for what is there already: one look at the loop's state for each source that may be ready, and one when
-// there is none, which says how the loop may wait.
+// How a wait looks for what is there already: one look at the loop's state for each source that may be ready, and one
+// when there is none, which says how the loop may wait.
 
 import PortSystem
 

@@ -3,8 +3,8 @@
 
 import PortSystem
 
-/// Guesses from the last waits of a mode whether the next one is so short that spinning beats sleeping, and when a spin is to
-/// let others have its processor for a moment: who shall answer may be waiting for it.
+/// Guesses from the last waits of a mode whether the next one is so short that spinning beats sleeping, and when a spin
+/// is to let others have its processor for a moment: who shall answer may be waiting for it.
 struct SpinPredictor: Sendable {
     /// What a wait did before it ended.
     enum Spin: Sendable {
@@ -28,8 +28,8 @@ struct SpinPredictor: Sendable {
         var isLost: Bool { if case .lost = self { true } else { false } }
     }
 
-    /// A sleeping peer needs 20 to 80 µs to wake, the longer on a virtual machine, so an answer from one comes within this
-    /// time.
+    /// A sleeping peer needs 20 to 80 µs to wake, the longer on a virtual machine, so an answer from one comes within
+    /// this time.
     static let limit = Duration.microseconds(100)
     /// A round trip between two sleeping threads takes 50 to 165 µs, and noise on top.
     private static let shortGap = Duration.microseconds(250)

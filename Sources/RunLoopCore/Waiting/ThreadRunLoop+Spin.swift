@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Before a loop sleeps it may spin: look again and again whether it was rung, which needs no system call on either side,
-// and now and then whether a descriptor is ready. Who shall answer may wait for this very processor: so an adaptive loop lets
-// others have it now and then, and the kernel, to which both want to run, finds another one for one of them. See
-// `WaitStrategy`.
+// Before a loop sleeps it may spin: look again and again whether it was rung, which needs no system call on either
+// side, and now and then whether a descriptor is ready. Who shall answer may wait for this very processor: so an
+// adaptive loop lets others have it now and then, and the kernel, to which both want to run, finds another one for one
+// of them. See `WaitStrategy`.
 
 import PortSystem
 import Synchronization
@@ -48,7 +48,8 @@ extension ThreadRunLoop {
 
     /// Spins as long as the plan allows, unless it is not worth it.
     ///
-    /// - Returns: whether the loop has to look for an event again: it was rung, a descriptor is ready, or the wait is over.
+    /// - Returns: whether the loop has to look for an event again: it was rung, a descriptor is ready, or the wait is
+    ///   over.
     func spin(_ run: inout LoopRun, _ plan: WaitPlan, _ wait: inout PresentWait, from now: MonotonicInstant) -> Bool {
         if plan.spin <= .zero || plan.isConsiderate && !processors.allowsSpinning(at: now) { return false }
         let end = min(plan.limit, now.advanced(by: plan.spin))
@@ -61,8 +62,8 @@ extension ThreadRunLoop {
 
     /// Spins until something has come, or the time is over, or somebody else has had the processor.
     ///
-    /// - Returns: whether something has come; false also when it came while somebody else had the processor, so that such
-    ///   spins become rare.
+    /// - Returns: whether something has come; false also when it came while somebody else had the processor, so that
+    ///   such spins become rare.
     private func spin(
         _ run: inout LoopRun, _ wait: inout PresentWait, from start: MonotonicInstant, until end: MonotonicInstant,
         yields: Bool

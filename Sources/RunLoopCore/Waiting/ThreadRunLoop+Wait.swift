@@ -8,8 +8,8 @@
 // asked for descriptors when nothing else is there, and after 128 events or 2 ms without asking.
 //
 // The rule for the timeout of a wait: zero when the turn polls, was woken, or has anything pending (a stop, a block, a
-// signalled source, a condition that is false, an empty mode); else until the run's deadline or the date at which a timer
-// of the mode needs the loop, whichever comes first; without limit when there is neither.
+// signalled source, a condition that is false, an empty mode); else until the run's deadline or the date at which a
+// timer of the mode needs the loop, whichever comes first; without limit when there is neither.
 
 import PortSystem
 import Synchronization
@@ -67,9 +67,9 @@ extension ThreadRunLoop {
 
     /// An event that is there without asking the kernel.
     ///
-    /// The first port-based source that is ready now; those before it that are not leave the ready list. Each is asked once:
-    /// what rings again meanwhile, even by its own check, waits for the next look, so that a run sees its limit, stops and
-    /// timers.
+    /// The first port-based source that is ready now; those before it that are not leave the ready list. Each is asked
+    /// once: what rings again meanwhile, even by its own check, waits for the next look, so that a run sees its limit,
+    /// stops and timers.
     ///
     /// - Parameters:
     ///   - run: the run.
@@ -81,7 +81,8 @@ extension ThreadRunLoop {
         while true {
             switch state.withLock({ $0.next(&look, run, at: now) }) {
             case .ask(let candidate, let source, let watch):
-                // First the mark goes, then the check is asked: a ring after the check puts the source back on the list.
+                // First the mark goes, then the check is asked: a ring after the check puts the source back on the
+                // list.
                 source.isRung.store(false, ordering: .sequentiallyConsistent)
                 guard source.isReady(candidate, watch, turn: turnCount) else { continue }
                 let isMainQueue = isMain && isMainQueue(source)
@@ -135,7 +136,8 @@ extension LoopEvent {
 }
 
 extension RunLoopSource {
-    /// Whether the source is ready: its check says so, or the kernel says so of its descriptor, now and not some turns ago.
+    /// Whether the source is ready: its check says so, or the kernel says so of its descriptor, now and not some turns
+    /// ago.
     func isReady(_ candidate: ReadyList.Candidate, _ watch: DescriptorWatch?, turn: Int) -> Bool {
         if routine.isReady() { return true }
         guard let report = candidate.report, let watch else { return false }

@@ -5,14 +5,15 @@ import PortSystem
 
 /// How a loop waits when nothing is there yet.
 ///
-/// To sleep and be woken takes tens of microseconds. A loop that spins instead notices an event in a fraction of one, and
-/// keeps a processor busy meanwhile.
+/// To sleep and be woken takes tens of microseconds. A loop that spins instead notices an event in a fraction of one,
+/// and keeps a processor busy meanwhile.
 public enum WaitStrategy: Hashable, Sendable {
-    /// Spins for up to 100 µs before it sleeps, but only while the events in the mode have come less than 250 µs apart, and
-    /// only when two or more processors may run this program: by the thread's affinity mask and by the control group's
-    /// limit. A spin that did not pay makes the next one rarer. An idle program never spins. A spin that has found nothing in
-    /// 5 µs lets the threads that want its processor go first, by a system call each 5 µs (`sched_yield`): the one that it
-    /// waits for may be among them. Where somebody else keeps the processor then, that is left off for a while.
+    /// Spins for up to 100 µs before it sleeps, but only while the events in the mode have come less than 250 µs apart,
+    /// and only when two or more processors may run this program: by the thread's affinity mask and by the control
+    /// group's limit. A spin that did not pay makes the next one rarer. An idle program never spins. A spin that has
+    /// found nothing in 5 µs lets the threads that want its processor go first, by a system call each 5 µs
+    /// (`sched_yield`): the one that it waits for may be among them. Where somebody else keeps the processor then, that
+    /// is left off for a while.
     case adaptive
     /// Sleeps at once.
     case blocking
@@ -21,7 +22,8 @@ public enum WaitStrategy: Hashable, Sendable {
 }
 
 extension WaitStrategy {
-    /// What a new loop has: `PORT_WAIT` in the environment, `adaptive`, `blocking` or `spinning`; without a word there, adaptive.
+    /// What a new loop has: `PORT_WAIT` in the environment, `adaptive`, `blocking` or `spinning`; without a word there,
+    /// adaptive.
     static let standard: WaitStrategy =
         switch sysEnvironment("PORT_WAIT") {
         case "blocking": .blocking

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Words as bash's completion gives and takes them: as typed, with their quotes. zsh and fish take care of that themselves.
-// Anybody of the user chooses the names of ports, so what is inserted must be one word, of which nothing is expanded.
+// Words as bash's completion gives and takes them: as typed, with their quotes. zsh and fish take care of that
+// themselves. Anybody of the user chooses the names of ports, so what is inserted must be one word, of which nothing is
+// expanded.
 
 /// A word of bash.
 enum BashWord {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Completion scripts. A script asks portctl itself what may stand in place of the word that is being written (`Candidates`),
-/// so what it knows is the table of commands and the live list of names, in each shell the same.
+/// Completion scripts. A script asks portctl itself what may stand in place of the word that is being written
+/// (`Candidates`), so what it knows is the table of commands and the live list of names, in each shell the same.
 enum Completion {
     static func script(for shell: Shell) -> String {
         switch shell {
@@ -12,11 +12,12 @@ enum Completion {
         }
     }
 
-    /// What a script reads: a line that says what kind of words may stand there, then those that portctl knows, one in a
-    /// line, for zsh and fish with what they mean after a tab. Those shells choose and quote by themselves.
+    /// What a script reads: a line that says what kind of words may stand there, then those that portctl knows, one in
+    /// a line, for zsh and fish with what they mean after a tab. Those shells choose and quote by themselves.
     ///
     /// - Parameters:
-    ///   - line: the words of the command line after `portctl`; the last one is being written. Those of bash are as typed.
+    ///   - line: the words of the command line after `portctl`; the last one is being written. Those of bash are as
+    ///     typed.
     ///   - shell: whose script asks.
     ///   - names: gives the names that are held.
     /// - Returns: the lines, with their ends.

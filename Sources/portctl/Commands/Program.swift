@@ -82,7 +82,8 @@ struct Program {
         return status & 0x7F == 0 ? .exited(status >> 8 & 0xFF) : .signalled(status & 0x7F)
     }
 
-    /// Waits for the end of a process. The first signal that comes meanwhile sends it SIGTERM, each further one SIGKILL.
+    /// Waits for the end of a process. The first signal that comes meanwhile sends it SIGTERM, each further one
+    /// SIGKILL.
     ///
     /// - Returns: how it ended, and whether a signal came.
     static func wait(
@@ -101,7 +102,8 @@ struct Program {
         return (wait(for: process), wasInterrupted)
     }
 
-    /// Waits for the end of a process. What a terminal sends goes to it anyway; signals of other processes are handed on.
+    /// Waits for the end of a process. What a terminal sends goes to it anyway; signals of other processes are handed
+    /// on.
     static func wait(for process: pid_t, handingOn interrupt: Interrupt) throws(SystemError) -> End {
         guard let end = try sysProcessDescriptor(ofChild: process) else { return wait(for: process) }
         let epoll = try EpollSet()

@@ -42,8 +42,8 @@ extension Invocation {
         return try result.get()
     }
 
-    /// How many bytes a message may have that expects no reply. A port throws a longer one away, unless its owner lets it take
-    /// more, and nobody is told.
+    /// How many bytes a message may have that expects no reply. A port throws a longer one away, unless its owner lets
+    /// it take more, and nobody is told.
     static let silentLimit = PeerLimits.standard.messageBytes - 8
 
     /// The message with its bytes, of which there may be so many; nil when sending it tells.

@@ -9,8 +9,8 @@ nonisolated(unsafe) private var interruptBell: CInt = -1
 /// What is written when a signal ends the program.
 nonisolated(unsafe) private var lastWords: StaticString = ""
 
-/// SIGINT, SIGTERM and SIGHUP as something to wait for. A call that waits for something else as well would leave Ctrl-C dead for
-/// so long: such calls are made before, or the program ends at the signal.
+/// SIGINT, SIGTERM and SIGHUP as something to wait for. A call that waits for something else as well would leave Ctrl-C
+/// dead for so long: such calls are made before, or the program ends at the signal.
 struct Interrupt {
     static let signals = [SIGINT, SIGTERM, SIGHUP]
 
@@ -61,7 +61,8 @@ struct Interrupt {
         for number in Self.signals { signal(number, SIG_DFL) }
     }
 
-    /// From now on these signals end the program at once, whatever it is waiting for, as if it had done all that it was asked for.
+    /// From now on these signals end the program at once, whatever it is waiting for, as if it had done all that it was
+    /// asked for.
     ///
     /// - Parameter words: what is written to standard output then.
     static func endsProgram(writing words: StaticString = "") {

@@ -41,8 +41,8 @@ struct Table {
         }
     }
 
-    /// What can be had for less goes first: expendable columns become narrow, then long names comfortable, then columns go,
-    /// the most expendable first, and at last the others become narrow.
+    /// What can be had for less goes first: expendable columns become narrow, then long names comfortable, then columns
+    /// go, the most expendable first, and at last the others become narrow.
     private func fit(_ widths: inout [Int], _ shown: inout [Int], to width: Int) {
         func excess() -> Int { shown.reduce(0) { $0 + widths[$1] } + Self.gap * (shown.count - 1) - width }
         func narrow(to least: (Column) -> Int?, where isMeant: (Column) -> Bool) {

@@ -4,8 +4,9 @@
 import Glibc
 import NamedPortServer
 
-/// The file into which a trace will be written. Whether it can be is found out before anything is recorded, so that a path that
-/// does not do fails at once. What is in it stays until there is a trace, and one that is not there is made only then.
+/// The file into which a trace will be written. Whether it can be is found out before anything is recorded, so that a
+/// path that does not do fails at once. What is in it stays until there is a trace, and one that is not there is made
+/// only then.
 struct TraceOutput {
     private let path: String
     /// The open file, or standard output; nil when it is yet to be made.
