@@ -143,7 +143,7 @@ import Testing
     private func packets(_ sizes: [Int]) -> [PlainPacket] {
         sizes.compactMap { size in
             let header = PacketHeader(kind: .message, componentCount: 1, totalLength: UInt64(size))
-            let lead = RecordKind.bytesHead(size - RecordKind.headSize).littleEndian
+            let lead = RecordKind.bytes.head(size - RecordKind.headSize).littleEndian
             return PlainPacket(PacketFront(head: header.words, lead: lead, payloadSize: size))
         }
     }

@@ -81,6 +81,12 @@ struct MessageEnvelope: Sendable {
     /// Whether nothing was ever set.
     var isEmpty: Bool { content == nil }
 
+    /// Whether somebody may answer the message.
+    var hasReplyRight: Bool {
+        guard let content else { return false }
+        return content.replyPort != nil || content.replyTarget != nil
+    }
+
     var replyPort: SendRight? {
         get { content?.replyPort }
         set { if newValue != nil || content != nil { changeable().replyPort = newValue } }
@@ -97,15 +103,17 @@ struct MessageEnvelope: Sendable {
     /// The message takes up nothing any more; when copies share the object, as soon as they are gone. Of a burst each message
     /// says this once: not a copy of one that is still queued.
     mutating func dropCharge() {
-        guard let content else { return }
-        if let sequel = content.sequel {
-            self.content = sequel
-            if content.untaken.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
-                unsafe content.charge = nil
-            }
-        } else if content.isCharged {
+        if let sequel = content?.sequel {
+            leaveBurst(for: sequel)
+        } else if isCharged {
             unsafe changeable().charge = nil
         }
+    }
+
+    private mutating func leaveBurst(for sequel: Content) {
+        guard let burst = content else { return }
+        content = sequel
+        if burst.untaken.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { unsafe burst.charge = nil }
     }
 
     var replyTarget: ReplyTarget? {

@@ -40,6 +40,11 @@ struct MessageParts: Sendable {
         }
     }
 
+    /// The bytes of the only one; nil when there is another, or none.
+    var onlyBytes: [UInt8]? {
+        if case .one(.bytes(let bytes)) = storage { bytes } else { nil }
+    }
+
     /// Calls the body with each of them, and whether it is the last. Unlike a loop over them, this counts no
     /// references.
     func visit<Failure: Error>(

@@ -100,18 +100,20 @@ struct MailboxState: ~Copyable {
         _ offered: inout MachMessage?, exceedingLimit: Bool = false, waiting patience: Patience = .never
     ) -> Admission {
         if isDead { return .dead }
-        if !exceedingLimit && !hasRoom {
+        var isAdmitted = exceedingLimit || hasRoom
+        if !isAdmitted, patience.mayWait {
             // Who is to wait must know that somebody will make room: what is claimed is taken without a word.
-            if patience.mayWait { queue.reclaim() }
+            queue.reclaim()
+            isAdmitted = hasRoom
         }
-        guard exceedingLimit || hasRoom else {
+        guard isAdmitted else {
             guard let sender = WaitingSender.make(&offered, patience) else { return .full }
             crowd.senders.append(sender)
             return .wait(sender)
         }
         let wasEmpty = queue.isEmpty
         guard let message = offered.take() else { return .accepted(wasEmpty: wasEmpty) }
-        if !message.cameByReplyRight { makeRoomByPolicy() }
+        if policy != .refuse, !message.cameByReplyRight { makeRoomByPolicy() }
         append(message)
         return .accepted(wasEmpty: wasEmpty)
     }

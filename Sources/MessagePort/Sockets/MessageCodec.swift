@@ -33,8 +33,8 @@ enum RecordKind: UInt8, Sendable {
     /// The bytes before a record's body.
     static let headSize = 8
 
-    /// The head of a record of bytes, as a number.
-    static func bytesHead(_ count: Int) -> UInt64 { UInt64(bytes.rawValue) | UInt64(count) << 32 }
+    /// The head of a record whose body has so many bytes, as a number.
+    func head(_ length: Int) -> UInt64 { UInt64(rawValue) | UInt64(length) << 32 }
 }
 
 extension EncodedMessage {

@@ -76,7 +76,7 @@ struct OutgoingMessage: Sendable {
     }
 
     private mutating func appendHead(_ kind: RecordKind, _ length: Int) {
-        let head = UInt64(kind.rawValue) | UInt64(length) << 32
+        let head = kind.head(length)
         if lead == nil { lead = head.littleEndian } else { records.append(littleEndian: head) }
     }
 }

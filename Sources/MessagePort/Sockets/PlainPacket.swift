@@ -18,7 +18,7 @@ struct PlainPacket {
         guard let front, let header = PacketHeader(front.head), header.kind == .message, header.descriptorCount == 0,
             header.componentCount == 1, header.asks == 0, header.answers == 0,
             header.totalLength == UInt64(front.payloadSize),
-            UInt64(littleEndian: front.lead) == RecordKind.bytesHead(front.payloadSize - RecordKind.headSize)
+            UInt64(littleEndian: front.lead) == RecordKind.bytes.head(front.payloadSize - RecordKind.headSize)
         else { return nil }
         id = header.messageID
         self.front = front
