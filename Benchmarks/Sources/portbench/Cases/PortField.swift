@@ -45,9 +45,14 @@ final class PortField {
         thread.join()
     }
 
-    /// How many descriptors this process has open.
-    static func descriptorCount() throws -> Int {
-        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+    /// The descriptors that this process has open, each with what it is open for.
+    static func descriptors() throws -> Set<String> {
+        let (files, directory) = (FileManager.default, "/proc/self/fd/")
+        return Set(
+            try files.contentsOfDirectory(atPath: directory).compactMap { number in
+                // The one of this look is gone by now.
+                (try? files.destinationOfSymbolicLink(atPath: directory + number)).map { "\(number) \($0)" }
+            })
     }
 }
 

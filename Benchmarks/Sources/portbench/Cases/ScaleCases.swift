@@ -36,13 +36,14 @@ extension Case {
         ]
     }
 
-    /// Ports on a loop, and how many descriptors this process has more with them once the loop has slept.
+    /// Ports on a loop, and how many descriptors this process has opened for them once the loop has slept. What an earlier
+    /// case has left, and is closed meanwhile, does not count.
     private static func fieldAndDescriptors(_ number: Int) throws -> (PortField, Int) {
-        let before = try PortField.descriptorCount()
+        let before = try PortField.descriptors()
         let field = try PortField(number)
         _ = try field.run(1, to: number)
         field.waitUntilAsleep()
-        return (field, try PortField.descriptorCount() - before)
+        return (field, try PortField.descriptors().subtracting(before).count)
     }
 
     private static func connections(_ settings: Settings) throws -> [CaseResult] {
