@@ -8,11 +8,14 @@ extension PortCore {
     /// Whether several messages may be queued at once: not where each is offered to somebody else first, or has others dropped.
     var takesBursts: Bool { !readsAhead && !mayServeSenders }
 
+    /// How many messages in sockets find room now.
+    var room: Int { state.withLock { $0.mailbox.room } }
+
     /// Keeps places in the queue for messages that are about to be taken out of a ring, until `fillReserved`.
     ///
     /// - Returns: how many.
     func reserveRoom(atMost most: Int) -> Int {
-        isInherited ? 0 : state.withLock { $0.mailbox.reserveRoom(atMost: most) }
+        state.withLock { $0.mailbox.reserveRoom(atMost: most) }
     }
 
     /// Queues messages in the places that were reserved for them, and rings the receivers when they may be asleep. A dead port

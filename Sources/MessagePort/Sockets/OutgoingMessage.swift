@@ -59,6 +59,14 @@ struct OutgoingMessage: Sendable {
         try PartCounts.check(size: size, limit)
     }
 
+    /// A message of one part, bytes, which are no more than it may have.
+    init(id: Int32, bytes: [UInt8]) {
+        self.id = id
+        componentCount = 1
+        lead = RecordKind.bytes.head(bytes.count).littleEndian
+        tail = bytes
+    }
+
     /// The address of a right's port. One of this process that has ended has none any more: its right travels as a dead
     /// name.
     private static func address(of right: SendRight) throws(PortError) -> [UInt8] {

@@ -34,13 +34,21 @@ extension SocketConnection {
         guard limit > 1, port != nil, core.takesBursts, arrival.lane.isOnRing, !arrival.assembly.isBegun, !isClosed,
             let ledger = ledger(of: core)
         else { return nil }
-        arrival.lane.reader?.seePlain(&arrival.burst.packets, atMost: limit, size: Self.burstSize)
+        // Others may take room until it is reserved; so many heads are enough.
+        let room = core.room
+        if room == 0 { return 0 }
+        arrival.lane.reader?.seePlain(&arrival.burst.packets, atMost: min(limit, room), size: Self.burstSize)
         if arrival.burst.packets.isEmpty { return nil }
         var isOver = false
         var cost = ledger.charge(owner, forFirstOf: arrival.burst.packets, &isOver)
         if cost.messages == 0 { return nil }
         let places = core.reserveRoom(atMost: cost.messages)
-        while cost.messages > places { giveBack(arrival.burst.packets[cost.messages - 1].cost, of: &cost, to: ledger) }
+        if places < cost.messages {
+            var rest = PeerCost()
+            for packet in arrival.burst.packets[places..<cost.messages] { rest += packet.cost }
+            ledger.giveBack(rest, by: owner)
+            cost -= rest
+        }
         if places == 0 { return 0 }
         noteSender(of: core)
         take(&arrival, PeerCharge(ledger, owner, cost), count: places)
@@ -48,12 +56,6 @@ extension SocketConnection {
         if !arrival.burst.messages.isEmpty { arrival.burst.messages = Ring() }  // the port is dead
         arrival.mayReadOn = hasRoom && !isOver
         return places
-    }
-
-    /// There is no place for a message that was charged for.
-    private func giveBack(_ part: PeerCost, of cost: inout PeerCost, to ledger: PeerLedger) {
-        ledger.giveBack(part, by: owner)
-        cost -= part
     }
 
     /// Takes the first of the packets that were seen out of the ring.

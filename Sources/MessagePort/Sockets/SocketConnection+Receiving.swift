@@ -50,6 +50,7 @@ extension SocketConnection {
     /// Does nothing while packets are being received: that may be further up on this thread, where the last reference to a
     /// port may go; whoever receives does it afterwards.
     func dropUnread() {
+        if isInherited { return }
         assembly.withLockIfAvailable { arrival in
             // What is beyond that closes with the socket.
             while !closingCount.isAtLimit, receivePacket(&arrival, nil, thoroughly: true) {}
@@ -65,6 +66,7 @@ extension SocketConnection {
     private func receive(
         into core: PortCore?, _ arrival: inout Arrival, limit: Int, thoroughly: Bool = false
     ) -> (count: Int, hasMore: Bool) {
+        if isInherited { return (0, false) }
         defer { if isClosed { arrival.giveUp() } }
         arrival.mayReadOn = false
         var count = 0

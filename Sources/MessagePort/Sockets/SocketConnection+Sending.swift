@@ -21,7 +21,7 @@ extension SocketConnection {
         throws(PortError)
     {
         try checkProcess()
-        if try sendAtOnce(message, answering: token) { return }
+        if try sendPlain(message, answering: token, until: deadline) { return }
         let encoded = try OutgoingMessage(message)
         let asks = try expectReply(for: message.replyTarget)
         var transmission = Transmission(encoded, asks: asks, answers: token)

@@ -64,19 +64,40 @@ struct OutgoingPacket: Sendable {
 }
 
 extension SocketConnection {
-    /// Sends a message that is one packet of bytes and wants no answer, as most are, if the turn is free and there is
-    /// room. The other way, which is for every message, costs three times as much.
+    /// Sends a message that is bytes alone, not large, and wants no answer, as most are, if the turn is free. Where there is
+    /// room it costs about half of what the other way takes, which is for every message.
     ///
-    /// - Returns: whether it was sent.
-    func sendAtOnce(_ message: borrowing MachMessage, answering token: UInt64) throws(PortError) -> Bool {
-        guard !message.envelope.hasReplyRight, let bytes = message.parts.onlyBytes else { return false }
-        let size = RecordKind.headSize + bytes.count
-        guard size <= Self.ringPieceLimit, turn.takeIfFree() else { return false }
-        defer { endTurn() }
+    /// - Returns: whether it was sent; not when it is another message, or the turn is not free.
+    /// - Throws: as `send`.
+    func sendPlain(
+        _ message: borrowing MachMessage, answering token: UInt64, until deadline: SendDeadline
+    ) throws(PortError) -> Bool {
+        guard !message.envelope.hasReplyRight, let bytes = message.parts.onlyBytes,
+            RecordKind.headSize + bytes.count <= Self.ringPieceLimit, turn.takeIfFree()
+        else { return false }
+        do throws(PortError) {
+            if try offerPlain(bytes, id: message.id, answering: token) {
+                endTurn()
+                return true
+            }
+        } catch {
+            endTurn()
+            throw error
+        }
+        var waiting = Transmission(OutgoingMessage(id: message.id, bytes: bytes), asks: 0, answers: token)
+        try finish(&waiting, until: deadline)
+        return true
+    }
+
+    /// Sends what is overdue, and then a packet that is a whole message. The caller has the turn.
+    ///
+    /// - Returns: false when there is no room.
+    private func offerPlain(_ bytes: [UInt8], id: Int32, answering token: UInt64) throws(PortError) -> Bool {
         guard try proceedWithOverdue() else { return false }
         offerRings()
+        let size = RecordKind.headSize + bytes.count
         let header = PacketHeader(
-            kind: .message, messageID: message.id, componentCount: 1, answers: token, totalLength: UInt64(size))
+            kind: .message, messageID: id, componentCount: 1, answers: token, totalLength: UInt64(size))
         let lead = RecordKind.bytes.head(bytes.count).littleEndian
         guard try offer(OutgoingPacket(header: header, lead: lead, tail: bytes[...])) else { return false }
         sentByteCount.add(size, ordering: .relaxed)
@@ -92,6 +113,12 @@ extension SocketConnection {
             let hasTurn = instant <= .now ? turn.takeUnlessHeldUp() : turn.take(until: instant)
             if !hasTurn { throw PortError(.sendTimedOut) }
         }
+        try finish(&message, until: deadline)
+    }
+
+    /// Sends a message, waiting for room. The caller has the turn, which ends with this.
+    private func finish(_ message: inout Transmission, until deadline: SendDeadline) throws(PortError) {
+        var deadline = deadline
         defer { endTurn() }
         do throws(PortError) {
             while try !proceed(&message) {
