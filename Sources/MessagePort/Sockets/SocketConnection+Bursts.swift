@@ -31,7 +31,7 @@ extension SocketConnection {
     /// - Returns: how many there were: none when there is no room any more; nil when the next packet is another, lies
     ///   elsewhere, or is to be looked at by itself.
     func receiveBurst(_ arrival: inout Arrival, _ core: PortCore, limit: Int) -> Int? {
-        guard limit > 1, port != nil, core.takesBursts, arrival.lane.isOnRing, !arrival.assembly.isBegun, !isClosed,
+        guard port != nil, core.takesBursts, arrival.lane.isOnRing, !arrival.assembly.isBegun, !isClosed,
             let ledger = ledger(of: core)
         else { return nil }
         // Others may take room until it is reserved; so many heads are enough.
