@@ -146,10 +146,11 @@ import Testing
                 let exchange = try Exchange(on: bench)
                 let (usesRing, isHeld) = try exchange.reply { reader in
                     guard reader.wait(until: reader.full) else { return false }
-                    // All of them together make no room for a piece. They take many times as long as the moment.
-                    for number in UInt64(1)...200 {
+                    // All of them together make no room for a piece. They take a thousand times as long as the moment, and
+                    // end when the writer has left the ring.
+                    for number in UInt64(1)...3_000 {
                         reader.hasRead(8 * number)
-                        for _ in 0..<16 { sysPause() }
+                        for _ in 0..<256 { sysPause() }
                         if reader.written > reader.full { return false }
                     }
                     return true
