@@ -291,6 +291,11 @@ __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL
 
 unsigned shim_fork_count(void) { return fork_count; }
 
+static _Thread_local void *thread_spares;
+
+void *shim_thread_spares(void) { return thread_spares; }
+void shim_set_thread_spares(void *spares) { thread_spares = spares; }
+
 int shim_spawn_change_directory(void *actions, const char *path) {
     return posix_spawn_file_actions_addchdir_np(actions, path);
 }

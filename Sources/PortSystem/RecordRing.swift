@@ -96,6 +96,11 @@ import Synchronization
     fileprivate func bytes(_ count: Int, at position: UInt64) -> [UInt8] {
         if count == 0 { return [] }  // the empty storage is everybody's, and would be written
         let offset = Int(position) & (Self.capacity - 1)
+        if count <= SpareBytes.capacity, offset + count <= Self.capacity {
+            var list = SpareBytes.take(count)
+            unsafe list.append(contentsOf: UnsafeRawBufferPointer(start: bytes + offset, count: count))
+            return list
+        }
         if count <= copiedBlock, offset + count <= Self.capacity {
             return unsafe [UInt8](UnsafeRawBufferPointer(start: bytes + offset, count: count))
         }

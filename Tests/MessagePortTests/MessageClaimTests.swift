@@ -29,7 +29,7 @@ import Testing
                     claimedCount += 1
                 } else {
                     taken = queue.popFirst()
-                    claim = queue.makeClaim(reusing: claim)
+                    claim = queue.makeClaim(atMost: Int.random(in: 1..<40, using: &generator))
                 }
                 #expect(taken?.id == (model.isEmpty ? nil : model.removeFirst()))
             case 98:
@@ -43,9 +43,11 @@ import Testing
                 let index = model.firstIndex { $0 >= wanted }
                 #expect(taken == index.map { model.remove(at: $0) })
             }
-            #expect(queue.count == model.count)
-            #expect(queue.isEmpty == model.isEmpty)
-            #expect(queue.isShorter(than: model.count + 1) && !queue.isShorter(than: model.count))
+            let (count, isEmpty) = (queue.count, queue.isEmpty)
+            #expect(count == model.count)
+            #expect(isEmpty == model.isEmpty)
+            let isShorter = [model.count + 1, model.count].map { queue.isShorter(than: $0) }
+            #expect(isShorter == [true, false])
         }
         #expect(claimedCount > 100)
         let rest = queue.removeAll().map(\.id)
@@ -57,7 +59,7 @@ import Testing
         for _ in 0..<1000 {
             var queue = MessageQueue()
             for id in Int32(0)..<20 { queue.append(MachMessage(id: id)) }
-            let made = queue.makeClaim(reusing: nil)
+            let made = queue.makeClaim()
             let claim = try #require(made)
             let begins = Gate("the taker")
             let taker = runOnThread {
@@ -76,22 +78,43 @@ import Testing
     func pauses() {
         var queue = MessageQueue()
         for id in Int32(0)..<100 { queue.append(MachMessage(id: id)) }
-        var claim = queue.makeClaim(reusing: nil)
+        var claim = queue.makeClaim()
         _ = claim?.next()
         queue.endClaim()
-        claim = queue.makeClaim(reusing: claim)
+        claim = queue.makeClaim()
         let first = claim?.next()?.id
         #expect(first == 1)
         queue.reclaim()
-        claim = queue.makeClaim(reusing: claim)
+        claim = queue.makeClaim()
         #expect(claim == nil)
         for _ in 0..<64 { _ = queue.popFirst() }
-        claim = queue.makeClaim(reusing: nil)
+        claim = queue.makeClaim()
         #expect(claim != nil)
         queue.endClaim()
-        claim = queue.makeClaim(reusing: nil)
+        claim = queue.makeClaim()
         #expect(claim == nil)
-        #expect(queue.count == 34)
+        let count = queue.count
+        #expect(count == 34)
+    }
+
+    @Test("a claim of some of the messages leaves the others in their place, also when it is ended or taken back")
+    func some() {
+        var queue = MessageQueue()
+        for id in Int32(0)..<10 { queue.append(MachMessage(id: id)) }
+        var claim = queue.makeClaim(atMost: 3)
+        for id in Int32(10)..<20 { queue.append(MachMessage(id: id)) }
+        let first = [claim?.next()?.id, claim?.next()?.id, claim?.next()?.id, claim?.next()?.id]
+        #expect(first == [0, 1, 2, nil])
+        queue.endClaim()
+        claim = queue.makeClaim(atMost: 3)
+        let next = claim?.next()?.id
+        #expect(next == 3)
+        let taken = queue.popFirst()?.id  // takes the claim back
+        #expect(taken == 4)
+        let (left, count) = (claim?.next()?.id, queue.count)
+        #expect(left == nil && count == 15)
+        let rest = queue.removeAll().map(\.id)
+        #expect(rest == Array(5..<20))
     }
 
     @Test("what nobody has taken goes with the queue and its claim; what was taken is no longer held")
@@ -99,7 +122,7 @@ import Testing
         let receiver = SilentReceiver()
         var queue: MessageQueue? = MessageQueue()
         for _ in 0..<5 { queue?.append(receiver.question()) }
-        var claim = queue?.makeClaim(reusing: nil)
+        var claim = queue?.makeClaim()
         _ = claim?.next()
         #expect(receiver.failures.count == 1)
         queue = nil
@@ -112,7 +135,7 @@ import Testing
     func waiting() {
         var mailbox = MailboxState(limit: 4)
         for id in Int32(0)..<4 { _ = mailbox.admit(MachMessage(id: id)) }
-        let claim = mailbox.makeClaim(reusing: nil)
+        let claim = mailbox.makeClaim()
         guard case .full = mailbox.admit(MachMessage()) else { return #expect(Bool(false), "It is full.") }
         let first = claim?.next()?.id
         #expect(first == 0)
@@ -135,19 +158,19 @@ import Testing
         for policy in [QueuePolicy.dropOldest, .keepLatest] {
             var mailbox = MailboxState(limit: 4, policy: policy)
             _ = mailbox.admit(MachMessage())
-            let claim = mailbox.makeClaim(reusing: nil)
+            let claim = mailbox.makeClaim()
             #expect(claim == nil)
         }
         var mailbox = MailboxState(limit: 1)
         _ = mailbox.admit(MachMessage())
         _ = mailbox.admit(MachMessage(), waiting: .thread)
-        var claim = mailbox.makeClaim(reusing: nil)
+        var claim = mailbox.makeClaim()
         #expect(claim == nil)
         mailbox = MailboxState(limit: 4)
         var reply = MachMessage()
         reply.cameByReplyRight = true
         _ = mailbox.admit(reply)
-        claim = mailbox.makeClaim(reusing: nil)
+        claim = mailbox.makeClaim()
         #expect(claim == nil)
     }
 
@@ -162,7 +185,7 @@ import Testing
             let handler = HandlersUnderWay.Handler(loop: loop, turn: turn)
             var claim: MessageClaim?
             #expect(core.takeQueued(for: handler, &claim)?.id == 0)
-            #expect(claim?.count == 31)
+            #expect(claim?.remaining == 31)
             for id in Int32(1)...31 { #expect(claim?.next()?.id == id) }
             core.endTurn(turn, on: loop)
             // With this one the sockets are looked at.
@@ -170,7 +193,7 @@ import Testing
             #expect(claim == nil)
             core.endTurn(turn, on: loop)
             #expect(core.takeQueued(for: handler, &claim)?.id == 33)
-            #expect(claim?.count == 6)
+            #expect(claim?.remaining == 6)
             for id in Int32(40)..<74 { _ = core.admit(MachMessage(id: id)) }
             #expect(!core.hasRoomForSockets())
             #expect(claim?.next() == nil)
@@ -195,7 +218,7 @@ import Testing
             core.giveTurn(to: turn)
             var claim: MessageClaim?
             _ = core.takeQueued(for: HandlersUnderWay.Handler(loop: loop, turn: turn), &claim)
-            #expect(claim?.count == 2)
+            #expect(claim?.remaining == 2)
             #expect(core.addWatcher(connection, byteLimit: 0))
             #expect(claim?.next() == nil)
             core.endTurn(turn, on: loop)

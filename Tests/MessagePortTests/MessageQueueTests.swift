@@ -22,12 +22,13 @@ import Testing
                 let taken = queue.popFirst()?.id
                 #expect(taken == expected)
             }
-            #expect(queue.count == model.count)
-            #expect(queue.isEmpty == model.isEmpty)
+            let (count, isEmpty) = (queue.count, queue.isEmpty)
+            #expect(count == model.count)
+            #expect(isEmpty == model.isEmpty)
         }
         let rest = queue.removeAll().map(\.id)
-        #expect(rest == model)
-        #expect(queue.isEmpty)
+        let isEmpty = queue.isEmpty
+        #expect(rest == model && isEmpty)
         queue.append(MachMessage(id: -1))
         let last = [queue.popFirst()?.id, queue.popFirst()?.id]
         #expect(last == [-1, nil])

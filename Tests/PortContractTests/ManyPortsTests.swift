@@ -40,8 +40,8 @@ import Testing
                 )
                 print("bytes for each idle port: \(idleSize), on a loop: \(size)")
                 // The heap deals in 16 bytes; other tests use it meanwhile.
-                #expect(idleSize < 272 + 16)
-                #expect(size <= 520)
+                #expect(idleSize < 288 + 16)
+                #expect(size <= 536)
             }
             for port in ports { try port.makeSendRight().send(MachMessage()) }
             while seen.value < Self.count, loop.run(for: .milliseconds(1)) == .timedOut {}

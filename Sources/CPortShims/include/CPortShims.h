@@ -83,6 +83,9 @@ int shim_wake_on(void *word);
 int shim_thread_id(void);
 /* How many forks lie between the start of the program and this process. */
 unsigned shim_fork_count(void);
+/* What the calling thread has noted, quicker than with pthread_getspecific: nothing is done with it when the thread ends. */
+void *shim_thread_spares(void);
+void shim_set_thread_spares(void *spares);
 int shim_allowed_processor_count(void);
 static inline void shim_pause(void) {
 #if defined(__x86_64__)

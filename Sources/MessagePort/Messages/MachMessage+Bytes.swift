@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import PortSystem
+
 extension MachMessage {
     /// How many byte components there are.
     public var byteComponentCount: Int {
@@ -44,7 +46,7 @@ extension MachMessage {
             var none = OutputSpan<UInt8>()
             try initializer(&none)
         } else {
-            bytes.reserveCapacity(capacity)
+            bytes = makeRoom(forBytes: capacity)
             bytes.append(addingCapacity: capacity) { span in
                 do throws(Failure) { try initializer(&span) } catch { failure = error }
             }
@@ -52,6 +54,9 @@ extension MachMessage {
         if let failure { throw failure }
         self.init(id: id, bytes: bytes, replyPort: replyPort)
     }
+
+    /// The message is not needed any more: its bytes may serve another.
+    mutating func leaveMemory() { parts.leaveMemory() }
 
     private func byteComponent(at index: Int) -> [UInt8]? {
         var left = index
@@ -62,3 +67,6 @@ extension MachMessage {
         return nil
     }
 }
+
+/// An empty list, for so many bytes.
+@usableFromInline func makeRoom(forBytes count: Int) -> [UInt8] { SpareBytes.take(count) }

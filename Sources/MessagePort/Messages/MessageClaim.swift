@@ -3,56 +3,76 @@
 
 import Synchronization
 
-// @unchecked: each slot belongs to whoever has drawn its number from `position`: the thread that takes messages, or the one
-// that has closed the claim and has all slots from there on. `count` and the slots are filled under the queue's lock, by the
-// thread that takes messages, when nothing is left in them.
+// @unchecked: whoever has the queue's lock has all of it while it is closed. While it is open, each slot of a claimed message
+// belongs to whoever has drawn its number from `position`, the thread that takes messages, or the one that has closed the claim
+// and has all slots from there on; all else is written under the lock while it is closed.
 /// The oldest messages of a queue, which the thread of a handler takes one after the other without the queue's lock.
 @safe final class MessageClaim: @unchecked Sendable {
-    static let capacity = 32
     private static let closed = Int.max / 2
 
-    private let slots = UnsafeMutablePointer<MachMessage>.allocate(capacity: MessageClaim.capacity)
-    private let position = Atomic<Int>(0)
-    /// How many messages it had at first.
-    private(set) var count = 0
+    private let position = Atomic<Int>(closed)
+    private var slots: UnsafeMutablePointer<MachMessage>?
+    /// How many messages were claimed.
+    private var claimedCount = 0
+    // Unchecked: guarded as said above. To check costs as much as what is done.
+    @exclusivity(unchecked) private var row: MessageRow
 
-    deinit {
-        let first = position.load(ordering: .acquiring)
-        if first < count { unsafe (slots + first).deinitialize(count: count - first) }
-        unsafe slots.deallocate()
+    init(_ row: consuming MessageRow) {
+        unsafe slots = nil
+        unsafe self.row = row
     }
 
-    /// How many messages are not taken. The caller has the queue's lock, or takes them.
-    var remaining: Int { max(0, count - position.load(ordering: .acquiring)) }
+    deinit { _ = end() }
+
+    private var takenCount: Int {
+        let next = position.load(ordering: .acquiring)
+        return next >= Self.closed ? 0 : min(next, claimedCount)
+    }
+
+    /// How many messages there are, claimed or not, that are not taken.
+    var count: Int { unsafe row.count - takenCount }
+
+    /// How many of the claimed ones are not taken.
+    var remaining: Int { max(0, claimedCount - position.load(ordering: .acquiring)) }
+
+    /// Lets the thread of a handler take the oldest messages.
+    func open(atMost limit: Int) {
+        claimedCount = unsafe min(limit, row.count)
+        unsafe slots = row.firstSlot
+        position.store(0, ordering: .releasing)
+    }
 
     /// Takes the next message; only the thread that has the claim may.
     ///
     /// - Returns: nil when there is none, or the queue has taken the rest back.
     func next() -> MachMessage? {
         let index = position.add(1, ordering: .acquiringAndReleasing).oldValue
-        if index >= count { return nil }
+        guard index < claimedCount, let slots = unsafe slots else { return nil }
         unsafe slots[index].noteTaken()
         return unsafe (slots + index).move()
     }
 
-    /// Fills the claim, which has none left, with the oldest messages.
-    func fill(from ring: inout Ring<MachMessage>, atMost limit: Int = .max) {
-        let most = min(Self.capacity, limit)
-        count = 0
-        while count < most, let message = ring.popFirst() {
-            unsafe (slots + count).initialize(to: message)
-            count += 1
-        }
-        position.store(0, ordering: .releasing)
+    /// The thread that has the claim takes no more.
+    ///
+    /// - Returns: how many messages were taken.
+    func end() -> Int {
+        let count = takenCount
+        position.store(Self.closed, ordering: .releasing)
+        unsafe row.dropFirst(count)
+        return count
     }
 
-    /// Puts what is not taken before all other messages. Nothing more is taken then.
+    /// Nothing more is taken. Who has the claim may still be moving a message out of it: so it is not opened again.
     ///
-    /// - Returns: how many there were.
-    func close(into ring: inout Ring<MachMessage>) -> Int {
-        let first = position.exchange(Self.closed, ordering: .acquiringAndReleasing)
-        guard first < count else { return 0 }
-        for index in (first..<count).reversed() { unsafe ring.prepend((slots + index).move()) }
-        return count - first
+    /// - Returns: how many of the claimed messages were not taken.
+    func close() -> Int {
+        let count = min(position.exchange(Self.closed, ordering: .acquiringAndReleasing), claimedCount)
+        unsafe row.dropFirst(count)
+        return claimedCount - count
     }
+
+    // MARK: While it is closed
+
+    /// Changes the messages.
+    func withRow<Result: ~Copyable>(_ body: (inout MessageRow) -> Result) -> Result { unsafe body(&row) }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import PortSystem
+
 /// The components of a message. Most messages have one: that lies in place, and takes no memory of its own.
 struct MessageParts: Sendable {
     private enum Storage: Sendable {
@@ -43,6 +45,13 @@ struct MessageParts: Sendable {
     /// The bytes of the only one; nil when there is another, or none.
     var onlyBytes: [UInt8]? {
         if case .one(.bytes(let bytes)) = storage { bytes } else { nil }
+    }
+
+    /// They are not needed any more: the bytes of the only one may serve another message.
+    mutating func leaveMemory() {
+        var left = Storage.none
+        swap(&left, &storage)
+        if case .one(.bytes(let bytes)) = consume left { SpareBytes.leave(bytes) }
     }
 
     /// Calls the body with each of them, and whether it is the last. Unlike a loop over them, this counts no

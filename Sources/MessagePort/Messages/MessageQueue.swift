@@ -4,75 +4,106 @@
 /// Messages in the order of their arrival. The oldest may be claimed by a handler's thread, which takes them without
 /// the lock that guards the queue; they count as long as they are not taken, and whatever else takes messages gets them
 /// back first.
-struct MessageQueue: Sendable {
-    private var ring = Ring<MachMessage>()
-    private var claim: MessageClaim?
+///
+/// All that wait are claimed at once, and what comes meanwhile lies elsewhere: so a claim costs the same for many messages as for
+/// one, and who sends and who takes write to different memory.
+struct MessageQueue: ~Copyable {
+    /// The messages that came last: all, where nothing was claimed.
+    private var row = MessageRow()
+    /// How many lie in front, or more: some may have been taken without the lock.
+    private var frontCountAtMost: Int32 = 0  // here it takes no room
+    /// Those before them, and their claim, which is open, or was.
+    private var front: MessageClaim?
+    private var isClaimed = false
     /// So many messages are taken before the next claim: somebody else takes messages, too.
     private var takesBeforeClaim: UInt8 = 0
 
     private static let takesAfterReclaim: UInt8 = 64
 
-    var count: Int { ring.count + (claim?.remaining ?? 0) }
-    var isEmpty: Bool { ring.isEmpty && (claim?.remaining ?? 0) == 0 }
-    /// The count, or more: it is told without a look at what another thread takes.
-    private var countAtMost: Int { ring.count + (claim?.count ?? 0) }
+    private var frontCount: Int { frontCountAtMost == 0 ? 0 : front?.count ?? 0 }
+    var count: Int { row.count + frontCount }
+    var isEmpty: Bool { row.isEmpty && frontCount == 0 }
 
-    /// Whether there are fewer messages than that.
-    func isShorter(than limit: Int) -> Bool { countAtMost < limit || count < limit }
+    /// Whether there are fewer messages than that: mostly told without a look at what another thread takes.
+    mutating func isShorter(than limit: Int) -> Bool {
+        if Int(frontCountAtMost) + row.count < limit { return true }
+        recount()
+        return Int(frontCountAtMost) + row.count < limit
+    }
+
+    private mutating func recount() { frontCountAtMost = Int32(frontCount) }
 
     mutating func append(_ message: consuming MachMessage) {
-        ring.append(message)
+        row.append(message)
     }
 
     mutating func popFirst() -> MachMessage? {
         reclaim()
         if takesBeforeClaim > 0 { takesBeforeClaim -= 1 }
-        return ring.popFirst()
+        if frontCountAtMost == 0 { return row.popFirst() }
+        frontCountAtMost -= 1
+        return front?.withRow { $0.popFirst() }
     }
 
     /// Removes the oldest message of a kind; those before it move up, so this takes as long as there are of those.
     mutating func removeFirst(where isWanted: (MachMessage) -> Bool) -> MachMessage? {
         reclaim()
-        return ring.removeFirst(where: isWanted)
+        if frontCountAtMost > 0, let found = front?.withRow({ $0.removeFirst(where: isWanted) }) {
+            frontCountAtMost -= 1
+            return found
+        }
+        return row.removeFirst(where: isWanted)
     }
 
     mutating func removeAll() -> [MachMessage] {
         reclaim()
-        return ring.removeAll()
+        var messages: [MachMessage] = []
+        messages.reserveCapacity(count)
+        while let message = popFirst() { messages.append(message) }
+        row = MessageRow()
+        front = nil
+        return messages
     }
 
     /// Gives the oldest messages to a handler's thread.
     ///
-    /// - Parameters:
-    ///   - used: a claim of that thread that no queue has any more; asked for when one is made.
-    ///   - limit: the most messages.
+    /// - Parameter limit: the most messages.
     /// - Returns: the claim; nil when it is not worth while, or others take messages.
-    mutating func makeClaim(
-        reusing used: @autoclosure () -> MessageClaim?, atMost limit: Int = .max
-    ) -> MessageClaim? {
-        guard claim == nil, takesBeforeClaim == 0, !ring.isEmpty else { return nil }
-        let made = used() ?? MessageClaim()
-        made.fill(from: &ring, atMost: limit)
-        claim = made
-        return made
+    mutating func makeClaim(atMost limit: Int = .max) -> MessageClaim? {
+        if isClaimed || takesBeforeClaim > 0 || frontCountAtMost == 0 && row.isEmpty { return nil }
+        if frontCountAtMost == 0 { moveToFront() }
+        front?.open(atMost: limit)
+        isClaimed = true
+        return front
+    }
+
+    /// Has the messages, and the memory of those before them, change places.
+    private mutating func moveToFront() {
+        frontCountAtMost = Int32(row.count)
+        if let front {
+            front.withRow { swap(&$0, &row) }
+        } else {
+            var moved = MessageRow()
+            swap(&moved, &row)
+            front = MessageClaim(moved)
+        }
     }
 
     /// Takes back what is claimed and not yet taken, because somebody else needs the queue: nothing is claimed for a
     /// while.
     mutating func reclaim() {
-        takeBack { $0 > 0 }
+        guard isClaimed, let claim = front else { return }
+        if claim.close() > 0 { takesBeforeClaim = Self.takesAfterReclaim }
+        isClaimed = false
+        frontCountAtMost = Int32(claim.count)
+        front = frontCountAtMost == 0 ? nil : MessageClaim(claim.withRow { $0.moveAll() })
     }
 
-    /// Takes back what is claimed, because its handler is over. If that has taken nothing, there is no use in claims
-    /// for a while.
+    /// The handler that has the claim is over. If it has taken nothing, there is no use in claims for a while.
     mutating func endClaim() {
-        let count = claim?.count ?? 0
-        takeBack { $0 > 0 && $0 == count }
-    }
-
-    private mutating func takeBack(pausingIf isInVain: (Int) -> Bool) {
-        guard let claim else { return }
-        if isInVain(claim.close(into: &ring)) { takesBeforeClaim = Self.takesAfterReclaim }
-        self.claim = nil
+        guard isClaimed, let front else { return }
+        isClaimed = false
+        if front.end() == 0 { takesBeforeClaim = Self.takesAfterReclaim }
+        recount()
     }
 }

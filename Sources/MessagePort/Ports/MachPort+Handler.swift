@@ -14,9 +14,9 @@ extension MachPort {
             self = .handler(handler)
         }
 
-        func handle(_ message: MachMessage, at port: MachPort) {
+        var handler: Handler {
             switch self {
-            case .handler(let handler): handler(port, message)
+            case .handler(let handler): handler
             }
         }
     }
@@ -45,10 +45,16 @@ extension MachPort {
     func setHandler(_ handler: Handler?, of delegate: WeakDelegate?) {
         if core.isInherited { return }
         // The old one leaves the lock with the result: what it holds may use the port while it goes.
-        _ = state.withLock { $0.replaceReceiver(by: Receiver(handler), of: delegate) }
+        replaceReceiver(by: Receiver(handler), of: delegate)
         if isValid { return }
         // A port that has ended calls nothing, and keeps nothing that may keep the port.
-        _ = state.withLock { $0.replaceReceiver(by: nil, of: nil) }
+        replaceReceiver(by: nil, of: nil)
+    }
+
+    private func replaceReceiver(by new: Receiver?, of delegate: WeakDelegate?) {
+        let old = state.withLock { $0.replaceReceiver(by: new, of: delegate) }
+        core.receiverChanges.add(1, ordering: .releasing)
+        withExtendedLifetime(old) {}
     }
 
     /// Sets what is called once when the port becomes invalid, on the thread that invalidates it, with no lock held.

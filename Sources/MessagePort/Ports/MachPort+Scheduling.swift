@@ -116,20 +116,38 @@ extension MachPort {
     ///
     /// - Returns: whether there was one, a new connection alone is none; and whether there are more.
     func handleMessages(_ turn: UInt64, while goesOn: () -> Bool) -> SourceOutcome {
-        let outcome = core.handleMessages(inTurn: turn, on: .current, while: goesOn, handle)
+        var present = PresentReceiver()
+        let outcome = core.handleMessages(inTurn: turn, on: .current, while: goesOn) { message in
+            present.follow(self)
+            present.handle(message, at: self)
+        }
         if !outcome.hasHandled, let source = state.withLock({ $0.turn == turn ? $0.source : nil }) {
             core.pauseWhileHeldUp(source)
         }
         return outcome
     }
 
-    private func handle(_ message: MachMessage) {
-        if let receiver = state.withLock({ $0.receiver }) {
-            receiver.handle(message, at: self)
-            message.replyTarget?.handlerDidEnd()
-        } else if core.isDead {
-            // It ended after the message was taken: nobody handles that, and whoever waits for the answer hears why.
-            message.replyTarget?.fail(PortError(.peerDied))
+    /// What gets the messages of a stream, which is not looked up, and retained, for each. It cannot be copied, so that a call
+    /// of the handler does not retain it either.
+    private struct PresentReceiver: ~Copyable {
+        private var handler: Handler?
+        private var changeCount: UInt32?
+
+        /// Sees what was set before the message was taken.
+        mutating func follow(_ port: MachPort) {
+            let changeCount = port.core.receiverChanges.load(ordering: .acquiring)
+            if changeCount == self.changeCount { return }
+            self.changeCount = changeCount
+            handler = port.state.withLock { $0.receiver }?.handler
+        }
+
+        func handle(_ message: MachMessage, at port: MachPort) {
+            if handler?(port, message) != nil {
+                message.replyTarget?.handlerDidEnd()
+            } else if port.core.isDead {
+                // It ended after the message was taken: nobody handles that, and whoever waits for the answer hears why.
+                message.replyTarget?.fail(PortError(.peerDied))
+            }
         }
     }
 }

@@ -99,6 +99,7 @@ public final class MachPort: Sendable {
             defer { state.service = .nobody }
             return (state.replaceReceiver(by: nil, of: nil), state.source)
         }
+        core.receiverChanges.add(1, ordering: .releasing)
         old.1?.invalidate()
         tellInvalidation()
         withExtendedLifetime(old) {}  // what the handler holds is released after the invalidation handler was called

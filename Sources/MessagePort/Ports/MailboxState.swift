@@ -78,16 +78,20 @@ struct MailboxState: ~Copyable {
     }
 
     /// Whether that is more than zero: mostly told without a look at what another thread takes.
-    var hasRoomForSockets: Bool { !isDead && (policy != .refuse || queue.isShorter(than: openLimit)) }
+    var hasRoomForSockets: Bool {
+        mutating get { !isDead && (policy != .refuse || queue.isShorter(than: openLimit)) }
+    }
 
     /// What the limit leaves to those for whom nothing is reserved; a limit that has been lowered perhaps less than nothing.
     private var openLimit: Int { limit - Int(reservedPlaces) }
 
     /// Whether a sender of this process that comes now finds room.
     var hasRoom: Bool {
-        if policy != .refuse { return true }
-        if rareCrowd.isBlank { return queue.isShorter(than: openLimit) }
-        return crowd.senders.isEmpty && queue.isShorter(than: openLimit - crowd.keptPlaces)
+        mutating get {
+            if policy != .refuse { return true }
+            if rareCrowd.isBlank { return queue.isShorter(than: openLimit) }
+            return crowd.senders.isEmpty && queue.isShorter(than: openLimit - crowd.keptPlaces)
+        }
     }
 
     /// Queues a message; `patience` says how its sender waits for room. What the policy drops for it is in `takeDropped`.
@@ -180,11 +184,9 @@ struct MailboxState: ~Copyable {
     }
 
     /// Gives the oldest messages to a handler's thread, unless somebody has to know of each message that is taken.
-    mutating func makeClaim(
-        reusing used: @autoclosure () -> MessageClaim?, atMost limit: Int = .max
-    ) -> MessageClaim? {
+    mutating func makeClaim(atMost limit: Int = .max) -> MessageClaim? {
         guard policy == .refuse, replyCount == 0, rareCrowd.isBlank || crowd.isAlone else { return nil }
-        return queue.makeClaim(reusing: used(), atMost: limit)
+        return queue.makeClaim(atMost: limit)
     }
 
     /// Takes back what a handler's thread has claimed: from now on somebody has to know of each message that is taken.
@@ -192,7 +194,7 @@ struct MailboxState: ~Copyable {
         queue.reclaim()
     }
 
-    /// A handler is over: what its thread has claimed and not taken goes back.
+    /// A handler is over: what its thread has claimed and not taken is not claimed any more.
     mutating func endClaim() {
         queue.endClaim()
     }

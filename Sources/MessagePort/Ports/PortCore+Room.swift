@@ -38,7 +38,7 @@ extension MailboxState {
     /// How many messages wait, when a sender that comes now would be the first to wait for room; nil when it finds room, has
     /// others before it, or the port is gone.
     var countWithoutRoom: Int? {
-        isDead || hasRoom || waitingCount > 0 ? nil : queue.count
+        mutating get { isDead || hasRoom || waitingCount > 0 ? nil : queue.count }
     }
 
     /// How many messages wait, and how many may; nil when the port is gone or senders wait.

@@ -26,17 +26,15 @@ extension PortCore.State {
 
     /// Gives the oldest messages to a handler that is under way, the only one.
     ///
-    /// - Parameters:
-    ///   - used: as for the queue.
-    ///   - takes: so many messages may be taken before the sockets are looked at; those of the claim count as taken.
+    /// - Parameter takes: so many messages may be taken before the sockets are looked at; those of the claim count as taken.
     /// - Returns: the claim; nil when messages are to be taken one by one.
-    mutating func makeClaim(reusing used: @autoclosure () -> MessageClaim?, looksAfter takes: Int) -> MessageClaim? {
+    mutating func makeClaim(looksAfter takes: Int) -> MessageClaim? {
         guard handlers.isOne, !turns.isHeldUp else { return nil }
-        if !hasExtras { return mailbox.makeClaim(reusing: used()) }
+        if !hasExtras { return mailbox.makeClaim() }
         guard let most = extras.takesUntilNeeded(looksAfter: takes),
-            let claim = mailbox.makeClaim(reusing: used(), atMost: most)
+            let claim = mailbox.makeClaim(atMost: most)
         else { return nil }
-        extras.takesSinceLook += claim.count
+        extras.takesSinceLook += claim.remaining
         return claim
     }
 

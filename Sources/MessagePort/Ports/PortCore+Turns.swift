@@ -56,33 +56,32 @@ extension PortCore {
         inTurn number: UInt64, on loop: ThreadRunLoop, while goesOn: () -> Bool, _ handle: (MachMessage) -> Void
     ) -> SourceOutcome {
         var claim: MessageClaim?
-        // The next claim on this thread needs no memory then. The queue has taken the rest of it back.
-        func leaveClaim() {
-            if let used = claim.take() { loop.leftover.put(used) }
-        }
-        defer { leaveClaim() }
         // Functions, so that each message is gone before the next is taken, with what it alone holds.
         func handleQueued() -> Bool {
             guard let message = take(inTurn: number, on: loop, &claim) else { return false }
             handle(message)
+            leaveMemory(of: message)
             return true
         }
         func handleClaimed(_ claim: MessageClaim) -> Bool {
             guard let message = claim.next() else { return false }
             handle(message)
+            leaveMemory(of: message)
             return true
         }
+        func leaveMemory(of message: consuming MachMessage) { message.leaveMemory() }
         guard handleQueued() else { return .nothing }
         while true {
             var hasBegunTurn = false
-            if let claim, claim.remaining > 0 {
-                guard goesOn() else { return SourceOutcome(hasHandled: true, isReady: endTurn(number, on: loop)) }
-                if handleClaimed(claim) { continue }
-                hasBegunTurn = true  // somebody has had the rest put back
+            if let claim {
+                while claim.remaining > 0 {
+                    guard goesOn() else { return SourceOutcome(hasHandled: true, isReady: endTurn(number, on: loop)) }
+                    if handleClaimed(claim) { continue }
+                    hasBegunTurn = true  // somebody has had the rest put back
+                }
             }
             let hasMore = endTurn(number, on: loop)
             guard hasMore, hasBegunTurn || goesOn() else { return SourceOutcome(hasHandled: true, isReady: hasMore) }
-            leaveClaim()
             guard handleQueued() else { return .handled }
         }
     }

@@ -103,6 +103,8 @@ package final class PortCore: PortDestination {
     let receivesElsewhere = Atomic<Bool>(false)
     /// Whether the queue's policy is to choose among all that has arrived, so that the sockets are read before the queue.
     let readsAhead: Bool  // immutable; here it takes no room
+    /// How often the receive right has been given another handler.
+    let receiverChanges = Atomic<UInt32>(0)  // here it takes no room
     private let forkCount = sysForkCount()  // immutable
     /// Tells the ports of this process apart in descriptions and errors.
     let number = PortCore.lastNumber.add(1, ordering: .relaxed).newValue  // immutable
@@ -147,7 +149,8 @@ package final class PortCore: PortDestination {
 
     package func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError) {
         try checkProcess()
-        switch admit(&offered) {
+        var hasRoom = false
+        switch admitHere(&offered, false, .never, &hasRoom) {
         case .accepted: return
         case .dead: throw PortError(.deadName)
         case .full where deadline.mayWait: try sendWaiting(&offered, until: deadline.instant)
@@ -222,28 +225,45 @@ package final class PortCore: PortDestination {
     private func admit(
         _ offered: inout MachMessage?, _ exceedingLimit: Bool, _ patience: Patience, _ hasRoom: inout Bool
     ) -> MailboxState.Admission {
-        if isInherited { return .dead }
+        isInherited ? .dead : admitHere(&offered, exceedingLimit, patience, &hasRoom)
+    }
+
+    /// As above, where it is known that the port is this process's.
+    private func admitHere(
+        _ offered: inout MachMessage?, _ exceedingLimit: Bool, _ patience: Patience, _ hasRoom: inout Bool
+    ) -> MailboxState.Admission {
         if let interception, let message = offered, !isDead, interception.takes(message) {
             return .accepted(wasEmpty: false)
         }
         // Set where there is something: what is returned is copied, and that counts references.
-        var sources = SourceList()
-        var task: WaitingTask?
-        var dropped: [MachMessage] = []
+        var sequel: AdmissionSequel?
         let admission = state.withLock { state in
             let admission = state.mailbox.admit(&offered, exceedingLimit: exceedingLimit, waiting: patience)
-            if readsAhead { dropped = state.mailbox.takeDropped() }
             if case .accepted(let wasEmpty) = admission {
-                if wasEmpty, !state.isAttended { sources = state.sources }
-                if state.hasExtras { task = state.nextTask() }
+                if wasEmpty || state.hasExtras || readsAhead {
+                    sequel = AdmissionSequel(
+                        sources: wasEmpty && !state.isAttended ? state.sources : SourceList(), task: state.nextTask(),
+                        dropped: readsAhead ? state.mailbox.takeDropped() : [])
+                }
                 if exceedingLimit { hasRoom = state.mailbox.hasRoomForSockets }
             }
             return admission
         }
-        sources.ring()
-        task?.wake()
-        for message in dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
+        if let sequel { follow(sequel) }
         return admission
+    }
+
+    /// What is to be done because a message was queued; mostly nothing, and then there is none.
+    private struct AdmissionSequel {
+        var sources: SourceList
+        var task: WaitingTask?
+        var dropped: [MachMessage]
+    }
+
+    private func follow(_ sequel: AdmissionSequel) {
+        sequel.sources.ring()
+        sequel.task?.wake()
+        for message in sequel.dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
     }
 
     // MARK: Receiving
@@ -290,12 +310,7 @@ package final class PortCore: PortDestination {
         var message = state.withLock { state in
             defer { missed = state.endAttendance() }
             let taken = state.take(for: handler, looksAfter: Self.takesBetweenLooks, &sequel)
-            if taken == nil {
-                claim = nil
-            } else {
-                claim = state.makeClaim(
-                    reusing: unsafe handler.loop.leftover.take() as? MessageClaim, looksAfter: Self.takesBetweenLooks)
-            }
+            claim = taken == nil ? nil : state.makeClaim(looksAfter: Self.takesBetweenLooks)
             return taken
         }
         missed?.ring()

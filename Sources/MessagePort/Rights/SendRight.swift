@@ -57,7 +57,9 @@ public struct SendRight: Hashable, Sendable {
     @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func send(_ message: consuming MachMessage, within limit: Duration) throws(PortError) {
         do throws(PortError) {
-            try destination.send(message, until: .after(limit))
+            var offered: MachMessage? = consume message
+            try destination.send(&offered, until: .after(limit))
+            offered?.leaveMemory()  // to another process it went as a copy
         } catch {
             throw destination.naming(error)
         }

@@ -28,8 +28,6 @@ public final class ThreadRunLoop: Sendable {
     let instruments = Mutex(Instruments())  // takes no other lock
     /// What the thread waits for, as the layer that makes it wait has noted it for other threads to see.
     package let waitNote = Mutex<(any AnyObject & Sendable)?>(nil)  // takes no other lock
-    /// What the layer that handles messages on the thread keeps for the next ones.
-    package let leftover = LeftoverPlace()
     let isInstrumented = Atomic<Bool>(false)  // written under the lock of `instruments`
     let lastSpan = Atomic<UInt64>(0)  // written by the loop's thread
 

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A message is made on one thread and goes on another. To the allocator that is the costly way: the memory goes back to the
+// heap that it came from, whose lock both threads take. So the lists of bytes of small messages that were handled are kept for
+// those that will be made: each thread has a magazine of them, and whole magazines go from threads that leave more to those that take more.
+
+import CPortShims
+import Synchronization
+
+/// Lists of bytes that nobody needs any more, for whoever needs one.
+package enum SpareBytes {
+    /// A spare list has room for so many bytes.
+    package static let capacity = 64
+    /// Larger ones are not kept.
+    private static let largest = 128
+
+    /// An empty list, with room for so many bytes.
+    package static func take(_ count: Int) -> [UInt8] {
+        if count <= capacity, count > 0 {
+            let magazine = unsafe presentMagazine ?? makeMagazine()
+            if let bytes = unsafe magazine.pointee.take() { return bytes }
+        }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count)
+        return bytes
+    }
+
+    /// Leaves a list for others. One that somebody else has too stays theirs alone.
+    package static func leave(_ bytes: consuming [UInt8]) {
+        if bytes.capacity < capacity || bytes.capacity > largest { return }
+        guard isAlone(&bytes) else { return }
+        let magazine = unsafe presentMagazine ?? makeMagazine()
+        unsafe magazine.pointee.leave(bytes)
+    }
+
+    /// What a list is: one reference, and nothing else.
+    private final class Storage {}
+
+    // SAFETY: of the object nothing is used but how many references there are to it. An empty list, which has allocated nothing,
+    // does not get here.
+    private static func isAlone(_ bytes: inout [UInt8]) -> Bool {
+        unsafe withUnsafeMutablePointer(to: &bytes) { list in
+            unsafe list.withMemoryRebound(to: Storage.self, capacity: 1) { storage in
+                unsafe isKnownUniquelyReferenced(&storage.pointee)
+            }
+        }
+    }
+
+    // SAFETY: the thread's slot keeps the magazine as long as the pointer is there.
+    private static var presentMagazine: UnsafeMutablePointer<SpareMagazine>? {
+        unsafe shim_thread_spares()?.assumingMemoryBound(to: SpareMagazine.self)
+    }
+
+    private static let places = ThreadLocal<SpareMagazine.Place> { _ in shim_set_thread_spares(nil) }
+
+    private static func makeMagazine() -> UnsafeMutablePointer<SpareMagazine> {
+        let place = SpareMagazine.Place()
+        places.value = place
+        unsafe shim_set_thread_spares(place.magazine)
+        return unsafe place.magazine
+    }
+}
+
+/// The spare lists of one thread.
+private struct SpareMagazine: ~Copyable {
+    /// Where it lies.
+    @safe final class Place {
+        let magazine = UnsafeMutablePointer<SpareMagazine>.allocate(capacity: 1)
+
+        init() { unsafe magazine.initialize(to: SpareMagazine()) }
+
+        deinit {
+            unsafe magazine.deinitialize(count: 1)
+            unsafe magazine.deallocate()
+        }
+    }
+
+    private var clip = SpareClip()
+
+    mutating func take() -> [UInt8]? {
+        if clip.isEmpty { SpareDepot.shared.refill(&clip) }
+        return clip.take()
+    }
+
+    mutating func leave(_ bytes: consuming [UInt8]) {
+        if clip.isFull { SpareDepot.shared.empty(&clip) }
+        if clip.isFull { clip.halve() }  // so that the depot is not asked for each
+        clip.put(bytes)
+    }
+}
+
+// @unchecked: one magazine has it, whose thread alone uses it, or the depot.
+/// Some lists, which go from one thread to another as one.
+@safe final class SpareClip: @unchecked Sendable {
+    static let size = 32
+    private let slots = UnsafeMutablePointer<[UInt8]>.allocate(capacity: SpareClip.size)
+    private var count = 0
+
+    deinit {
+        unsafe slots.deinitialize(count: count)
+        unsafe slots.deallocate()
+    }
+
+    var isEmpty: Bool { count == 0 }
+    var isFull: Bool { count == Self.size }
+
+    /// A list for which there is no room goes.
+    func put(_ bytes: consuming [UInt8]) {
+        if isFull { return }
+        unsafe (slots + count).initialize(to: bytes)
+        count += 1
+    }
+
+    func take() -> [UInt8]? {
+        if isEmpty { return nil }
+        count -= 1
+        var bytes = unsafe (slots + count).move()
+        bytes.removeAll(keepingCapacity: true)
+        return bytes
+    }
+
+    /// Half of the lists go.
+    func halve() {
+        unsafe (slots + count / 2).deinitialize(count: count - count / 2)
+        count /= 2
+    }
+}
+
+/// The clips that no thread has. Who finds its lock taken goes without: so nobody waits here, in a forked child neither.
+final class SpareDepot: Sendable {
+    static let shared = SpareDepot()
+    /// As many as the messages of a queue of 1,024 may need at once.
+    static let mostClips = 32
+
+    private struct State {
+        var full: [SpareClip] = []
+        var empty: [SpareClip] = []
+    }
+
+    private let state = Mutex(State())  // takes no other lock
+
+    /// Exchanges an empty clip for a full one, if there is one.
+    func refill(_ clip: inout SpareClip) {
+        exchange(&clip) { state, clip in
+            guard let full = state.full.popLast() else { return }
+            state.empty.append(clip)
+            clip = full
+        }
+    }
+
+    /// Exchanges a full clip for an empty one, unless there are enough.
+    func empty(_ clip: inout SpareClip) {
+        exchange(&clip) { state, clip in
+            if state.full.count >= Self.mostClips { return }
+            state.full.append(clip)
+            clip = state.empty.popLast() ?? SpareClip()
+        }
+    }
+
+    private func exchange(_ clip: inout SpareClip, _ body: (inout sending State, inout SpareClip) -> Void) {
+        state.withLockIfAvailable { body(&$0, &clip) }
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import TestSupport
+import Testing
+
+@Suite("MessageRow") struct MessageRowTests {
+    @Test("messages keep their order when the row grows, moves to its beginning, and is moved as a whole", .seeded)
+    func model() {
+        var row = MessageRow()
+        var model: [Int32] = []
+        var generator = Seed.generator()
+        for id in Int32(0)..<5000 {
+            switch Int.random(in: 0..<100, using: &generator) {
+            case 0..<50:
+                row.append(MachMessage(id: id))
+                model.append(id)
+            case 50..<95:
+                let taken = row.popFirst()?.id
+                #expect(taken == (model.isEmpty ? nil : model.removeFirst()))
+            case 95..<98:
+                let wanted = Int32.random(in: 0...id, using: &generator)
+                let taken = row.removeFirst { $0.id >= wanted }?.id
+                #expect(taken == model.firstIndex { $0 >= wanted }.map { model.remove(at: $0) })
+            default:
+                let moved = row.moveAll()
+                let wasLeft = row.count
+                #expect(wasLeft == 0)
+                row = moved
+            }
+            let (count, isEmpty) = (row.count, row.isEmpty)
+            #expect(count == model.count && isEmpty == model.isEmpty)
+        }
+    }
+
+    @Test("what is in a row goes with it, and what was moved out of it does not")
+    func released() {
+        let receiver = SilentReceiver()
+        var row = MessageRow()
+        for _ in 0..<5 { row.append(receiver.question()) }
+        _ = row.popFirst()
+        #expect(receiver.failures.count == 1)
+        var moved = row.moveAll()
+        row = MessageRow()
+        #expect(receiver.failures.count == 1)
+        _ = moved.popFirst()
+        #expect(receiver.failures.count == 2)
+        moved = MessageRow()
+        #expect(receiver.failures.count == 5)
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import PortSystem
+import TestSupport
+import Testing
+
+@Suite("SpareBytes", .census) struct SpareBytesTests {
+    private func place(of bytes: [UInt8]) -> UInt { bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) } }
+
+    private func filled(_ byte: UInt8) -> [UInt8] {
+        var bytes = SpareBytes.take(SpareBytes.capacity)
+        bytes.append(contentsOf: repeatElement(byte, count: SpareBytes.capacity))
+        return bytes
+    }
+
+    @Test("a list that was left serves the same thread again, empty, and with the room that it had")
+    func again() throws {
+        let same = try runOnThread {
+            let bytes = filled(1)
+            let place = place(of: bytes)
+            SpareBytes.leave(consume bytes)
+            let again = SpareBytes.take(1)
+            return again.isEmpty && again.capacity >= SpareBytes.capacity && self.place(of: again) == place
+        }.join()
+        #expect(same)
+    }
+
+    @Test("a list is one reference, which is counted: one that somebody else has is not kept for others")
+    func alone() throws {
+        #expect(MemoryLayout<[UInt8]>.size == MemoryLayout<AnyObject>.size)
+        let (held, taken) = try runOnThread {
+            let held = (0..<100).map { _ in self.filled(1) }
+            for bytes in held { SpareBytes.leave(bytes) }
+            let taken = (0..<100).map { _ in SpareBytes.take(1) }
+            return (Set(held.map(self.place)), taken.map(self.place))
+        }.join()
+        #expect(held.isDisjoint(with: taken))
+    }
+
+    @Test("lists that are small, large, or empty are not kept, and one for no bytes is not taken from those that are")
+    func others() throws {
+        let capacities = try runOnThread {
+            SpareBytes.leave([])
+            SpareBytes.leave([1])
+            SpareBytes.leave([UInt8](repeating: 1, count: 4096))
+            SpareBytes.leave(filled(1))
+            return [0, 4096, 1].map { SpareBytes.take($0).capacity }
+        }.join()
+        #expect(capacities[0] == 0)
+        #expect(capacities[1] >= 4096)
+        #expect((SpareBytes.capacity..<256).contains(capacities[2]))
+    }
+
+    @Test("full clips go to who has an empty one, the newest first, up to a limit: then a list more is not kept")
+    func depot() {
+        let depot = SpareDepot()
+        var clip = SpareClip()
+        for index in 0...SpareDepot.mostClips {
+            for _ in 0..<SpareClip.size { clip.put(filled(UInt8(index))) }
+            depot.empty(&clip)
+            #expect(clip.isEmpty == (index < SpareDepot.mostClips))
+        }
+        clip.put(filled(1))
+        for _ in 0..<SpareDepot.mostClips {
+            for _ in 0..<SpareClip.size { #expect(clip.take() != nil) }
+            #expect(clip.take() == nil)
+            depot.refill(&clip)
+            #expect(clip.isFull)
+        }
+        for _ in 0..<SpareClip.size { _ = clip.take() }
+        depot.refill(&clip)
+        #expect(clip.isEmpty)
+    }
+
+    @Test("threads that leave and take at the same time never have the same list: 20,000 lists")
+    func race() throws {
+        let threads = (0..<4).map { index in
+            runOnThread {
+                var held: [[UInt8]] = []
+                for round in 0..<5000 {
+                    held.append(filled(UInt8(index)))
+                    guard round % 50 == 49 else { continue }
+                    let same = [UInt8](repeating: UInt8(index), count: SpareBytes.capacity)
+                    if held.contains(where: { $0 != same }) { return false }
+                    while let bytes = held.popLast() { SpareBytes.leave(consume bytes) }
+                }
+                return true
+            }
+        }
+        for thread in threads { #expect(try thread.join()) }
+    }
+}
