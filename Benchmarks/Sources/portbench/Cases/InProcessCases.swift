@@ -28,7 +28,7 @@ extension Case {
             },
             Case(
                 Contest(
-                    id: "inproc.oneway.64", unit: .nanoseconds, goal: Goal(value: 100),
+                    id: "inproc.oneway.64", unit: .nanoseconds, goal: Goal(value: 100, ratio: 3.3 / 10),
                     ours: { try .portSink() }, baseline: { .dispatchOneWay() },
                     others: [{ .streamOneWay() }, { try .queueStream() }] + Contestant.peers(peer_oneway))),
             Case(

@@ -13,7 +13,7 @@ extension Case {
                 // Who spins needs a processor of its own.
                 let bound = [{ try Contestant.memoryProcessPair(on: placement) }]
                 return Contest(
-                    id: "ipc.roundtrip.busy", goal: Goal(value: 2),
+                    id: "ipc.roundtrip.busy", goal: Goal(value: 2, ratio: 2.0 / 50),
                     ours: { try .portProcessPair(placement.busy, on: placement) },
                     baseline: { try .socketPair(bare_packets, on: placement) },
                     others: [{ try .socketPair(bare_stream, on: placement) }]
@@ -31,7 +31,7 @@ extension Case {
             },
             Case(
                 Contest(
-                    id: "ipc.oneway.64", unit: .nanoseconds, goal: Goal(value: 200),
+                    id: "ipc.oneway.64", unit: .nanoseconds, goal: Goal(value: 200, ratio: 0.9 / 5),
                     ours: { try .portProcessStream() }, baseline: { try .packetStream(batch: 1) },
                     others: [{ try .packetStream(batch: 32) }, { try .memoryStream() }]
                         + Contestant.peers(peer_ipc_oneway))),

@@ -64,9 +64,20 @@ struct CaseResult: Codable {
 
     /// Whether it reaches its goal; nil when it has none.
     var isReached: Bool? {
-        let answers = [
-            goal.value.map { value <= $0 }, goal.ratio.map { limit in ratio.map { $0 <= limit } ?? false },
-        ].compactMap(\.self)
+        let answers = [isValueReached, isRatioReached].compactMap(\.self)
         return answers.isEmpty ? nil : answers.allSatisfy(\.self)
     }
+
+    /// The same in words, which say what part of the goal is reached; empty when it has none.
+    var reachedWords: String {
+        switch (isValueReached, isRatioReached) {
+        case (nil, nil): ""
+        case (true, false): "not the ratio"
+        case (false, true): "the ratio"
+        default: isReached == true ? "yes" : "no"
+        }
+    }
+
+    private var isValueReached: Bool? { goal.value.map { value <= $0 } }
+    private var isRatioReached: Bool? { goal.ratio.map { limit in ratio.map { $0 <= limit } ?? false } }
 }

@@ -18,7 +18,7 @@ enum MarkdownTable {
             "\(result.baseline) \(result.baselineValue.figure)",
             result.ratio?.figure ?? "",
             result.goalWords,
-            result.isReached.map { $0 ? "yes" : "no" } ?? "",
+            result.reachedWords,
             others.joined(separator: ", "),
         ]
     }

@@ -13,7 +13,8 @@ enum Table {
             switch result.isReached {
             case nil: ""
             case true?: "reached"
-            case false?: "missed: " + result.goalWords
+            case false?:
+                (result.reachedWords == "the ratio" ? "ratio reached, missed: " : "missed: ") + result.goalWords
             }
         let own = line(
             [result.title, result.unit]

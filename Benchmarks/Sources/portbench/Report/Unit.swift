@@ -19,6 +19,7 @@ enum Unit: String, Codable {
 struct Goal: Codable {
     /// At most so much, in the case's unit.
     var value: Double?
-    /// At most so many times the baseline.
+    /// At most so many times the baseline. Beside a time it says the same on a machine of another speed: it is that time in
+    /// relation to what the baseline took where the goal was set.
     var ratio: Double?
 }
