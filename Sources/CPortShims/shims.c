@@ -296,6 +296,20 @@ static _Thread_local void *thread_spares;
 void *shim_thread_spares(void) { return thread_spares; }
 void shim_set_thread_spares(void *spares) { thread_spares = spares; }
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define IS_SANITIZED
+#endif
+#endif
+
+_Bool shim_keeps_spares(void) {
+#ifdef IS_SANITIZED
+    return 0;
+#else
+    return 1;
+#endif
+}
+
 int shim_spawn_change_directory(void *actions, const char *path) {
     return posix_spawn_file_actions_addchdir_np(actions, path);
 }

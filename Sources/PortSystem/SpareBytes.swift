@@ -10,28 +10,33 @@ import Synchronization
 
 /// Lists of bytes that nobody needs any more, for whoever needs one.
 package enum SpareBytes {
-    /// A spare list has room for so many bytes.
+    /// A list that is made for so many bytes, or fewer, may become a spare one.
     package static let capacity = 64
-    /// Larger ones are not kept.
-    private static let largest = 128
+    /// What the allocator may give in place of that.
+    private static let kept = capacity..<capacity + 16
+    /// Under the sanitizers nothing is kept: they see errors in how memory is used that this would hide, and cannot see that a
+    /// list which is given on is nobody else's any more: that is told by counts of references, in code that they do not watch.
+    static var isUsed: Bool { shim_keeps_spares() }
 
     /// An empty list, with room for so many bytes.
     package static func take(_ count: Int) -> [UInt8] {
-        if count <= capacity, count > 0 {
+        var room = count
+        if count <= capacity, count > 0, isUsed {
             let magazine = unsafe presentMagazine ?? makeMagazine()
             if let bytes = unsafe magazine.pointee.take() { return bytes }
+            room = capacity
         }
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(count)
+        bytes.reserveCapacity(room)
         return bytes
     }
 
     /// Leaves a list for others. One that somebody else has too stays theirs alone.
     package static func leave(_ bytes: consuming [UInt8]) {
-        if bytes.capacity < capacity || bytes.capacity > largest { return }
+        if !isUsed || !kept.contains(bytes.capacity) { return }
         guard isAlone(&bytes) else { return }
         let magazine = unsafe presentMagazine ?? makeMagazine()
-        unsafe magazine.pointee.leave(bytes)
+        unsafe magazine.pointee.leave(consume bytes)
     }
 
     /// What a list is: one reference, and nothing else.
@@ -86,7 +91,7 @@ private struct SpareMagazine: ~Copyable {
     mutating func leave(_ bytes: consuming [UInt8]) {
         if clip.isFull { SpareDepot.shared.empty(&clip) }
         if clip.isFull { clip.halve() }  // so that the depot is not asked for each
-        clip.put(bytes)
+        clip.put(consume bytes)
     }
 }
 
@@ -105,7 +110,7 @@ private struct SpareMagazine: ~Copyable {
     var isEmpty: Bool { count == 0 }
     var isFull: Bool { count == Self.size }
 
-    /// A list for which there is no room goes.
+    /// A list for which there is no room is not kept.
     func put(_ bytes: consuming [UInt8]) {
         if isFull { return }
         unsafe (slots + count).initialize(to: bytes)
@@ -115,9 +120,14 @@ private struct SpareMagazine: ~Copyable {
     func take() -> [UInt8]? {
         if isEmpty { return nil }
         count -= 1
+        if count >= 2 { unsafe prefetch(slots + (count - 2)) }
         var bytes = unsafe (slots + count).move()
         bytes.removeAll(keepingCapacity: true)
         return bytes
+    }
+
+    private func prefetch(_ list: UnsafeMutablePointer<[UInt8]>) {
+        unsafe list.withMemoryRebound(to: UnsafeRawPointer.self, capacity: 1) { unsafe shim_prefetch($0.pointee) }
     }
 
     /// Half of the lists go.
@@ -127,38 +137,43 @@ private struct SpareMagazine: ~Copyable {
     }
 }
 
-/// The clips that no thread has. Who finds its lock taken goes without: so nobody waits here, in a forked child neither.
-final class SpareDepot: Sendable {
+// @unchecked: the lists are those of whoever has set `isTaken`.
+/// The clips that no thread has. Who finds them taken goes without: nobody waits here, nor in a forked child whose parent had them
+/// taken.
+@safe final class SpareDepot: @unchecked Sendable {
     static let shared = SpareDepot()
     /// As many as the messages of a queue of 1,024 may need at once.
     static let mostClips = 32
 
-    private struct State {
-        var full: [SpareClip] = []
-        var empty: [SpareClip] = []
-    }
-
-    private let state = Mutex(State())  // takes no other lock
+    private let isTaken = Atomic<Bool>(false)
+    /// How many full clips there are; read without the rest, to leave it alone when there is none.
+    private let fullCount = Atomic<Int>(0)
+    private var full: [SpareClip] = []
+    private var empty: [SpareClip] = []
 
     /// Exchanges an empty clip for a full one, if there is one.
     func refill(_ clip: inout SpareClip) {
-        exchange(&clip) { state, clip in
-            guard let full = state.full.popLast() else { return }
-            state.empty.append(clip)
-            clip = full
+        if fullCount.load(ordering: .relaxed) == 0 { return }
+        whileTaken {
+            guard let refill = full.popLast() else { return }
+            empty.append(clip)
+            clip = refill
         }
     }
 
     /// Exchanges a full clip for an empty one, unless there are enough.
     func empty(_ clip: inout SpareClip) {
-        exchange(&clip) { state, clip in
-            if state.full.count >= Self.mostClips { return }
-            state.full.append(clip)
-            clip = state.empty.popLast() ?? SpareClip()
+        if fullCount.load(ordering: .relaxed) >= Self.mostClips { return }
+        whileTaken {
+            full.append(clip)
+            clip = empty.popLast() ?? SpareClip()
         }
     }
 
-    private func exchange(_ clip: inout SpareClip, _ body: (inout sending State, inout SpareClip) -> Void) {
-        state.withLockIfAvailable { body(&$0, &clip) }
+    private func whileTaken(_ body: () -> Void) {
+        if isTaken.exchange(true, ordering: .acquiring) { return }
+        body()
+        fullCount.store(full.count, ordering: .relaxed)
+        isTaken.store(false, ordering: .releasing)
     }
 }

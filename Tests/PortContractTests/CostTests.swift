@@ -102,10 +102,10 @@ import Testing
         }
     }
 
-    /// Of a build without optimization, which allocates six times as much as programs do: a stream then takes one for
+    /// Of a build without optimization, which allocates much more than programs do: a stream then takes next to none for
     /// each message, as portbench counts; a message to another process takes but that for its bytes. A fifth more is
     /// let pass.
-    @Test("messages allocate no more than they did", arguments: [("stream", 6.2), ("requests", 32), ("sends", 1)])
+    @Test("messages allocate no more than they did", arguments: [("stream", 4), ("requests", 32), ("sends", 1)])
     func allocations(kind: String, expected: Double) throws {
         let result = try ChildProcess(builtProduct("allocation-peer"), []).waitForExit()
         #expect(result.end == .exited(0), "\(result.errors)")

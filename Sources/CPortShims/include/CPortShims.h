@@ -85,8 +85,15 @@ int shim_thread_id(void);
 unsigned shim_fork_count(void);
 /* What the calling thread has noted, quicker than with pthread_getspecific: nothing is done with it when the thread ends. */
 void *shim_thread_spares(void);
+/* Whether neither the thread sanitizer nor the address sanitizer looks on. */
+_Bool shim_keeps_spares(void);
 void shim_set_thread_spares(void *spares);
 int shim_allowed_processor_count(void);
+/* Has two lines of memory fetched that will be written. */
+static inline void shim_prefetch(const void *place) {
+    __builtin_prefetch(place, 1);
+    __builtin_prefetch((const char *)place + 64, 1);
+}
 static inline void shim_pause(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

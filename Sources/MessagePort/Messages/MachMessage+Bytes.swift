@@ -56,7 +56,7 @@ extension MachMessage {
     }
 
     /// The message is not needed any more: its bytes may serve another.
-    mutating func leaveMemory() { parts.leaveMemory() }
+    consuming func leaveMemory() { parts.leaveMemory() }
 
     private func byteComponent(at index: Int) -> [UInt8]? {
         var left = index

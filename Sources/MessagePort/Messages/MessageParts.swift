@@ -51,7 +51,7 @@ struct MessageParts: Sendable {
     mutating func leaveMemory() {
         var left = Storage.none
         swap(&left, &storage)
-        if case .one(.bytes(let bytes)) = consume left { SpareBytes.leave(bytes) }
+        if case .one(.bytes(let bytes)) = consume left { SpareBytes.leave(consume bytes) }
     }
 
     /// Calls the body with each of them, and whether it is the last. Unlike a loop over them, this counts no

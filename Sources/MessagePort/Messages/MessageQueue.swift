@@ -93,9 +93,11 @@ struct MessageQueue: ~Copyable {
     /// while.
     mutating func reclaim() {
         guard isClaimed, let claim = front else { return }
-        if claim.close() > 0 { takesBeforeClaim = Self.takesAfterReclaim }
+        let claimedCount = claim.close()
         isClaimed = false
         frontCountAtMost = Int32(claim.count)
+        // What is left is moved: that must not be done for each message.
+        if claimedCount > 0 || frontCountAtMost > 0 { takesBeforeClaim = Self.takesAfterReclaim }
         front = frontCountAtMost == 0 ? nil : MessageClaim(claim.withRow { $0.moveAll() })
     }
 

@@ -45,17 +45,6 @@ struct Ring<Element: Sendable>: Sendable {
         return element
     }
 
-    /// Removes the oldest element of a kind; those before it move up, so this takes as long as there are of those.
-    mutating func removeFirst(where isWanted: (Element) -> Bool) -> Element? {
-        let found = (0..<count).first { slots[(head + $0) & (slots.count - 1)].map(isWanted) ?? false }
-        guard let found else { return nil }
-        // The place of each is taken by the one before it; the first place becomes free.
-        for offset in (0..<found).reversed() {
-            slots.swapAt((head + offset) & (slots.count - 1), (head + offset + 1) & (slots.count - 1))
-        }
-        return popFirst()
-    }
-
     mutating func removeAll() -> [Element] {
         var elements: [Element] = []
         elements.reserveCapacity(count)

@@ -85,6 +85,7 @@ extension PortCore {
             guard others.isEmpty else { return others }
             if let failure = state.extras.bell?.watch(sockets) { throw failure }
             state.extras.sockets = sockets
+            state.mailbox.reclaim()  // from now on the sockets are looked at between messages
             sockets.accounts.serve(sockets)
             let (rules, queueLimit) = (state.extras.rules ?? .standard, state.sharedQueueLimit)
             sockets.accounts.withLock { ($0.limits, $0.queueLimit) = (rules.limits, queueLimit) }

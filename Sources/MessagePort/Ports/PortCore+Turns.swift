@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import PortSystem
 import RunLoopCore
 import Synchronization
 
@@ -60,16 +61,15 @@ extension PortCore {
         func handleQueued() -> Bool {
             guard let message = take(inTurn: number, on: loop, &claim) else { return false }
             handle(message)
-            leaveMemory(of: message)
+            (consume message).leaveMemory()
             return true
         }
         func handleClaimed(_ claim: MessageClaim) -> Bool {
             guard let message = claim.next() else { return false }
             handle(message)
-            leaveMemory(of: message)
+            (consume message).leaveMemory()
             return true
         }
-        func leaveMemory(of message: consuming MachMessage) { message.leaveMemory() }
         guard handleQueued() else { return .nothing }
         while true {
             var hasBegunTurn = false
@@ -79,6 +79,7 @@ extension PortCore {
                     if handleClaimed(claim) { continue }
                     hasBegunTurn = true  // somebody has had the rest put back
                 }
+                for _ in 0..<16 { sysPause() }
             }
             let hasMore = endTurn(number, on: loop)
             guard hasMore, hasBegunTurn || goesOn() else { return SourceOutcome(hasHandled: true, isReady: hasMore) }

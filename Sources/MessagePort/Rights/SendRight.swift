@@ -59,7 +59,6 @@ public struct SendRight: Hashable, Sendable {
         do throws(PortError) {
             var offered: MachMessage? = consume message
             try destination.send(&offered, until: .after(limit))
-            offered?.leaveMemory()  // to another process it went as a copy
         } catch {
             throw destination.naming(error)
         }

@@ -71,7 +71,7 @@ package final class RemotePort: PortDestination {
             try checkProcess()  // says which port it is
             throw error
         }
-        if isSent != nil { return }
+        if isSent != nil { return (consume message).leaveMemory() }
         var deadline = deadline  // one, for the connection and for room
         let connection = try reached(until: deadline.fix())
         try connection.send(message, until: deadline)
