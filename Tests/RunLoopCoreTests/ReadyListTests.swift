@@ -5,111 +5,203 @@ import Testing
 
 @testable import RunLoopCore
 
-@Suite struct ReadyListTests {
-    private let ids = (0..<4).map { _ in ItemID() }
+/// A ready list with the seats that it writes to.
+private struct SeatedList {
+    var list = ReadyList()
+    var seats = Seats()
+    let sources = (0..<4).map { _ in RunLoopSource(readiness: { false }, perform: {}) }
+    let numbers: [SeatNumber]
 
-    private func perform(_ list: inout ReadyList) -> ItemID? {
-        guard let candidate = list.takeFirst() else { return nil }
-        list.putBack(candidate)
-        let wasThere = list.takeForPerform(candidate.id)
-        #expect(wasThere)
-        return candidate.id
+    /// Seats all sources.
+    init() {
+        var seats = Seats()
+        numbers = sources.map { seats.take(for: $0, in: 0) }
+        for (key, number) in numbers.enumerated() {
+            seats.setWatch(SeatWatch(key: UInt64(key + 1), descriptor: 0), of: number)
+        }
+        self.seats = seats
     }
 
+    mutating func insert(_ source: Int, order: Int) {
+        list.insert(numbers[source], order: order, &seats)
+    }
+
+    mutating func insert(_ source: Int, order: Int, report: Int) {
+        list.insert(numbers[source], order: order, report: report, &seats)
+    }
+
+    mutating func takeFirst() -> ReadyList.Candidate? {
+        list.takeFirst(&seats)
+    }
+
+    mutating func putBack(_ candidate: ReadyList.Candidate) {
+        list.putBack(candidate, &seats)
+    }
+
+    mutating func takeForPerform(_ source: Int) -> Bool {
+        list.takeForPerform(numbers[source], &seats)
+    }
+
+    /// A source leaves the mode, and comes back as a new one.
+    mutating func renew(_ source: Int) {
+        list.remove(numbers[source], &seats)
+        seats.giveUp(numbers[source])
+        let number = seats.take(for: sources[source], in: 0)
+        #expect(number == numbers[source])
+        seats.setWatch(SeatWatch(key: 9, descriptor: 0), of: number)
+    }
+
+    /// Performs the first source that is ready.
+    mutating func perform() -> Int? {
+        guard let candidate = takeFirst() else { return nil }
+        putBack(candidate)
+        let wasThere = list.takeForPerform(candidate.seat, &seats)
+        #expect(wasThere)
+        return index(of: candidate)
+    }
+
+    /// Performs the first source that is ready, which counts as performed while it is asked.
+    mutating func performPresumed() -> Int? {
+        guard var candidate = takeFirst() else { return nil }
+        list.presume(&candidate, &seats)
+        if !candidate.isPresumed { list.takeForPerform(candidate, &seats) }
+        return index(of: candidate)
+    }
+
+    func index(of candidate: ReadyList.Candidate) -> Int? {
+        numbers.firstIndex(of: candidate.seat)
+    }
+}
+
+@Suite struct ReadyListTests {
     @Test("the lowest order goes first, equal orders in the order of becoming ready")
     func order() {
-        var list = ReadyList()
-        list.insert(ids[0], order: 1)
-        list.insert(ids[1], order: 0)
-        list.insert(ids[2], order: 0)
-        list.insert(ids[1], order: 0)
-        #expect(list.count == 3)
-        let performed = (0..<4).map { _ in perform(&list) }
-        #expect(performed == [ids[1], ids[2], ids[0], nil])
+        var list = SeatedList()
+        list.insert(0, order: 1)
+        list.insert(1, order: 0)
+        list.insert(2, order: 0)
+        list.insert(1, order: 0)
+        #expect(list.list.count == 3)
+        let performed = (0..<4).map { _ in list.perform() }
+        #expect(performed == [1, 2, 0, nil])
     }
 
-    @Test("a source that stays ready waits until every other ready source had its turn")
-    func passes() {
-        var list = ReadyList()
-        list.insert(ids[0], order: -5)
-        list.insert(ids[1], order: 5)
-        #expect(perform(&list) == ids[0])
-        list.insert(ids[0], order: -5)
-        list.insert(ids[2], order: 7)
-        #expect(perform(&list) == ids[1])
-        list.insert(ids[1], order: 5)
-        let performed = (0..<3).map { _ in perform(&list) }
-        #expect(performed == [ids[2], ids[0], ids[1]])
+    @Test("a source that stays ready waits until every other ready source had its turn", arguments: [false, true])
+    func passes(isPresumed: Bool) {
+        var list = SeatedList()
+        func perform() -> Int? { isPresumed ? list.performPresumed() : list.perform() }
+        list.insert(0, order: -5)
+        list.insert(1, order: 5)
+        #expect(perform() == 0)
+        list.insert(0, order: -5)
+        list.insert(2, order: 7)
+        #expect(perform() == 1)
+        list.insert(1, order: 5)
+        let performed = (0..<3).map { _ in perform() }
+        #expect(performed == [2, 0, 1])
     }
 
-    @Test("a source that was performed is equal to the others again once none is ready")
-    func newPass() {
-        var list = ReadyList()
-        list.insert(ids[0], order: 0)
-        #expect(perform(&list) == ids[0])
-        list.insert(ids[0], order: 0)
-        list.insert(ids[1], order: 0)
-        let performed = (0..<3).map { _ in perform(&list) }
-        #expect(performed == [ids[0], ids[1], nil])
+    @Test("a source that was performed is equal to the others again once none is ready", arguments: [false, true])
+    func newPass(isPresumed: Bool) {
+        var list = SeatedList()
+        func perform() -> Int? { isPresumed ? list.performPresumed() : list.perform() }
+        list.insert(0, order: 0)
+        #expect(perform() == 0)
+        list.insert(0, order: 0)
+        list.insert(1, order: 0)
+        let performed = (0..<3).map { _ in perform() }
+        #expect(performed == [0, 1, nil])
     }
 
     @Test("a source that rings between its being found ready and its perform is performed once")
     func rungMeanwhile() throws {
-        var list = ReadyList()
-        list.insert(ids[0], order: 0, report: 3)
+        var list = SeatedList()
+        list.insert(0, order: 0, report: 3)
         let found = list.takeFirst()
         let candidate = try #require(found)
-        list.insert(ids[0], order: 0)
-        list.takeForPerform(candidate)
-        #expect(list.isEmpty)
-        let report = list.takeFirst()?.report
+        list.insert(0, order: 0)
+        list.list.takeForPerform(candidate, &list.seats)
+        #expect(list.list.isEmpty)
+        let report = list.takeFirst()?.watch?.report
         #expect(report == nil)
     }
 
     @Test("of several sources that were performed in a pass each waits for the next, also when one has left")
     func members() {
-        var list = ReadyList()
-        for id in ids { list.insert(id, order: 0) }
-        #expect((0..<3).map { _ in perform(&list) } == [ids[0], ids[1], ids[2]])
-        list.remove(ids[0])
-        for id in ids[0..<3] { list.insert(id, order: -1) }
+        var list = SeatedList()
+        for source in 0..<4 { list.insert(source, order: 0) }
+        #expect((0..<3).map { _ in list.perform() } == [0, 1, 2])
+        list.renew(0)
+        for source in 0..<3 { list.insert(source, order: -1) }
         // The one that left and came back is new.
-        #expect((0..<5).map { _ in perform(&list) } == [ids[0], ids[3], ids[1], ids[2], nil])
+        #expect((0..<5).map { _ in list.perform() } == [0, 3, 1, 2, nil])
+    }
+
+    @Test("a source that counted as performed, and was not ready, comes in this pass when it has rung meanwhile")
+    func retracted() throws {
+        var list = SeatedList()
+        for source in 0..<3 { list.insert(source, order: source) }
+        let found = list.takeFirst()
+        var candidate = try #require(found)
+        list.list.presume(&candidate, &list.seats)
+        #expect(candidate.isPresumed)
+        list.insert(0, order: 0, report: 5)
+        list.list.retract(&candidate, &list.seats)
+        #expect(!candidate.isPresumed)
+        let again = list.takeFirst()
+        #expect(again?.seat == list.numbers[0] && again?.watch?.report == 5)
+        // And so when it rings later.
+        list.insert(0, order: 0)
+        #expect((0..<4).map { _ in list.perform() } == [0, 1, 2, nil])
+    }
+
+    @Test("a source that begins a pass does not count as performed before it is found ready")
+    func beginsPass() throws {
+        var list = SeatedList()
+        list.insert(0, order: 0)
+        list.insert(1, order: 0)
+        #expect(list.perform() == 0)
+        list.insert(0, order: 0)
+        #expect(list.perform() == 1)
+        let found = list.takeFirst()
+        var candidate = try #require(found)
+        list.list.presume(&candidate, &list.seats)
+        #expect(!candidate.isPresumed && list.index(of: candidate) == 0)
     }
 
     @Test("a report stays with its source until that is performed or forgotten")
     func reports() {
-        var list = ReadyList()
-        list.insert(ids[0], order: 0, report: 7)
+        var list = SeatedList()
+        list.insert(0, order: 0, report: 7)
         let candidate = list.takeFirst()
-        #expect(candidate?.report == 7)
-        #expect(list.isEmpty)
+        #expect(candidate?.watch?.report == 7)
+        #expect(list.list.isEmpty)
         if let candidate { list.putBack(candidate) }
-        let taken = [list.takeForPerform(ids[0]), list.takeForPerform(ids[0])]
+        let taken = [list.takeForPerform(0), list.takeForPerform(0)]
         #expect(taken == [true, false])
-        list.insert(ids[0], order: 0)
+        list.insert(0, order: 0)
         let second = list.takeFirst()
-        #expect(second != nil && second?.report == nil)
-        list.insert(ids[1], order: 0, report: 1)
-        list.remove(ids[1])
-        #expect(!list.contains(ids[1]))
+        #expect(second != nil && second?.watch?.report == nil)
+        list.insert(1, order: 0, report: 1)
+        list.renew(1)
+        #expect(list.list.isEmpty && list.seats.watch(of: list.numbers[1])?.report == nil)
     }
 
     @Test("each source has its own report, the last one, whichever are taken first")
     func manyReports() {
-        var list = ReadyList()
-        for (turn, id) in ids.enumerated() { list.insert(id, order: -turn, report: turn) }
-        list.insert(ids[2], order: 0, report: 12)
-        #expect(list.takeFirst()?.report == 3)
-        list.remove(ids[0])
-        list.insert(ids[0], order: 1)
+        var list = SeatedList()
+        for source in 0..<4 { list.insert(source, order: -source, report: source) }
+        list.insert(2, order: 0, report: 12)
+        #expect(list.takeFirst()?.watch?.report == 3)
+        list.renew(0)
+        list.insert(0, order: 1)
         // One that comes after the first has gone.
-        list.insert(ids[3], order: 0, report: 23)
-        list.insert(ids[1], order: 0, report: 21)
-        var reports: [ItemID: Int] = [:]
-        while let candidate = list.takeFirst() { reports[candidate.id] = candidate.report }
-        #expect(reports == [ids[1]: 21, ids[2]: 12, ids[3]: 23])
-        for id in ids { list.insert(id, order: 0) }
-        while let candidate = list.takeFirst() { #expect(candidate.report == nil) }
+        list.insert(3, order: 0, report: 23)
+        list.insert(1, order: 0, report: 21)
+        var reports: [Int: Int] = [:]
+        while let candidate = list.takeFirst() { reports[list.index(of: candidate) ?? -1] = candidate.watch?.report }
+        #expect(reports == [1: 21, 2: 12, 3: 23])
+        for source in 0..<4 { list.insert(source, order: 0) }
+        while let candidate = list.takeFirst() { #expect(candidate.watch?.report == nil) }
     }
 }

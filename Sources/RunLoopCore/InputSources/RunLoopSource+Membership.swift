@@ -17,7 +17,7 @@ extension RunLoopSource {
         let (loops, departures) = state.withLock { state in
             let loops = state.homes.invalidate() ?? []
             let departures = loops.map { endWatches($0.takeOut(id, from: nil).departures) }
-            state.signal = nil
+            if !isPortBased { state.signal = nil }
             state.descriptor = nil
             return (loops, departures)
         }
@@ -31,7 +31,7 @@ extension RunLoopSource {
         state.withLock { state in
             guard state.homes.loops.isEmpty else { return false }
             _ = state.homes.invalidate()
-            state.signal = nil
+            if !isPortBased { state.signal = nil }
             state.descriptor = nil
             return true
         }
@@ -46,23 +46,37 @@ extension RunLoopSource {
         do throws(SystemError) {
             try didEnter(entered, of: loop)
         } catch {
-            _ = state.withLock { endWatches($0.homes.remove(id, from: loop, mode)) }
+            _ = takeOut(of: loop, mode)
             throw error
         }
     }
 
     func remove(from loop: ThreadRunLoop, _ mode: RunLoopMode) {
-        let departures = state.withLock { endWatches($0.homes.remove(id, from: loop, mode)) }
-        didLeave(departures, of: loop)
+        didLeave(takeOut(of: loop, mode), of: loop)
+    }
+
+    private func takeOut(of loop: ThreadRunLoop, _ mode: RunLoopMode) -> [RunLoopState.Departure] {
+        state.withLock { state in
+            defer { findSeat(&state) }
+            return endWatches(state.homes.remove(id, from: loop, mode))
+        }
+    }
+
+    /// Remembers a seat, after the source has entered a mode, or left one.
+    private func findSeat(_ state: inout State) {
+        guard isPortBased, let loop = state.homes.loops.first else { return }
+        state.seat = loop.state.withLock { $0.seats.seat(of: id) } ?? 0
     }
 
     /// Makes the loop notice a source that has entered modes, and tells the source.
     func didEnter(_ modes: [Int], of loop: ThreadRunLoop) throws(SystemError) {
-        try state.withLock { (state) throws(SystemError) in
-            if let stamp = state.signal { loop.noteSignal(of: self, stamp) }
+        let seat = try state.withLock { (state) throws(SystemError) in
+            findSeat(&state)
+            if !isPortBased, let stamp = state.signal { loop.noteSignal(of: self, stamp) }
             if let descriptor = state.descriptor { try watch(descriptor, in: [loop]) }
+            return state.seat
         }
-        if isPortBased { loop.noteRing(of: self) }
+        if isPortBased { loop.noteRing(of: self, near: seat) }
         for name in loop.state.withLock({ state in modes.map { state.modes[$0].name } }) {
             routine.didEnter(name, of: loop)
         }

@@ -31,10 +31,11 @@ extension RunLoopSource {
             fatalError("A custom source has no doorbell. Use signal() when it has work.")
         }
         if isRung.exchange(true, ordering: .sequentiallyConsistent) { return }
-        switch state.withLock({ $0.homes.loops }) {
+        let (loops, seat) = state.withLock { ($0.homes.loops, $0.seat) }
+        switch loops {
         case .none: break
-        case .one(let loop): loop.noteRing(of: self)
-        case .many(let loops): for loop in loops { loop.noteRing(of: self) }
+        case .one(let loop): loop.noteRing(of: self, near: seat)
+        case .many(let loops): for loop in loops { loop.noteRing(of: self, near: seat) }
         }
     }
 
@@ -63,7 +64,10 @@ extension ThreadRunLoop {
         if mustWake { doorbell.endWait() }
     }
 
-    func noteRing(of source: RunLoopSource) {
-        if state.withLock({ $0.noteRing(of: source.id, order: source.order) }) { doorbell.endWait() }
+    /// - Parameters:
+    ///   - source: the source that rang.
+    ///   - seat: where a seat of it was.
+    func noteRing(of source: RunLoopSource, near seat: SeatNumber) {
+        if state.withLock({ $0.noteRing(of: source, near: seat) }) { doorbell.endWait() }
     }
 }

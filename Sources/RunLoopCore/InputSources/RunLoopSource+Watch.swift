@@ -86,8 +86,12 @@ extension ThreadRunLoop {
             var ending: [DescriptorWatch] = []
             let places = state.places(of: source.id)
             for index in places {
-                let old = state.modes[index].watches[source.id]
-                state.modes[index].watches[source.id] = fresh[index]
+                guard let number = state.seats.seat(of: source.id, in: index) else { continue }
+                let old = state.watch(of: number)
+                // A report that waits is of the source, whichever descriptor it has.
+                let report = state.seats.watch(of: number)?.report
+                let watch = fresh[index].map { SeatWatch(key: $0.key, descriptor: $0.descriptor, report: report) }
+                state.seats.setWatch(watch, of: number)
                 if let old, old.key != fresh[index]?.key { ending.append(old) }
             }
             for (index, new) in fresh where !places.contains(index) { ending.append(new) }

@@ -29,15 +29,22 @@ public final class RunLoopSource: Sendable {
 
     struct State: Sendable {
         var homes = ItemHomes()
-        /// What `signal` has. Zero, which is no stamp, stands for nil: so it takes eight bytes less.
-        private var stamp: UInt64 = 0
+        /// What `signal` of a custom source has, or `seat` of a port-based one: so they take eight bytes less.
+        private var word: UInt64 = 0
         /// A port-based source: the descriptor that it watches.
         var descriptor: CInt?
 
         /// A custom source: when it was signalled first since it was performed last.
         var signal: UInt64? {
-            get { stamp == 0 ? nil : stamp }
-            set { stamp = newValue ?? 0 }
+            get { word == 0 ? nil : word }  // which is no stamp
+            set { word = newValue ?? 0 }
+        }
+
+        /// A port-based source: where a seat of it is, in one of its loops. It may be out of date; then the loop has to
+        /// search.
+        var seat: SeatNumber {
+            get { SeatNumber(word) }
+            set { word = UInt64(newValue) }
         }
     }
 

@@ -5,35 +5,50 @@ import Synchronization
 
 /// A loop's state, under the loop's one lock.
 ///
-/// It knows whether anybody has been at it since its loop's thread found that nothing but the source that it performs is to
-/// be done. As long as nobody has, that holds: between two messages of a stream the lock is not taken.
+/// The loop's thread leaves a mark on it when it has found something that holds until somebody changes it. Whoever is at
+/// the state after that, takes the mark away. As long as it is there, the thread need not take the lock to look again.
 struct GuardedLoopState: ~Copyable, Sendable {
+    /// What the loop's thread has found, for what it does next.
+    enum Finding: UInt8, AtomicRepresentable {
+        case nothing
+        /// Nothing but the source that it performs is to be done.
+        case onlySource
+        /// The source that it asks may be performed at once, if it is ready.
+        case mayPerform
+        /// The next turn would find nothing in its first steps.
+        case quiet
+    }
+
     private let state = Mutex(RunLoopState())
     /// Changed under the lock.
-    private let isSettled = Atomic<Bool>(false)
+    private let finding = Atomic<Finding>(.nothing)
 
     /// Looks at the state, or changes it.
     borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending RunLoopState) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         try state.withLock { (state) throws(Failure) -> sending Result in
-            isSettled.store(false, ordering: .relaxed)
+            finding.store(.nothing, ordering: .relaxed)
             return try body(&state)
         }
     }
 
-    /// Whether nobody has been at the state since `settle` found it so. Who changes it, and then does what this thread learns
-    /// of, is seen.
-    var remainsSettled: Bool { isSettled.load(ordering: .relaxed) }
+    /// Whether nobody has been at the state since `find` has left this mark. Who changes the state, and then does what
+    /// this thread learns of, is seen.
+    func holds(_ found: Finding) -> Bool { finding.load(ordering: .relaxed) == found }
 
-    /// Asks whether the state is such that it need not be looked at again until somebody has been at it.
+    /// Looks at the state, or changes it, and leaves a mark.
     ///
-    /// - Parameter body: answers that, and something besides.
-    /// - Returns: the other answer.
-    borrowing func settle(_ body: (inout sending RunLoopState) -> (isSettled: Bool, Bool)) -> Bool {
+    /// - Parameters:
+    ///   - found: the mark.
+    ///   - body: says whether it is to be left, and something besides.
+    /// - Returns: what else it says.
+    borrowing func find<Result: Sendable>(
+        _ found: Finding, _ body: (inout sending RunLoopState) -> (holds: Bool, Result)
+    ) -> Result {
         state.withLock { state in
-            let (isNow, result) = body(&state)
-            isSettled.store(isNow, ordering: .relaxed)
+            let (holds, result) = body(&state)
+            finding.store(holds ? found : .nothing, ordering: .relaxed)
             return result
         }
     }

@@ -26,8 +26,6 @@ struct ModeState: Sendable {
     var spins = SpinPredictor()
     /// The sources whose descriptors were reported last.
     var recentReports = RecentReports()
-    /// Which registration in `descriptors` belongs to which source.
-    var watches: [ItemID: DescriptorWatch] = [:]
     /// The kernel's set, once a source with a descriptor has been here.
     var descriptors: DescriptorSet?
 
@@ -35,28 +33,24 @@ struct ModeState: Sendable {
         self.name = name
     }
 
-    /// Puts an item in, which is new here.
-    mutating func insert(_ item: RunLoopItem) {
-        if item.keepsModeAlive { lastingCount += 1 }
-        switch item {
-        case .observer(let observer): observers.insert(observer)
-        case .source(let source) where source.isPortBased: ready.insert(source.id, order: source.order)
-        case .source, .timer: break
-        }
+    /// Counts an item that is new here, or has left.
+    mutating func count(_ item: RunLoopItem, _ difference: Int) {
+        if item.keepsModeAlive { lastingCount += difference }
     }
 
-    /// Takes out an item that is here.
-    ///
-    /// - Returns: the registration of its descriptor, for the caller to end.
-    mutating func remove(_ item: RunLoopItem) -> DescriptorWatch? {
-        if item.keepsModeAlive { lastingCount -= 1 }
+    /// Puts an item in that has no seat, and is new here.
+    mutating func insert(_ item: RunLoopItem) {
+        count(item, 1)
+        if case .observer(let observer) = item { observers.insert(observer) }
+    }
+
+    /// Takes out an item that has no seat, and is here.
+    mutating func remove(_ item: RunLoopItem) {
+        count(item, -1)
         switch item {
         case .observer: observers.remove(item.id)
         case .timer: timers.disarm(item.id)
-        case .source:
-            signalled.remove(item.id)
-            ready.remove(item.id)
+        case .source: signalled.remove(item.id)
         }
-        return watches.removeValue(forKey: item.id)
     }
 }

@@ -17,26 +17,33 @@ extension RunLoopState {
     }
 
     /// Begins a run, unless its mode is unknown or empty. A pending stop ends such a run too.
-    mutating func beginRun(in mode: RunLoopMode) -> RunStart {
+    ///
+    /// - Parameters:
+    ///   - mode: the mode.
+    ///   - performing: the version-1 sources inside of whose perform routines it begins.
+    /// - Returns: how it starts.
+    mutating func beginRun(in mode: RunLoopMode, inside performing: [ItemID]) -> RunStart {
         if mode == .common { return .finished }
         let isStopped = takePendingStop()
         guard let index = knownIndex(of: mode), !isEmpty(index) else { return isStopped ? .stopped : .finished }
-        begin(ActiveRun(mode: index, takesStops: true, isStopped: isStopped))
+        begin(ActiveRun(mode: index, takesStops: true, isStopped: isStopped), inside: performing)
         return .runs(index)
     }
 
     /// Begins a run that leaves stops to the run below, whatever is in its mode.
-    mutating func beginConditionalRun(in mode: RunLoopMode) -> Int {
+    mutating func beginConditionalRun(in mode: RunLoopMode, inside performing: [ItemID]) -> Int {
         let index = makeIndex(of: mode)
-        begin(ActiveRun(mode: index, takesStops: false))
+        begin(ActiveRun(mode: index, takesStops: false), inside: performing)
         return index
     }
 
-    private mutating func begin(_ run: ActiveRun) {
+    private mutating func begin(_ run: ActiveRun, inside performing: [ItemID]) {
         runs.append(run)
         // A source that is being performed is asked after it whether more is there; a run inside cannot wait for that.
         for id in performing {
-            if let source = self.source(id, in: run.mode) { modes[run.mode].ready.insert(id, order: source.order) }
+            guard let number = seats.seat(of: id, in: run.mode), let order = seats.list[number].source?.order
+            else { continue }
+            modes[run.mode].ready.insert(number, order: order, &seats)
         }
     }
 

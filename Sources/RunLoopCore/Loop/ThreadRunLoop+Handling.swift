@@ -57,7 +57,7 @@ extension RunLoopState {
 
     mutating func takeFirstSignalled(in mode: Int) -> RunLoopSource? {
         guard let first = modes[mode].signalled.first, takeSignal(first.id, in: mode) else { return nil }
-        return source(first.id, in: mode)
+        return customSource(first.id, in: mode)
     }
 
     /// Takes a custom source off the lists of the signalled: that of the mode, and those of its other modes.
@@ -74,6 +74,6 @@ extension RunLoopState {
         if modes[mode].signalled.isEmpty { return [] }
         let last = ModeState.SignalKey(order: .max, stamp: .max)
         return modes[mode].signalled.entries(notAfter: last).sorted { $0.key < $1.key }
-            .compactMap { source($0.id, in: mode) }
+            .compactMap { customSource($0.id, in: mode) }
     }
 }

@@ -34,10 +34,6 @@ extension ThreadRunLoop {
         add(source, to: .common)
     }
 
-    func isMainQueue(_ source: RunLoopSource) -> Bool {
-        state.withLock { $0.mainQueue?.source == source.id }
-    }
-
     /// Whether blocks are there that go before every event of the kernel: from a run's second turn on, but not twice in
     /// a row, and only when no source that rang and no timer is ready. So a stream of messages costs no system call.
     /// Where nobody sees whether the turn waits, this need not be asked: the wait reports the main queue before all
@@ -45,7 +41,7 @@ extension ThreadRunLoop {
     func mainQueueGoesFirst(_ run: LoopRun) -> Bool {
         if run.hasJustServedMainQueue { return false }
         let descriptor = state.withLock { state -> CInt? in
-            guard let queue = state.mainQueue, !queue.isServed, state.isMember(queue.source, of: run.mode),
+            guard let queue = state.mainQueue, !queue.isServed, state.seats.seat(of: queue.source, in: run.mode) != nil,
                 state.modes[run.mode].ready.isEmpty, !state.modes[run.mode].timers.isDue(at: .now)
             else { return nil }
             return queue.descriptor
@@ -87,7 +83,9 @@ extension RunLoopState {
     /// - Returns: its descriptor, which is to be read, and whether its blocks may run now.
     fileprivate mutating func beginMainQueue(in mode: Int) -> (descriptor: CInt, mayServe: Bool)? {
         guard let queue = mainQueue else { return nil }
-        _ = modes[mode].ready.takeForPerform(queue.source)
+        if let number = seats.seat(of: queue.source, in: mode) {
+            _ = modes[mode].ready.takeForPerform(number, &seats)
+        }
         if queue.isServed { mainQueue?.isOwed = true } else { mainQueue?.isServed = true }
         return (queue.descriptor, !queue.isServed)
     }

@@ -33,6 +33,8 @@ struct LoopRun {
         return eventsSinceLook >= 128 || nextLook <= now
     }
 
+    /// The wait of the present turn, if it found nothing at first, until its mode has learnt from it.
+    var pastWait: PastWait?
     /// The wait of the present turn, as instruments know it.
     var wait = InstrumentSpan.none
     /// There was nothing to do in that wait.
@@ -95,7 +97,7 @@ extension ThreadRunLoop {
     ) -> RunLoopRunResult {
         preconditionOnLoop("Running a loop")
         if isMain { beginServingMainQueue() }
-        let start = state.withLock { $0.beginRun(in: mode) }
+        let start = state.withLock { $0.beginRun(in: mode, inside: performing.ids) }
         guard case .runs(let index) = start else { return start == .stopped ? .stopped : .finished }
         var run = LoopRun(
             mode: index, deadline: deadline, polls: polls, returnsAfterSource: returnsAfterSource,
@@ -121,7 +123,7 @@ extension ThreadRunLoop {
             fatalError("A request waits in one mode: the common modes stand for several. Name one of them.")
         }
         if !condition() { return .handledSource }
-        let index = state.withLock { $0.beginConditionalRun(in: mode) }
+        let index = state.withLock { $0.beginConditionalRun(in: mode, inside: performing.ids) }
         var run = LoopRun(
             mode: index, deadline: deadline, polls: deadline != .distantFuture && deadline <= .now,
             returnsAfterSource: false, isConditional: true)
@@ -163,21 +165,28 @@ extension ThreadRunLoop {
     private func turn(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult? {
         counts.didTurn()
         // Steps 2 to 6 call nobody then, so nothing that is on this thread can change that meanwhile.
-        let isQuiet = !isInstrumented.load(ordering: .relaxed) && state.withLock { $0.isQuiet(run.mode) }
+        let isQuiet =
+            !isInstrumented.load(ordering: .relaxed)
+            && (state.holds(.quiet) || state.withLock { $0.isQuiet(run.mode) })
         var hasHandledSource = isQuiet ? false : beginTurn(run)
-        var event = isMain && !isQuiet && mainQueueGoesFirst(run) ? LoopEvent.mainQueue : nil  // 5
-        if event == nil {
+        let event: LoopEvent
+        if isMain, !isQuiet, mainQueueGoesFirst(run) {  // 5
+            event = .mainQueue
+        } else {
             let polls = run.polls || hasHandledSource
             if !polls && !isQuiet { notify(.beforeWaiting, in: run.mode) }  // 6
             waitBegins(&run, polls: polls)
-            let found = waitForEvent(&run, polls: polls, while: condition)  // 7
-            waitEnded(run, found, polls: polls)
-            if !polls && !found.hasBegun { notify(.afterWaiting, in: run.mode) }  // 8
-            event = found
+            event = waitForEvent(&run, polls: polls, while: condition)  // 7
+            waitEnded(run, event, polls: polls)
+            if !polls && !event.hasBegun { notify(.afterWaiting, in: run.mode) }  // 8
         }
-        if handle(event ?? .nothing, &run, while: condition) { hasHandledSource = true }  // 9
-        // One look at the state tells that it holds nothing for the rest of the turn.
-        let isPlain = state.withLock { $0.isPlain(run) }
+        if handle(event, &run, while: condition) { hasHandledSource = true }  // 9
+        // One look at the state tells that it holds nothing for the rest of the turn, and for the beginning of the next.
+        let isPlain = state.find(.quiet) { state in
+            if let past = run.pastWait { state.learn(from: past, in: run.mode) }
+            return (state.isQuiet(run.mode), state.isPlain(run))
+        }
+        run.pastWait = nil
         if !isPlain { performBlocks(in: run.mode) }
         return result(run, hasHandledSource: hasHandledSource, isPlain: isPlain, while: condition)
     }
@@ -186,13 +195,15 @@ extension ThreadRunLoop {
     ///
     /// - Returns: whether it was a source that handled something.
     private func handle(_ event: LoopEvent, _ run: inout LoopRun, while condition: () -> Bool) -> Bool {
-        run.hasJustServedMainQueue = event == .mainQueue
+        run.hasJustServedMainQueue = false
         switch event {
         case .nothing: return false
         case .timers: fireDueTimers(in: run.mode)
-        case .mainQueue: serveMainQueue(in: run.mode)
-        case .source(let source, let hasBegun):
-            return performReadySource(source, hasBegun: hasBegun, &run, while: condition)
+        case .mainQueue:
+            run.hasJustServedMainQueue = true
+            serveMainQueue(in: run.mode)
+        case .source(let source, let seat, let hasBegun):
+            return performReadySource(source, near: seat, hasBegun: hasBegun, &run, while: condition)
         }
         return false
     }

@@ -24,6 +24,7 @@ public final class ThreadRunLoop: Sendable {
     let doorbell = RunLoopDoorbell()
     let isAsleep = Atomic<Bool>(false)  // written by the loop's thread
     let counts = LoopCounts()  // written by the loop's thread
+    let performing = PerformingSources()  // loop thread
     let processors = ProcessorAllowance()  // loop thread
     let instruments = Mutex(Instruments())  // takes no other lock
     /// What the thread waits for, as the layer that makes it wait has noted it for other threads to see.

@@ -23,17 +23,22 @@ package protocol ArrivalPlace: AnyObject, Sendable {
     func endLooking()
 }
 
-/// The sources of a mode that the kernel has reported last.
+/// The sources of a mode that the kernel has reported last, by their seats.
 struct RecentReports: Sendable {
     static let limit = 4
 
-    private(set) var sources: [ItemID] = []
+    private(set) var seats: [SeatNumber] = []
 
-    mutating func note(_ id: ItemID) {
-        if sources.last == id { return }
-        sources.removeAll { $0 == id }
-        if sources.count == Self.limit { sources.removeFirst() }
-        sources.append(id)
+    mutating func note(_ seat: SeatNumber) {
+        if seats.last == seat { return }
+        remove(seat)
+        if seats.count == Self.limit { seats.removeFirst() }
+        seats.append(seat)
+    }
+
+    /// Forgets a seat that is about to be free.
+    mutating func remove(_ seat: SeatNumber) {
+        seats.removeAll { $0 == seat }
     }
 }
 
@@ -41,7 +46,7 @@ extension ThreadRunLoop {
     /// Begins to look at the places of the sources that were reported last.
     func beginLooking(in mode: Int) -> [any ArrivalPlace] {
         let sources = state.withLock { state in
-            state.modes[mode].recentReports.sources.compactMap { state.source($0, in: mode) }
+            state.modes[mode].recentReports.seats.compactMap { state.seats.list[$0].source }
         }
         var places: [any ArrivalPlace] = []
         for source in sources {

@@ -6,6 +6,9 @@
 // A loop performs one of them per turn: the lowest `order`, then the one that has waited longest. So that a busy source
 // cannot keep the others waiting, the list is served in passes: a source that was performed in this pass comes back in
 // the next one, which begins when every other ready source has had its turn, or none is ready.
+//
+// The list holds the numbers of their seats. Where it has each, what was reported of it, and when it was performed, is
+// written in the seat.
 
 /// The version-1 sources of a mode that may be ready, in the order in which they are to be looked at.
 struct ReadyList: Sendable {
@@ -15,133 +18,150 @@ struct ReadyList: Sendable {
         var stamp: UInt64
 
         static func < (left: Key, right: Key) -> Bool {
-            (left.pass, left.order, left.stamp) < (right.pass, right.order, right.stamp)
+            if left.pass != right.pass { return left.pass < right.pass }
+            if left.order != right.order { return left.order < right.order }
+            return left.stamp < right.stamp
         }
     }
 
     /// A source that is to be asked whether it is ready.
     struct Candidate: Sendable {
-        var id: ItemID
+        var seat: SeatNumber
         var key: Key
-        /// The turn in which the kernel last reported its descriptor.
-        var report: Int?
+        /// What the kernel has reported of its descriptor.
+        var watch: SeatWatch?
+        /// Whether it counts as performed already, as it will be when it is ready.
+        var isPresumed = false
     }
 
-    private var heap = IndexedHeap<Key>()
-    private var reports = Reports()
-    private var performed = PassMembers()
+    private typealias Heap = PlacedHeap<SeatNumber, Key>
+
+    /// The source, when it is the only one, which it mostly is; then the heap is empty.
+    private var only: Heap.Entry?
+    private var heap = Heap()
     private var pass: UInt64 = 0
+    /// Who was performed in this round comes back in the next pass. One that ends because nobody waits leads to no other
+    /// pass: who was performed in it, and who was not, are equal then.
+    private var round: UInt64 = 1
     private var lastStamp: UInt64 = 0
 
-    var isEmpty: Bool { heap.isEmpty }
-    var count: Int { heap.count }
+    var isEmpty: Bool { only == nil && heap.isEmpty }
+    var count: Int { only == nil ? heap.count : 1 }
     /// The one that is to be looked at next.
-    var first: ItemID? { heap.first?.id }
+    var first: SeatNumber? { only?.id ?? heap.first?.id }
     /// What the list has cost so far, in looks at entries.
     var steps: Int { heap.steps }
 
-    func contains(_ id: ItemID) -> Bool {
-        heap.contains(id)
+    /// Puts a source on the list; one that is there keeps its place.
+    mutating func insert(_ number: SeatNumber, order: Int, _ seats: inout Seats) {
+        if seats.list[number].isListed { return }
+        // Nobody waits, so every ready source has had its turn: the pass is over.
+        if isEmpty { round += 1 }
+        lastStamp += 1
+        let comesBack = seats.list[number].lastRound == round
+        putOn(number, Key(pass: comesBack ? pass + 1 : pass, order: order, stamp: lastStamp), &seats)
     }
 
-    /// Puts a source on the list; one that is there keeps its place.
-    mutating func insert(_ id: ItemID, order: Int) {
-        if heap.contains(id) { return }
-        // Nobody waits, so every ready source has had its turn: the pass is over.
-        if heap.isEmpty { performed.removeAll() }
-        lastStamp += 1
-        heap.add(id, Key(pass: performed.contains(id) ? pass + 1 : pass, order: order, stamp: lastStamp))
+    private mutating func putOn(_ number: SeatNumber, _ key: Key, _ seats: inout Seats) {
+        if isEmpty {
+            only = Heap.Entry(id: number, key: key)
+            seats.list[number].place = 0
+            return
+        }
+        if let first = only {
+            only = nil
+            heap.add(first.id, first.key, &seats)
+        }
+        heap.add(number, key, &seats)
     }
 
     /// Puts a source on the list because the kernel reported its descriptor.
-    mutating func insert(_ id: ItemID, order: Int, report: Int) {
-        insert(id, order: order)
-        reports.note(id, report)
+    mutating func insert(_ number: SeatNumber, order: Int, report: Int, _ seats: inout Seats) {
+        insert(number, order: order, &seats)
+        seats.setReport(report, of: number)
     }
 
     /// Takes the first source off the list, to ask it whether it is ready.
-    mutating func takeFirst() -> Candidate? {
-        guard let entry = heap.removeFirst() else { return nil }
-        return Candidate(id: entry.id, key: entry.key, report: reports.take(entry.id))
+    mutating func takeFirst(_ seats: inout Seats) -> Candidate? {
+        guard let entry = only ?? heap.removeFirst(&seats) else { return nil }
+        only = nil
+        return Candidate(seat: entry.id, key: entry.key, watch: forgetPlace(of: entry.id, &seats))
+    }
+
+    /// Counts a source that is about to be asked as performed: it mostly will be. Only where that begins no pass.
+    mutating func presume(_ candidate: inout Candidate, _ seats: inout Seats) {
+        guard candidate.key.pass == pass else { return }
+        candidate.isPresumed = true
+        seats.list[candidate.seat].lastRound = round
+    }
+
+    /// It was not ready, or cannot be performed now. When it has rung meanwhile, it does not come back in the next pass,
+    /// but comes in this one.
+    mutating func retract(_ candidate: inout Candidate, _ seats: inout Seats) {
+        candidate.isPresumed = false
+        seats.list[candidate.seat].lastRound = 0
+        guard seats.list[candidate.seat].isListed else { return }
+        let report = seats.watch(of: candidate.seat)?.report
+        var key = takeOff(candidate.seat, &seats)
+        key.pass = min(key.pass, pass)
+        putOn(candidate.seat, key, &seats)
+        seats.setReport(report, of: candidate.seat)
     }
 
     /// Puts a source that was found ready back to its place.
-    mutating func putBack(_ candidate: Candidate) {
-        heap.set(candidate.id, candidate.key)
-        if let report = candidate.report { reports.note(candidate.id, report) }
+    mutating func putBack(_ candidate: Candidate, _ seats: inout Seats) {
+        let report = candidate.watch?.report ?? seats.watch(of: candidate.seat)?.report
+        if seats.list[candidate.seat].isListed { _ = takeOff(candidate.seat, &seats) }
+        putOn(candidate.seat, candidate.key, &seats)
+        seats.setReport(report, of: candidate.seat)
     }
 
     /// Takes a source off the list to perform it.
     ///
     /// - Returns: false when it is no longer there.
-    mutating func takeForPerform(_ id: ItemID) -> Bool {
-        guard let key = heap.remove(id) else { return false }
-        beginPerform(id, key)
+    mutating func takeForPerform(_ number: SeatNumber, _ seats: inout Seats) -> Bool {
+        if !seats.list[number].isListed { return false }
+        beginPerform(number, takeOff(number, &seats), &seats)
         return true
     }
 
     /// Takes a source to perform it that was found ready, and that may have rung again meanwhile.
-    mutating func takeForPerform(_ candidate: Candidate) {
-        heap.remove(candidate.id)
-        beginPerform(candidate.id, candidate.key)
+    mutating func takeForPerform(_ candidate: Candidate, _ seats: inout Seats) {
+        if seats.list[candidate.seat].isListed { _ = takeOff(candidate.seat, &seats) }
+        beginPerform(candidate.seat, candidate.key, &seats)
     }
 
-    private mutating func beginPerform(_ id: ItemID, _ key: Key) {
-        _ = reports.take(id)
+    private mutating func beginPerform(_ number: SeatNumber, _ key: Key, _ seats: inout Seats) {
         if key.pass != pass {
             pass = key.pass
-            performed.removeAll()
+            round += 1
         }
-        performed.insert(id)
+        seats.list[number].lastRound = round
     }
 
-    /// Forgets a source.
-    mutating func remove(_ id: ItemID) {
-        heap.remove(id)
-        _ = reports.take(id)
-        performed.remove(id)
-    }
-}
-
-/// The turns in which the kernel reported descriptors: mostly that of one source, which needs no table.
-private struct Reports: Sendable {
-    private var first: (id: ItemID, turn: Int)?
-    private var others: [ItemID: Int] = [:]
-
-    /// The one before, if there is one, does not count any more.
-    mutating func note(_ id: ItemID, _ turn: Int) {
-        if first?.id == id || first == nil && others.isEmpty { first = (id, turn) } else { others[id] = turn }
+    /// Takes a source off the list whose seat is about to be free.
+    mutating func remove(_ number: SeatNumber, _ seats: inout Seats) {
+        if seats.list[number].isListed { _ = takeOff(number, &seats) }
     }
 
-    mutating func take(_ id: ItemID) -> Int? {
-        guard let first, first.id == id else { return others.isEmpty ? nil : others.removeValue(forKey: id) }
-        self.first = nil
-        return first.turn
-    }
-}
-
-/// The sources that were performed in a pass: mostly one, which needs no table.
-private struct PassMembers: Sendable {
-    private var first: ItemID?
-    private var others: Set<ItemID> = []
-
-    func contains(_ id: ItemID) -> Bool {
-        first == id || others.contains(id)
+    private mutating func takeOff(_ number: SeatNumber, _ seats: inout Seats) -> Key {
+        defer { _ = forgetPlace(of: number, &seats) }
+        if let only {
+            self.only = nil
+            return only.key
+        }
+        let place = Int(seats.list[number].place)
+        let key = heap[place].key
+        heap.remove(at: place, &seats)
+        return key
     }
 
-    mutating func insert(_ id: ItemID) {
-        if contains(id) { return }
-        if first == nil { first = id } else { others.insert(id) }
-    }
-
-    mutating func remove(_ id: ItemID) {
-        if first == id { first = nil } else if !others.isEmpty { others.remove(id) }
-    }
-
-    mutating func removeAll() {
-        first = nil
-        if others.isEmpty { return }
-        // To empty a table costs what it has room for, be there many in it or few.
-        if others.count * 8 < others.capacity { others = [] } else { others.removeAll(keepingCapacity: true) }
+    /// A source is off the list.
+    ///
+    /// - Returns: what was reported of its descriptor, which is forgotten.
+    @inline(__always)
+    private func forgetPlace(of number: SeatNumber, _ seats: inout Seats) -> SeatWatch? {
+        seats.list[number].place = Seat.nowhere
+        return seats.list[number].watch == Seat.nowhere ? nil : seats.takeReport(of: number)
     }
 }

@@ -10,14 +10,19 @@ import PortSystem
 struct ReadyLook {
     /// What to do next.
     enum Step {
-        /// Ask a source, which is off the ready list now, whether it is ready.
-        case ask(ReadyList.Candidate, RunLoopSource, DescriptorWatch?)
+        /// Ask the source whether it is ready; it is off the ready list now.
+        case ask
         /// Timers are due, and it is their turn.
         case timers
-        /// Nothing is there: wait so.
-        case nothing(WaitPlan)
+        /// Nothing is there: wait as planned.
+        case nothing
     }
 
+    /// The source that is to be asked, and what was known of it.
+    fileprivate(set) var source: RunLoopSource?
+    fileprivate(set) var candidate: ReadyList.Candidate?
+    /// How to wait, when nothing is there.
+    fileprivate(set) var plan = WaitPlan.none
     fileprivate var timersAreDue = false
     /// How many sources may still be asked; nil before the first step.
     fileprivate var left: Int?
@@ -29,13 +34,18 @@ enum ReadyAnswer {
     case gone
     /// It is back in its place on the ready list.
     case isListed
-    /// It is being performed: nobody has to be told anything before.
-    case begun
+    /// It is the main queue, and back there.
+    case mainQueue
+    /// It is to be performed: nobody has to be told anything before.
+    case begins
 }
 
 extension RunLoopState {
     /// The next step of a look; the source that is to be asked is off the list.
-    mutating func next(_ look: inout ReadyLook, _ run: LoopRun, at now: MonotonicInstant) -> ReadyLook.Step {
+    ///
+    /// - Returns: whether the source, if it is ready, may be performed without another look at the state; the step.
+    mutating func next(_ look: inout ReadyLook, _ run: LoopRun, at now: MonotonicInstant) -> (Bool, ReadyLook.Step) {
+        if look.candidate != nil { dismiss(&look, in: run.mode) }
         let left: Int
         if let more = look.left {
             left = more
@@ -43,32 +53,69 @@ extension RunLoopState {
             look.timersAreDue = modes[run.mode].timers.isDue(at: now)
             left = !look.timersAreDue || run.hasJustFiredTimers ? modes[run.mode].ready.count : 0
         }
-        if left > 0, let candidate = modes[run.mode].ready.takeFirst(),
-            let source = source(candidate.id, in: run.mode)
-        {
+        if left > 0, let first = modes[run.mode].takeFirst(&look.candidate, unless: mainQueue?.source, &seats) {
             look.left = left - 1
-            return .ask(candidate, source, modes[run.mode].watches[candidate.id])
+            look.source = seats.list[first.seat].source
+            return (first.isPresumed, .ask)
         }
         look.left = 0
-        return look.timersAreDue ? .timers : .nothing(waitPlan(run))
+        if look.timersAreDue { return (false, .timers) }
+        look.plan = waitPlan(run)
+        return (false, .nothing)
     }
 
-    /// Takes note that a source is ready.
+    /// Takes note that the source that was asked is not ready.
+    private mutating func dismiss(_ look: inout ReadyLook, in mode: Int) {
+        guard var candidate = look.candidate, candidate.isPresumed, let source = look.source,
+            seats.seat(of: source, in: mode, near: candidate.seat) == candidate.seat
+        else { return }
+        modes[mode].ready.retract(&candidate, &seats)
+    }
+
+    /// Takes note that the source that was asked is ready.
     ///
     /// - Parameters:
-    ///   - candidate: the source, off the list.
+    ///   - look: the look; the number of the source's seat is corrected when it has left the mode and come back.
     ///   - mode: the run's mode.
     ///   - mayBegin: whether it is to be performed at once, if no observer has to be told of the end of the wait.
     /// - Returns: where it is now.
-    mutating func accept(_ candidate: ReadyList.Candidate, in mode: Int, mayBegin: Bool) -> ReadyAnswer {
-        guard isMember(candidate.id, of: mode) else { return .gone }
-        if candidate.report != nil { modes[mode].recentReports.note(candidate.id) }
-        guard mayBegin, modes[mode].observers.isEmpty else {
-            modes[mode].ready.putBack(candidate)
-            return .isListed
+    mutating func accept(_ look: inout ReadyLook, in mode: Int, mayBegin: Bool) -> ReadyAnswer {
+        guard let source = look.source, var candidate = look.candidate else { return .gone }
+        look.candidate = nil
+        guard let number = seats.seat(of: source, in: mode, near: candidate.seat) else { return .gone }
+        candidate.seat = number
+        if candidate.isPresumed { modes[mode].ready.retract(&candidate, &seats) }
+        look.candidate = candidate
+        if candidate.watch != nil { modes[mode].recentReports.note(number) }
+        let isMainQueue = mainQueue?.source == source.id
+        guard mayBegin, !isMainQueue, modes[mode].observers.isEmpty else {
+            modes[mode].ready.putBack(candidate, &seats)
+            return isMainQueue ? .mainQueue : .isListed
         }
-        modes[mode].ready.takeForPerform(candidate)
-        performing.append(candidate.id)
-        return .begun
+        modes[mode].ready.takeForPerform(candidate, &seats)
+        return .begins
+    }
+}
+
+extension ModeState {
+    /// Takes the first source off the ready list, and does for it what `accept` would do if it is ready and nobody comes
+    /// between, unless that takes another look.
+    ///
+    /// - Parameters:
+    ///   - candidate: what was known of the source.
+    ///   - mainQueue: the main queue's source, which is not performed.
+    ///   - seats: the seats.
+    /// - Returns: its seat, and whether that was done; nil when there was none.
+    fileprivate mutating func takeFirst(
+        _ candidate: inout ReadyList.Candidate?, unless mainQueue: ItemID?, _ seats: inout Seats
+    ) -> (seat: SeatNumber, isPresumed: Bool)? {
+        guard var first = ready.takeFirst(&seats) else { return nil }
+        if observers.isEmpty, first.watch == nil || recentReports.seats.last == first.seat,
+            mainQueue == nil || seats.list[first.seat].source?.id != mainQueue
+        {
+            ready.presume(&first, &seats)
+        }
+        candidate = first
+        return (first.seat, first.isPresumed)
     }
 }

@@ -15,8 +15,10 @@ struct WaitPlan: Sendable {
     var spin = Duration.zero
     /// Whether to spin only where that leaves a processor to others, and to let them have this one now and then.
     var isConsiderate = false
+    /// No descriptor is watched.
+    var watchesNothing = false
 
-    static let none = WaitPlan(limit: .distantPast)
+    static var none: WaitPlan { WaitPlan(limit: .distantPast) }
 }
 
 /// What a wait has done so far.
@@ -26,6 +28,14 @@ struct PresentWait {
     var spin = SpinPredictor.Spin.none
     var yield = SpinPredictor.Yield.none
     var hasLooked = false
+}
+
+/// A wait that found nothing at first, and has ended.
+struct PastWait {
+    var start: MonotonicInstant
+    var end: MonotonicInstant
+    var spin: SpinPredictor.Spin
+    var yield: SpinPredictor.Yield
 }
 
 extension ThreadRunLoop {
@@ -102,14 +112,12 @@ extension ThreadRunLoop {
     private func hasCome(at places: [any ArrivalPlace]) -> Bool {
         doorbell.isRung || places.contains { $0.hasArrived && $0.takeIn() }
     }
+}
 
-    /// Learns from a wait that has ended.
-    func didWait(_ wait: PresentWait, in mode: Int, until now: MonotonicInstant) {
-        guard let start = wait.start else { return }
-        state.withLock { state in
-            state.modes[mode].spins.didWait(start.duration(to: now), wait.spin)
-            state.modes[mode].spins.didYield(wait.yield, until: now)
-        }
+extension LoopRun {
+    /// Keeps what its mode is to learn from a wait that has ended.
+    mutating func didWait(_ wait: PresentWait, until now: MonotonicInstant) {
+        if let start = wait.start { pastWait = PastWait(start: start, end: now, spin: wait.spin, yield: wait.yield) }
     }
 }
 
@@ -120,12 +128,20 @@ extension RunLoopState {
         if hasBlock(for: run.mode) { return .none }
         if !run.isConditional, isStopped || isEmpty(run.mode) { return .none }
         let limit = min(run.deadline, modes[run.mode].timers.wakeDate ?? .distantFuture)
+        var plan = WaitPlan(limit: limit, watchesNothing: modes[run.mode].descriptors == nil)
         switch waitStrategy {
-        case .blocking: return WaitPlan(limit: limit)
-        case .spinning(let duration): return WaitPlan(limit: limit, spin: duration)
+        case .blocking: break
+        case .spinning(let duration): plan.spin = duration
         case .adaptive:
-            let spins = modes[run.mode].spins.expectsShortWait
-            return WaitPlan(limit: limit, spin: spins ? SpinPredictor.limit : .zero, isConsiderate: true)
+            if modes[run.mode].spins.expectsShortWait { plan.spin = SpinPredictor.limit }
+            plan.isConsiderate = true
         }
+        return plan
+    }
+
+    /// Has a mode learn from a wait that has ended.
+    mutating func learn(from wait: PastWait, in mode: Int) {
+        modes[mode].spins.didWait(wait.start.duration(to: wait.end), wait.spin)
+        modes[mode].spins.didYield(wait.yield, until: wait.end)
     }
 }

@@ -15,12 +15,12 @@ import PortSystem
 import Synchronization
 
 /// What a wait ended with.
-enum LoopEvent: Equatable {
+enum LoopEvent {
     case nothing
     case timers
     case mainQueue
-    /// A port-based source, and whether its perform has begun: then nothing comes before it.
-    case source(RunLoopSource, hasBegun: Bool)
+    /// A port-based source, where its seat was, and whether its perform has begun: then nothing comes before it.
+    case source(RunLoopSource, near: SeatNumber, hasBegun: Bool)
 }
 
 extension ThreadRunLoop {
@@ -41,15 +41,15 @@ extension ThreadRunLoop {
             var plan = WaitPlan.none
             if let event = readyEvent(&run, at: now, &plan) {
                 run.eventsSinceLook += 1
-                didWait(wait, in: run.mode, until: now)
+                run.didWait(wait, until: now)
                 return event
             }
             if !mustNotSleep {
                 mustNotSleep = doorbell.isRung || run.isConditional && !condition()
             }
-            if mustNotSleep { plan = .none }
+            if mustNotSleep { plan.limit = .distantPast }
             if wait.hasLooked && plan.limit <= now {
-                didWait(wait, in: run.mode, until: now)
+                run.didWait(wait, until: now)
                 return .nothing
             }
             if plan.limit > now {
@@ -60,7 +60,7 @@ extension ThreadRunLoop {
                 if wait.spin == .none, spin(&run, plan, &wait, from: now) { continue }
                 if wait.spin == .paid { wait.spin = .failed }
             }
-            look(&run, until: plan.limit > now ? plan.limit : .distantPast)
+            look(&run, until: plan.limit > now ? plan.limit : .distantPast, watchesNothing: plan.watchesNothing)
             wait.hasLooked = true
         }
     }
@@ -79,46 +79,57 @@ extension ThreadRunLoop {
     private func readyEvent(_ run: inout LoopRun, at now: MonotonicInstant, _ plan: inout WaitPlan) -> LoopEvent? {
         var look = ReadyLook()
         while true {
-            switch state.withLock({ $0.next(&look, run, at: now) }) {
-            case .ask(let candidate, let source, let watch):
+            switch state.find(.mayPerform, { $0.next(&look, run, at: now) }) {
+            case .ask:
+                guard let source = look.source else { continue }
                 // First the mark goes, then the check is asked: a ring after the check puts the source back on the
                 // list.
                 source.isRung.store(false, ordering: .sequentiallyConsistent)
-                guard source.isReady(candidate, watch, turn: turnCount) else { continue }
-                let isMainQueue = isMain && isMainQueue(source)
-                let mayBegin = !isMainQueue && !isInstrumented.load(ordering: .relaxed)
-                let answer = state.withLock { $0.accept(candidate, in: run.mode, mayBegin: mayBegin) }
+                guard source.isReady(look.candidate?.watch, turn: turnCount) else { continue }
+                let answer = accept(&look, run)
                 if answer == .gone { continue }
                 run.hasJustFiredTimers = false
-                return isMainQueue ? .mainQueue : .source(source, hasBegun: answer == .begun)
+                if answer == .mainQueue { return .mainQueue }
+                if answer == .begins { performing.begin(source) }
+                return .source(source, near: look.candidate?.seat ?? 0, hasBegun: answer == .begins)
             case .timers:
                 run.hasJustFiredTimers = true
                 return .timers
-            case .nothing(let found):
+            case .nothing:
                 run.hasJustFiredTimers = false
-                plan = found
+                plan = look.plan
                 return nil
             }
         }
+    }
+
+    /// Takes note that the source that was asked is ready. When nobody has been at the loop's state since it was taken off
+    /// the list, that is as `next` has presumed.
+    private func accept(_ look: inout ReadyLook, _ run: LoopRun) -> ReadyAnswer {
+        let mayBegin = !isInstrumented.load(ordering: .relaxed)
+        if mayBegin, state.holds(.mayPerform) { return .begins }
+        return state.withLock { $0.accept(&look, in: run.mode, mayBegin: mayBegin) }
     }
 
     /// Waits in the kernel, or only looks when the deadline is past, and puts reported sources on the ready list.
     ///
     /// This is the one place in which a loop sleeps: where descriptors are watched, until one of them or the doorbell's
     /// is ready, else on the doorbell's word.
-    func look(_ run: inout LoopRun, until deadline: MonotonicInstant) {
+    ///
+    /// - Parameters:
+    ///   - run: the run.
+    ///   - deadline: when to come back at the latest.
+    ///   - watchesNothing: no descriptor was watched when the loop announced its wait. With the first one it is rung.
+    func look(_ run: inout LoopRun, until deadline: MonotonicInstant, watchesNothing: Bool = false) {
         run.eventsSinceLook = 0
         run.nextLook = nil
-        if let set = state.withLock({ $0.modes[run.mode].descriptors }) {
+        if !watchesNothing, let set = state.withLock({ $0.modes[run.mode].descriptors }) {
             let sleeps = deadline != .distantPast && doorbell.willSleep()
             counts.didLook(sleeping: sleeps)
             let (mode, report) = (run.mode, turnCount)
             set.wait(until: sleeps ? deadline : .distantPast) { sources in
                 state.withLock { state in
-                    sources.forEach { source in
-                        guard state.isMember(source.id, of: mode) else { return }
-                        state.modes[mode].ready.insert(source.id, order: source.order, report: report)
-                    }
+                    sources.forEach { state.noteReport(of: $0, in: mode, turn: report) }
                 }
             }
         } else if deadline != .distantPast, let ticket = doorbell.willDoze() {
@@ -131,17 +142,17 @@ extension ThreadRunLoop {
 extension LoopEvent {
     /// Whether it is being handled already.
     var hasBegun: Bool {
-        if case .source(_, hasBegun: true) = self { true } else { false }
+        if case .source(_, _, hasBegun: true) = self { true } else { false }
     }
 }
 
 extension RunLoopSource {
     /// Whether the source is ready: its check says so, or the kernel says so of its descriptor, now and not some turns
     /// ago.
-    func isReady(_ candidate: ReadyList.Candidate, _ watch: DescriptorWatch?, turn: Int) -> Bool {
+    func isReady(_ watch: SeatWatch?, turn: Int) -> Bool {
         if routine.isReady() { return true }
-        guard let report = candidate.report, let watch else { return false }
-        if report == turn { return true }
+        guard let watch else { return false }
+        if watch.report == turn { return true }
         do throws(SystemError) {
             return !(try sysPoll(watch.descriptor, .readable, until: .distantPast)).isEmpty
         } catch {
