@@ -58,6 +58,8 @@ extension Bookkeeping {
         if mode == .common, let own = ownModes[item], !own.isDisjoint(with: commonModes) { return false }
         // D21: what is taken out by a callout of its own phase is not called any more.
         if isCollected(item) { return false }
+        // D26: what a source has lost that was taken out then is not there when it comes back.
+        if hasTakenEvent, readable.contains(item) { return false }
         switch items[item]?.kind {
         case .observer(let activities, _): return !levels.contains { $0.activity.map(activities.contains) ?? false }
         case .timer: return !levels.contains(where: \.firesTimers) || !due.contains(item)
