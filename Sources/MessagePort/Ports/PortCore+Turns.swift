@@ -79,12 +79,18 @@ extension PortCore {
                     if handleClaimed(claim) { continue }
                     hasBegunTurn = true  // somebody has had the rest put back
                 }
-                for _ in 0..<16 { sysPause() }
+                letSomeCome()
             }
             let hasMore = endTurn(number, on: loop)
             guard hasMore, hasBegunTurn || goesOn() else { return SourceOutcome(hasHandled: true, isReady: hasMore) }
             guard handleQueued() else { return .handled }
         }
+    }
+
+    /// Gives the sender of a stream, all of which was handled, a moment to send more: who claims each message by itself takes the
+    /// lock as often as the sender, and both wait for it.
+    private func letSomeCome() {
+        for _ in 0..<16 { sysPause() }
     }
 
     /// A handler is over. The sources that had to wait for it go on.

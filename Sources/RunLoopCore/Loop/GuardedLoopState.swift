@@ -35,7 +35,10 @@ struct GuardedLoopState: ~Copyable, Sendable {
 
     /// Whether nobody has been at the state since `find` has left this mark. Who changes the state, and then does what
     /// this thread learns of, is seen.
-    func holds(_ found: Finding) -> Bool { finding.load(ordering: .relaxed) == found }
+    ///
+    /// A mark names no run, mode or source: it is of the innermost run, as each that begins or ends takes it away, and each
+    /// `holds` follows a `find` of its own run.
+    func holds(_ found: Finding) -> Bool { finding.load(ordering: .acquiring) == found }
 
     /// Looks at the state, or changes it, and leaves a mark.
     ///

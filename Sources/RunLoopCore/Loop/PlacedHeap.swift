@@ -20,7 +20,7 @@ struct PlacedHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
     }
 
     private static var fewest: Int { 8 }
-    /// So many places are counted on, at most: four bytes hold each.
+    /// Places are numbered on to this, and then anew: four bytes hold each.
     private static var placeLimit: Int { 1 << 30 }
 
     /// The heap begins at `head`: before it are the places of items that were taken while all lay in order.

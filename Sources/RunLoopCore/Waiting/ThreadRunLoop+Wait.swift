@@ -47,7 +47,7 @@ extension ThreadRunLoop {
             if !mustNotSleep {
                 mustNotSleep = doorbell.isRung || run.isConditional && !condition()
             }
-            if mustNotSleep { plan.limit = .distantPast }
+            if mustNotSleep { plan = .none }
             if wait.hasLooked && plan.limit <= now {
                 run.didWait(wait, until: now)
                 return .nothing
