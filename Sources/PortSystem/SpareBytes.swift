@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A message is made on one thread and goes on another. To the allocator that is the costly way: the memory goes back to the
-// heap that it came from, whose lock both threads take. So the lists of bytes of small messages that were handled are kept for
-// those that will be made: each thread has a magazine of them, and whole magazines go from threads that leave more to those that take more.
+// A message is made on one thread and goes on another. To the allocator that is the costly way: the memory goes back to
+// the heap that it came from, whose lock both threads take. So the lists of bytes of small messages that were handled are
+// kept for those that will be made: each thread has a clip of them in its magazine, and whole clips go from threads that
+// leave more to those that take more.
 
 import CPortShims
 import Synchronization
@@ -14,8 +15,9 @@ package enum SpareBytes {
     package static let capacity = 64
     /// What the allocator may give in place of that.
     private static let kept = capacity..<capacity + 16
-    /// Under the sanitizers nothing is kept: they see errors in how memory is used that this would hide, and cannot see that a
-    /// list which is given on is nobody else's any more: that is told by counts of references, in code that they do not watch.
+    /// Under the sanitizers nothing is kept: they see errors in how memory is used that this would hide, and cannot see
+    /// that a list which is given on is nobody else's any more: counts of references tell that, in code that they do not
+    /// watch.
     static var isUsed: Bool { shim_keeps_spares() }
 
     /// An empty list, with room for so many bytes.
@@ -42,8 +44,8 @@ package enum SpareBytes {
     /// What a list is: one reference, and nothing else.
     private final class Storage {}
 
-    // SAFETY: of the object nothing is used but how many references there are to it. An empty list, which has allocated nothing,
-    // does not get here.
+    // SAFETY: of the object nothing is used but how many references there are to it. An empty list, which has allocated
+    // nothing, does not get here.
     private static func isAlone(_ bytes: inout [UInt8]) -> Bool {
         unsafe withUnsafeMutablePointer(to: &bytes) { list in
             unsafe list.withMemoryRebound(to: Storage.self, capacity: 1) { storage in
@@ -138,8 +140,8 @@ private struct SpareMagazine: ~Copyable {
 }
 
 // @unchecked: the lists are those of whoever has set `isTaken`.
-/// The clips that no thread has. Who finds them taken goes without: nobody waits here, nor in a forked child whose parent had them
-/// taken.
+/// The clips that no thread has. Who finds them taken goes without: nobody waits here, nor in a forked child whose parent
+/// had them taken.
 @safe final class SpareDepot: @unchecked Sendable {
     static let shared = SpareDepot()
     /// As many as the messages of a queue of 1,024 may need at once.
@@ -165,6 +167,7 @@ private struct SpareMagazine: ~Copyable {
     func empty(_ clip: inout SpareClip) {
         if fullCount.load(ordering: .relaxed) >= Self.mostClips { return }
         whileTaken {
+            if full.count >= Self.mostClips { return }  // others have come between
             full.append(clip)
             clip = empty.popLast() ?? SpareClip()
         }

@@ -5,8 +5,8 @@
 /// the lock that guards the queue; they count as long as they are not taken, and whatever else takes messages gets them
 /// back first.
 ///
-/// All that wait are claimed at once, and what comes meanwhile lies elsewhere: so a claim costs the same for many messages as for
-/// one, and who sends and who takes write to different memory.
+/// All that wait are claimed at once, and what comes meanwhile lies elsewhere: so a claim costs the same for many messages
+/// as for one, and who sends and who takes write to different memory.
 struct MessageQueue: ~Copyable {
     /// The messages that came last: all, where nothing was claimed.
     private var row = MessageRow()
