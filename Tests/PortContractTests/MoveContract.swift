@@ -157,6 +157,8 @@ import Testing
                 try port.move(to: worker.loop)
                 port.unscheduleEverywhere()
             }
+            // The turn in which the worker has looked at the port's source may still be under way.
+            try worker.perform {}
             #expect(gone == nil)
             do {
                 let port = try bench.port()
