@@ -98,7 +98,10 @@ import Synchronization
         let offset = Int(position) & (Self.capacity - 1)
         if count <= SpareBytes.capacity, offset + count <= Self.capacity {
             var list = SpareBytes.take(count)
-            unsafe list.append(contentsOf: UnsafeRawBufferPointer(start: bytes + offset, count: count))
+            let source = unsafe bytes + offset
+            unsafe list.withUnsafeMutableBytes { target in
+                unsafe target.baseAddress?.copyMemory(from: source, byteCount: count)
+            }
             return list
         }
         if count <= copiedBlock, offset + count <= Self.capacity {
@@ -122,10 +125,13 @@ import Synchronization
         unsafe withUnsafeBytes(of: word.littleEndian) { unsafe put($0, at: position) }
     }
 
-    fileprivate func word(at position: UInt64) -> UInt64 {
-        var word: UInt64 = 0
-        unsafe withUnsafeMutableBytes(of: &word) { unsafe get($0, at: position) }
-        return UInt64(littleEndian: word)
+    fileprivate func word(at position: UInt64) -> UInt64 { UInt64(littleEndian: rawWord(at: position)) }
+
+    /// The eight bytes at a position, which is a multiple of eight, as they lie there. They are looked at once, whatever the
+    /// other side does meanwhile: that is what makes the load an atomic one.
+    fileprivate func rawWord(at position: UInt64) -> UInt64 {
+        let place = unsafe bytes + (Int(position) & (Self.capacity - 1))
+        return unsafe place.assumingMemoryBound(to: Atomic<UInt64>.self).pointee.load(ordering: .relaxed)
     }
 }
 
@@ -344,18 +350,33 @@ package struct RecordReader: Sendable {
     package mutating func front(behind seen: Int = 0) -> PacketFront? {
         let start = position + UInt64(seen)
         if knownTail == start { knownTail = ring.published }
-        let frontSize = 8 + 48
-        guard knownTail >= start + UInt64(frontSize), knownTail - position <= UInt64(RecordRing.capacity),
-            knownTail & 7 == 0
+        guard knownTail >= start + 56, knownTail - position <= UInt64(RecordRing.capacity), knownTail & 7 == 0
         else { return nil }
-        var words: (UInt64, PacketWords, lead: UInt64) = (0, (0, 0, 0, 0, 0), 0)
-        unsafe withUnsafeMutableBytes(of: &words) { unsafe ring.get($0, at: start) }
-        let word = UInt64(littleEndian: words.0)
+        let word = ring.word(at: start)
         let length = Int(word & 0xFFFF_FFFF)
         guard word >> 32 == RecordKind.packet.rawValue, length >= 48, length <= limit,
             8 + padded(length) <= Int(knownTail - start)
         else { return nil }
-        return PacketFront(head: words.1, lead: words.lead, payloadSize: length - 40)
+        let head = (
+            ring.rawWord(at: start + 8), ring.rawWord(at: start + 16), ring.rawWord(at: start + 24),
+            ring.rawWord(at: start + 32), ring.rawWord(at: start + 40)
+        )
+        return PacketFront(head: head, lead: ring.rawWord(at: start + 48), payloadSize: length - 40)
+    }
+
+    /// Looks at the beginnings of the packets that come next, as `front` does.
+    ///
+    /// - Parameters:
+    ///   - fronts: set to what is found.
+    ///   - limit: the most packets.
+    ///   - size: it ends with the packet that reaches so many bytes.
+    package mutating func seeFronts(_ fronts: inout [PacketFront], atMost limit: Int, size: Int) {
+        fronts.removeAll(keepingCapacity: true)
+        var seen = 0
+        while fronts.count < limit, seen < size, let front = front(behind: seen) {
+            fronts.append(front)
+            seen += front.recordSize
+        }
     }
 
     /// Takes the packet that begins so, which is the next record.

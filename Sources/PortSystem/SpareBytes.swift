@@ -20,24 +20,36 @@ package enum SpareBytes {
     /// watch.
     static var isUsed: Bool { shim_keeps_spares() }
 
-    /// An empty list, with room for so many bytes.
+    /// A list of so many bytes, whatever they are: to be written over. A spare one mostly has as many, and need not be emptied
+    /// to be filled again.
+    ///
+    /// - Parameter count: 1 or more, `capacity` at most.
+    /// - Returns: the list, which is nobody else's.
     package static func take(_ count: Int) -> [UInt8] {
-        var room = count
-        if count <= capacity, count > 0, isUsed {
-            let magazine = unsafe presentMagazine ?? makeMagazine()
-            if let bytes = unsafe magazine.pointee.take() { return bytes }
-            room = capacity
+        guard let magazine = unsafe presentMagazine ?? makeMagazine(), var bytes = unsafe magazine.pointee.take() else {
+            var bytes: [UInt8] = []
+            bytes.reserveCapacity(capacity)
+            appendZeros(count, to: &bytes)
+            return bytes
         }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(room)
+        if bytes.count != count {
+            bytes.removeAll(keepingCapacity: true)
+            appendZeros(count, to: &bytes)
+        }
         return bytes
+    }
+
+    private static func appendZeros(_ count: Int, to bytes: inout [UInt8]) {
+        let zeros: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0, 0)
+        unsafe withUnsafeBytes(of: zeros) {
+            unsafe bytes.append(contentsOf: UnsafeRawBufferPointer(start: $0.baseAddress, count: count))
+        }
     }
 
     /// Leaves a list for others. One that somebody else has too stays theirs alone.
     package static func leave(_ bytes: consuming [UInt8]) {
-        if !isUsed || !kept.contains(bytes.capacity) { return }
-        guard isAlone(&bytes) else { return }
-        let magazine = unsafe presentMagazine ?? makeMagazine()
+        guard kept.contains(bytes.capacity), let magazine = unsafe presentMagazine ?? makeMagazine(), isAlone(&bytes)
+        else { return }
         unsafe magazine.pointee.leave(consume bytes)
     }
 
@@ -61,7 +73,9 @@ package enum SpareBytes {
 
     private static let places = ThreadLocal<SpareMagazine.Place> { _ in shim_set_thread_spares(nil) }
 
-    private static func makeMagazine() -> UnsafeMutablePointer<SpareMagazine> {
+    /// - Returns: nil where nothing is kept.
+    private static func makeMagazine() -> UnsafeMutablePointer<SpareMagazine>? {
+        if !isUsed { return nil }
         let place = SpareMagazine.Place()
         places.value = place
         unsafe shim_set_thread_spares(place.magazine)
@@ -123,9 +137,7 @@ private struct SpareMagazine: ~Copyable {
         if isEmpty { return nil }
         count -= 1
         if count >= 2 { unsafe prefetch(slots + (count - 2)) }
-        var bytes = unsafe (slots + count).move()
-        bytes.removeAll(keepingCapacity: true)
-        return bytes
+        return unsafe (slots + count).move()
     }
 
     private func prefetch(_ list: UnsafeMutablePointer<[UInt8]>) {

@@ -259,9 +259,9 @@ private final class Mailbox {
     func reserve(atMost most: Int) -> Int { state.reserveRoom(atMost: most) }
 
     func fillReserved(_ ids: [Int32]) -> Bool? {
-        var messages = Ring<MachMessage>()
+        var messages = MessageRow()
         for id in ids { messages.append(MachMessage(id: id)) }
-        return state.fillReserved(by: &messages)
+        return state.fillReserved(by: &messages, byteCount: 0)
     }
 
     func setLimit(_ limit: Int) -> [WaitingSender] { state.setLimit(limit).senders }

@@ -49,28 +49,25 @@ import Testing
         arguments: [[true, true, true], [true, false, true], [false, true, false], [false, false, false]])
     func burst(areTaken: [Bool]) {
         let (ledger, owner) = (PeerLedger(), PeerOwner.process(1))
-        var origin = MessageEnvelope()
-        origin.stamp(remoteSender: .current, charge: nil, replyTarget: nil)
-        var envelopes = (0..<3).map { _ in MessageEnvelope() }
+        var messages: [MachMessage?] = []
         do {
             let cost = PeerCost(messages: 3, bytes: 30)
             ledger.withLock { $0.take(cost, by: owner) }
-            let made = origin.madeForBurst(of: 3, PeerCharge(ledger, owner, cost))
-            for index in 0..<3 { envelopes[index] = made }
+            let envelope = MessageEnvelope(ofBurst: 3, from: .current, PeerCharge(ledger, owner, cost))
+            for id in 0..<Int32(3) { messages.append(MachMessage(ofBurst: envelope, id: id, bytes: [])) }
         }
+        var kept: [MachMessage] = []
         for (index, isTaken) in areTaken.enumerated() {
             #expect(ledger.withLock { !$0.isEmpty })
-            #expect(envelopes[index].remoteSender == .current)
-            if isTaken {
-                envelopes[index].dropCharge()
-                // It counts for nothing any more, wherever it goes.
-                var copy = envelopes[index]
-                copy.dropCharge()
-                copy.replyPort = nil
-                #expect(copy.remoteSender == .current && !copy.isCharged)
-            } else {
-                envelopes[index] = MessageEnvelope()
-            }
+            guard var message = messages[index].take(), isTaken else { continue }
+            message.noteTaken()
+            #expect(message.remoteSender == .current)
+            // It counts for nothing any more, wherever it goes.
+            var copy = message
+            copy.noteTaken()
+            copy.replyPort = nil
+            #expect(copy.remoteSender == .current)
+            if areTaken.allSatisfy(\.self) { kept.append(message) }
         }
         #expect(ledger.withLock { $0.isEmpty })
     }

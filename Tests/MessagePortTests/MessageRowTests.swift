@@ -23,6 +23,14 @@ import Testing
                 let wanted = Int32.random(in: 0...id, using: &generator)
                 let taken = row.removeFirst { $0.id >= wanted }?.id
                 #expect(taken == model.firstIndex { $0 >= wanted }.map { model.remove(at: $0) })
+            case 98:
+                var others = MessageRow()
+                let added = (0..<Int32.random(in: 0...20, using: &generator)).map { id * 100 + $0 }
+                for id in added { others.append(MachMessage(id: id)) }
+                row.append(allOf: &others)
+                let isEmpty = others.isEmpty
+                #expect(isEmpty)
+                model += added
             default:
                 let moved = row.moveAll()
                 let wasLeft = row.count
@@ -32,6 +40,22 @@ import Testing
             let (count, isEmpty) = (row.count, row.isEmpty)
             #expect(count == model.count && isEmpty == model.isEmpty)
         }
+    }
+
+    @Test("a row takes the messages of another, however many are in the two", arguments: 0..<5, 0..<9)
+    func appendAll(count: Int32, added: Int32) {
+        var row = MessageRow()
+        var others = MessageRow()
+        // Room at the end, and at the beginning.
+        for id in -3..<count { row.append(MachMessage(id: id)) }
+        for _ in 0..<3 { _ = row.popFirst() }
+        for id in count..<count + added { others.append(MachMessage(id: id)) }
+        row.append(allOf: &others)
+        let isEmpty = others.isEmpty
+        #expect(isEmpty)
+        var ids: [Int32] = []
+        while let message = row.popFirst() { ids.append(message.id) }
+        #expect(ids == Array(0..<count + added))
     }
 
     @Test("what is in a row goes with it, and what was moved out of it does not")

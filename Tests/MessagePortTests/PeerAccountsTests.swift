@@ -140,11 +140,11 @@ import Testing
     }
 
     /// Plain packets of so many bytes.
-    private func packets(_ sizes: [Int]) -> [PlainPacket] {
-        sizes.compactMap { size in
+    private func packets(_ sizes: [Int]) -> [PacketFront] {
+        sizes.map { size in
             let header = PacketHeader(kind: .message, componentCount: 1, totalLength: UInt64(size))
             let lead = RecordKind.bytes.head(size - RecordKind.headSize).littleEndian
-            return PlainPacket(PacketFront(head: header.words, lead: lead, payloadSize: size))
+            return PacketFront(head: header.words, lead: lead, payloadSize: size)
         }
     }
 

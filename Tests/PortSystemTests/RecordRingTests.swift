@@ -96,11 +96,13 @@ import Testing
             for (index, payload) in payloads.enumerated() {
                 _ = ends.writer.write(Self.head(UInt64(index)), payload[...])
             }
-            var (fronts, seen) = ([PacketFront](), 0)
-            while let front = ends.reader.front(behind: seen) {
-                fronts.append(front)
-                seen += front.recordSize
-            }
+            var fronts: [PacketFront] = []
+            ends.reader.seeFronts(&fronts, atMost: 100, size: 100_000)
+            var limited: [PacketFront] = []
+            ends.reader.seeFronts(&limited, atMost: 2, size: 100_000)
+            #expect(limited.map(\.head.0) == fronts.prefix(2).map(\.head.0))
+            ends.reader.seeFronts(&limited, atMost: 100, size: 1)
+            #expect(limited.map(\.head.0) == fronts.prefix(1).map(\.head.0))
             #expect(fronts.map(\.payloadSize) == payloads.map(\.count))
             for (index, front) in fronts.enumerated() {
                 #expect(front.head == Self.head(UInt64(index)))

@@ -40,16 +40,22 @@ extension MachMessage {
         // The error takes another way, and room is reserved first, so that the list is made by code for lists of bytes,
         // not for lists of anything.
         var failure: Failure?
-        var bytes: [UInt8] = []
+        var bytes = makeRoom(forBytes: capacity)
         if capacity == 0 {
             // The empty list is everybody's, and would be written.
             var none = OutputSpan<UInt8>()
             try initializer(&none)
-        } else {
-            bytes = makeRoom(forBytes: capacity)
+        } else if bytes.isEmpty {
             bytes.append(addingCapacity: capacity) { span in
                 do throws(Failure) { try initializer(&span) } catch { failure = error }
             }
+        } else {
+            let count = unsafe bytes.withUnsafeMutableBufferPointer { buffer in
+                var span = unsafe OutputSpan(buffer: buffer, initializedCount: 0)
+                do throws(Failure) { try initializer(&span) } catch { failure = error }
+                return unsafe span.finalize(for: buffer)
+            }
+            if count < bytes.count { bytes.removeLast(bytes.count - count) }
         }
         if let failure { throw failure }
         self.init(id: id, bytes: bytes, replyPort: replyPort)
@@ -68,5 +74,10 @@ extension MachMessage {
     }
 }
 
-/// An empty list, for so many bytes.
-@usableFromInline func makeRoom(forBytes count: Int) -> [UInt8] { SpareBytes.take(count) }
+/// A list for so many bytes: of few it has as many, to be written over, of more none, and room for them.
+@usableFromInline func makeRoom(forBytes count: Int) -> [UInt8] {
+    if count > 0, count <= SpareBytes.capacity { return SpareBytes.take(count) }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(count)
+    return bytes
+}

@@ -32,6 +32,9 @@ public struct MachMessage: Sendable {
     /// Whether it came to the queue that it is in through a send-once right: the queue's policy does not see it.
     var cameByReplyRight = false
 
+    /// Whether it shares its envelope with the other messages of a burst, and was not taken yet.
+    private var isUntakenOfBurst = false
+
     /// Where the components lie.
     var parts: MessageParts
 
@@ -92,8 +95,21 @@ extension MachMessage {
     /// It was taken from the queue: the receiver may keep it as long as it likes.
     mutating func noteTaken() {
         if envelope.isEmpty { return }
-        envelope.dropCharge()  // its process may send more
+        // Its process may send more.
+        if isUntakenOfBurst {
+            isUntakenOfBurst = false
+            return envelope.leaveBurst()
+        }
+        envelope.dropCharge()
         replyTarget?.noteRead()
+    }
+
+    /// A message of a burst, all of which share an envelope.
+    init(ofBurst envelope: MessageEnvelope, id: Int32, bytes: [UInt8]) {
+        self.id = id
+        parts = MessageParts(.bytes(bytes))
+        self.envelope = envelope
+        isUntakenOfBurst = true
     }
 
     /// The same message, the reply to which is for that receiver.

@@ -9,7 +9,7 @@ import Synchronization
 /// It is a value: copies share one object until one of them is changed.
 ///
 /// The messages of a burst share one from the beginning. It holds what they all take up in their sender's account, which
-/// is given back when the last of them is taken, or gone; each leaves it when it is taken.
+/// is given back when the last of them is taken, or all are gone.
 struct MessageEnvelope: Sendable {
     // @unchecked: it is changed only while one envelope alone has it; the charge of a burst by the last who leaves it.
     private final class Content: @unchecked Sendable {
@@ -18,22 +18,23 @@ struct MessageEnvelope: Sendable {
         // Unchecked: it is changed only while one envelope alone has the object. To check costs as much as the account.
         @exclusivity(unchecked) var charge: PeerCharge?
         var replyTarget: ReplyTarget?
-        /// Of a burst: what its messages have written on them when they are taken, and how many are not.
-        let sequel: Content?  // immutable
+        /// Of a burst: how many of its messages were not taken.
         let untaken: Atomic<Int>
+        let isOfBurst: Bool  // immutable
 
         init(remoteSender: PeerIdentity, charge: consuming PeerCharge?, replyTarget: ReplyTarget?) {
             self.remoteSender = remoteSender
             unsafe self.charge = charge
             self.replyTarget = replyTarget
-            sequel = nil
             untaken = Atomic(0)
+            isOfBurst = false
         }
 
-        init(burstOf count: Int, followedBy sequel: Content) {
-            remoteSender = sequel.remoteSender
-            self.sequel = sequel
+        init(ofBurst count: Int, from sender: PeerIdentity, _ charge: consuming PeerCharge) {
+            remoteSender = sender
+            unsafe self.charge = .some(charge)
             untaken = Atomic(count)
+            isOfBurst = true
         }
 
         /// The charge stays where it is: it was taken once, and goes once.
@@ -41,12 +42,13 @@ struct MessageEnvelope: Sendable {
             replyPort = other?.replyPort
             remoteSender = other?.remoteSender
             replyTarget = other?.replyTarget
-            sequel = nil
             untaken = Atomic(0)
+            isOfBurst = false
         }
 
         var isCharged: Bool {
-            switch unsafe charge {
+            if isOfBurst { return untaken.load(ordering: .acquiring) > 0 }
+            return switch unsafe charge {
             case .none: false
             case .some: true
             }
@@ -65,17 +67,14 @@ struct MessageEnvelope: Sendable {
         content = made
     }
 
-    /// What is written on the messages of a burst, as long as they are not taken; then it is this.
+    /// What is written on the messages of a burst.
     ///
     /// - Parameters:
-    ///   - count: how many messages there will be.
+    ///   - count: how many messages there are.
+    ///   - sender: their sender.
     ///   - charge: what they take up together.
-    /// - Returns: what all of them share.
-    func madeForBurst(of count: Int, _ charge: consuming PeerCharge) -> MessageEnvelope {
-        var made = MessageEnvelope()
-        made.content = content.map { Content(burstOf: count, followedBy: $0) }
-        unsafe made.content?.charge = .some(charge)
-        return made
+    init(ofBurst count: Int, from sender: PeerIdentity, _ charge: consuming PeerCharge) {
+        content = Content(ofBurst: count, from: sender, charge)
     }
 
     /// Whether nothing was ever set.
@@ -100,20 +99,16 @@ struct MessageEnvelope: Sendable {
     /// Whether the message takes up something in its sender's account.
     var isCharged: Bool { content?.isCharged ?? false }
 
-    /// The message takes up nothing any more; when copies share the object, as soon as they are gone. Of a burst each message
-    /// says this once: not a copy of one that is still queued.
+    /// The message takes up nothing any more; when copies share the object, as soon as they are gone. A message of a burst
+    /// leaves that instead.
     mutating func dropCharge() {
-        if let sequel = content?.sequel {
-            leaveBurst(for: sequel)
-        } else if isCharged {
-            unsafe changeable().charge = nil
-        }
+        if let content, !content.isOfBurst, content.isCharged { unsafe changeable().charge = nil }
     }
 
-    private mutating func leaveBurst(for sequel: Content) {
-        guard let burst = content else { return }
-        content = sequel
-        if burst.untaken.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { unsafe burst.charge = nil }
+    /// A message of the burst is taken: each says this once, and not a copy of one that is still queued.
+    func leaveBurst() {
+        guard let content else { return }
+        if content.untaken.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { unsafe content.charge = nil }
     }
 
     var replyTarget: ReplyTarget? {
@@ -122,7 +117,7 @@ struct MessageEnvelope: Sendable {
     }
 
     private mutating func changeable() -> Content {
-        if isKnownUniquelyReferenced(&content), let content, content.sequel == nil { return content }
+        if isKnownUniquelyReferenced(&content), let content { return content }
         let made = Content(copyOf: content)
         content = made
         return made

@@ -37,6 +37,11 @@ struct MessageQueue: ~Copyable {
         row.append(message)
     }
 
+    /// Appends messages, of which none are left where they were.
+    mutating func append(allOf messages: inout MessageRow) {
+        row.append(allOf: &messages)
+    }
+
     mutating func popFirst() -> MachMessage? {
         reclaim()
         if takesBeforeClaim > 0 { takesBeforeClaim -= 1 }

@@ -24,17 +24,32 @@
     var count: Int { Int(end - first) }
 
     mutating func append(_ message: consuming MachMessage) {
-        if end == capacity { makeRoom() }
+        if end == capacity { makeRoom(for: 1) }
         if let slots = unsafe slots { unsafe (slots + Int(end)).initialize(to: message) }
         end += 1
     }
 
-    /// Moves the messages to the beginning when half of the memory is free, else into twice as much.
-    private mutating func makeRoom() {
-        if capacity > 0, count <= Int(capacity) / 2, let slots = unsafe slots {
+    /// Appends the messages of another row, which has none then. Where there are none here, the two rows change places: that
+    /// costs the same for many as for one.
+    mutating func append(allOf other: inout MessageRow) {
+        if isEmpty { return swap(&self, &other) }
+        let count = other.count
+        if Int(capacity - end) < count { makeRoom(for: count) }
+        if let slots = unsafe slots, let source = unsafe other.firstSlot {
+            unsafe (slots + Int(end)).moveInitialize(from: source, count: count)
+        }
+        end += Int32(count)
+        (other.first, other.end) = (0, 0)
+    }
+
+    /// Moves the messages to the beginning when half of the memory is free, and that is enough, else into twice as much, or
+    /// more.
+    private mutating func makeRoom(for more: Int) {
+        let capacity = Int(capacity)
+        if count <= capacity / 2, count + more <= capacity, let slots = unsafe slots {
             unsafe slots.moveInitialize(from: slots + Int(first), count: count)
         } else {
-            moveMessages(intoRoomFor: max(Self.smallest, Int(capacity) * 2))
+            moveMessages(intoRoomFor: max(Self.smallest, capacity * 2, count + more))
         }
         (first, end) = (0, end - first)
     }

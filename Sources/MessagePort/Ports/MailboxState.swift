@@ -127,6 +127,10 @@ struct MailboxState: ~Copyable {
         byteCount &+= message.parts.byteCount
         if message.cameByReplyRight { replyCount += 1 }
         queue.append(message)
+        noteHighWater()
+    }
+
+    private mutating func noteHighWater() {
         if queue.isShorter(than: highWater + 1) { return }
         // A handler may have taken some of them meanwhile.
         storedHighWater = UInt32(clamping: max(highWater, queue.count))
@@ -154,14 +158,21 @@ struct MailboxState: ~Copyable {
         return places
     }
 
-    /// Queues messages in the places that were reserved for them, unless the port is dead.
+    /// Queues messages in the places that were reserved for them, unless the port is dead. None of them is a reply.
     ///
+    /// - Parameters:
+    ///   - messages: the messages; afterwards there are none.
+    ///   - bytes: how many bytes they have.
     /// - Returns: whether the queue was empty; nil when the port is dead, and the messages stay where they are.
-    mutating func fillReserved(by messages: inout Ring<MachMessage>) -> Bool? {
-        reservedPlaces -= UInt16(messages.count)
+    mutating func fillReserved(by messages: inout MessageRow, byteCount bytes: Int) -> Bool? {
+        let count = messages.count
+        reservedPlaces -= UInt16(count)
         if isDead { return nil }
         let wasEmpty = queue.isEmpty
-        while let message = messages.popFirst() { append(message) }
+        messageCount &+= count
+        byteCount &+= bytes
+        queue.append(allOf: &messages)
+        noteHighWater()
         return wasEmpty
     }
 

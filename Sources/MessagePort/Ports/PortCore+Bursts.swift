@@ -21,14 +21,17 @@ extension PortCore {
     /// Queues messages in the places that were reserved for them, and rings the receivers when they may be asleep. A dead port
     /// leaves them where they are.
     ///
+    /// - Parameters:
+    ///   - messages: the messages; afterwards there are none.
+    ///   - byteCount: how many bytes they have.
     /// - Returns: whether there is room for another.
-    func fillReserved(by messages: inout Ring<MachMessage>) -> Bool {
+    func fillReserved(by messages: inout MessageRow, byteCount: Int) -> Bool {
         // Set where there is something: what is returned is copied, and that counts references.
         var sources = SourceList()
         var tasks: [WaitingTask] = []
         let hasRoom = state.withLock { state in
             let count = messages.count
-            guard let wasEmpty = state.mailbox.fillReserved(by: &messages) else { return false }
+            guard let wasEmpty = state.mailbox.fillReserved(by: &messages, byteCount: byteCount) else { return false }
             if wasEmpty, !state.isAttended { sources = state.sources }
             while tasks.count < count, let task = state.nextTask() { tasks.append(task) }
             return state.mailbox.hasRoomForSockets

@@ -130,7 +130,7 @@ struct PeerAccounts {
     /// send at most, so that it goes on when half of what it has in the queue is taken.
     ///
     /// - Returns: what was charged.
-    mutating func take(firstOf packets: [PlainPacket], by owner: PeerOwner) -> PeerCost {
+    mutating func take(firstOf packets: [PacketFront], by owner: PeerOwner) -> PeerCost {
         let left = allowance(of: owner)
         let (messages, bytes) = (left.messages - left.messages / 2, left.bytes - left.bytes / 2)
         var cost = PeerCost()

@@ -62,7 +62,7 @@ final class PeerLedger: Sendable {
     ///   - packets: the messages.
     ///   - isOver: set to whether nothing more is to be read from the process without asking.
     /// - Returns: what was charged.
-    func charge(_ owner: PeerOwner, forFirstOf packets: [PlainPacket], _ isOver: inout Bool) -> PeerCost {
+    func charge(_ owner: PeerOwner, forFirstOf packets: [PacketFront], _ isOver: inout Bool) -> PeerCost {
         withLock { accounts in
             let cost = accounts.take(firstOf: packets, by: owner)
             isOver = accounts.isOver(owner)

@@ -9,13 +9,11 @@ import PortSystem
 import Synchronization
 
 /// What a connection keeps from one burst to the next.
-struct Burst: Sendable {
+struct Burst: ~Copyable, Sendable {
     /// The packets that were seen.
-    var packets: [PlainPacket] = []
+    var packets: [PacketFront] = []
     /// Their messages, before they are queued.
-    var messages = Ring<MachMessage>()
-    /// What is written on the messages when they have been taken; made for the first burst.
-    var origin = MessageEnvelope()
+    var messages = MessageRow()
 }
 
 extension SocketConnection {
@@ -51,25 +49,26 @@ extension SocketConnection {
         }
         if places == 0 { return 0 }
         noteSender(of: core)
-        take(&arrival, PeerCharge(ledger, owner, cost), count: places)
-        let hasRoom = core.fillReserved(by: &arrival.burst.messages)
-        if !arrival.burst.messages.isEmpty { arrival.burst.messages = Ring() }  // the port is dead
+        let byteCount = take(&arrival, PeerCharge(ledger, owner, cost), count: places)
+        let hasRoom = core.fillReserved(by: &arrival.burst.messages, byteCount: byteCount)
+        if !arrival.burst.messages.isEmpty { arrival.burst.messages = MessageRow() }  // the port is dead
         arrival.mayReadOn = hasRoom && !isOver
         return places
     }
 
     /// Takes the first of the packets that were seen out of the ring.
-    private func take(_ arrival: inout Arrival, _ charge: consuming PeerCharge, count: Int) {
-        if arrival.burst.origin.isEmpty {
-            arrival.burst.origin.stamp(remoteSender: peer, charge: nil, replyTarget: nil)
-        }
-        let envelope = arrival.burst.origin.madeForBurst(of: count, charge)
+    ///
+    /// - Returns: how many bytes their messages have.
+    private func take(_ arrival: inout Arrival, _ charge: consuming PeerCharge, count: Int) -> Int {
+        let envelope = MessageEnvelope(ofBurst: count, from: peer, charge)
+        var byteCount = 0
         for index in 0..<count {
             let packet = arrival.burst.packets[index]
-            var message = MachMessage(id: packet.id, bytes: arrival.lane.reader?.takeBody(behind: packet.front) ?? [])
-            message.envelope = envelope
-            arrival.burst.messages.append(message)
+            let bytes = arrival.lane.reader?.takeBody(behind: packet) ?? []
+            arrival.burst.messages.append(MachMessage(ofBurst: envelope, id: packet.messageID, bytes: bytes))
+            byteCount += packet.byteCount
         }
+        return byteCount
     }
 
     /// The peer sends messages to the port: it is one of its senders.

@@ -12,6 +12,7 @@ final class StallWatch: RunLoopInstrument {
     /// Set when the monitor's thread touches nothing more.
     let finished = ThreadEvent()  // guards itself
     private let looks = Atomic<Int>(0)  // written by the monitor's thread
+    private let isReporting = Atomic<Bool>(false)  // written by the monitor's thread; set under the lock of `state`
 
     init(of loop: ThreadRunLoop, threshold: Duration) {
         state = Mutex(StallState(threadID: loop.threadID, threshold: threshold))
@@ -42,7 +43,7 @@ final class StallWatch: RunLoopInstrument {
     var lookCount: Int { looks.load(ordering: .acquiring) }
 
     /// Whether the loop is idle and the monitor's thread has nothing left to do.
-    var isIdle: Bool { state.withLock { $0.isIdle } }
+    var isIdle: Bool { state.withLock { $0.isIdle } && !isReporting.load(ordering: .acquiring) }
 
     /// Reports stalls until the end. For the monitor's thread.
     func watch(_ report: (RunLoopStall) -> Void) {
@@ -53,9 +54,14 @@ final class StallWatch: RunLoopInstrument {
             // First cleared, then looked at: what is rung for after that is looked at again.
             bell.clear()
             looks.store(looks.load(ordering: .relaxed) + 1, ordering: .releasing)
-            let found = state.withLock { $0.look(at: .now) }
+            let found = state.withLock { state in
+                let found = state.look(at: .now)
+                isReporting.store(!found.reports.isEmpty, ordering: .relaxed)
+                return found
+            }
             next = found.next
             for stall in found.reports where !isOver { report(stall) }
+            isReporting.store(false, ordering: .releasing)
         }
     }
 }
