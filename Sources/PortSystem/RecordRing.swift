@@ -121,8 +121,11 @@ import Synchronization
         return list
     }
 
-    fileprivate func putWord(_ word: UInt64, at position: UInt64) {
-        unsafe withUnsafeBytes(of: word.littleEndian) { unsafe put($0, at: position) }
+    fileprivate func putWord(_ word: UInt64, at position: UInt64) { putRawWord(word.littleEndian, at: position) }
+
+    /// Writes eight bytes at a position, which is a multiple of eight, as they lie in memory.
+    fileprivate func putRawWord(_ word: UInt64, at position: UInt64) {
+        unsafe rawWord(at: position).pointee.store(word, ordering: .relaxed)
     }
 
     fileprivate func word(at position: UInt64) -> UInt64 { UInt64(littleEndian: rawWord(at: position)) }
@@ -130,8 +133,11 @@ import Synchronization
     /// The eight bytes at a position, which is a multiple of eight, as they lie there. They are looked at once, whatever the
     /// other side does meanwhile: that is what makes the load an atomic one.
     fileprivate func rawWord(at position: UInt64) -> UInt64 {
-        let place = unsafe bytes + (Int(position) & (Self.capacity - 1))
-        return unsafe place.assumingMemoryBound(to: Atomic<UInt64>.self).pointee.load(ordering: .relaxed)
+        unsafe rawWord(at: position).pointee.load(ordering: .relaxed)
+    }
+
+    private func rawWord(at position: UInt64) -> UnsafeMutablePointer<Atomic<UInt64>> {
+        unsafe (bytes + (Int(position) & (Self.capacity - 1))).assumingMemoryBound(to: Atomic<UInt64>.self)
     }
 }
 
@@ -196,20 +202,46 @@ package struct RecordWriter: Sendable {
     ) -> Outcome {
         let frontLength = lead == nil ? 40 : 48
         let length = frontLength + body.count + tail.count
-        let size = 8 + padded(length)
-        if RecordRing.capacity - Int(position - knownHead) < size + Self.markSize {
-            guard learnHead() else { return .broken }
-            if RecordRing.capacity - Int(position - knownHead) < size + Self.markSize { return .full }
-        }
-        let word = (UInt64(length) | RecordKind.packet.rawValue << 32).littleEndian
-        unsafe withUnsafeBytes(of: (word, head, lead ?? 0)) { front in
-            unsafe ring.put(UnsafeRawBufferPointer(start: front.baseAddress, count: 8 + frontLength), at: position)
-        }
+        if let failure = makeRoom(for: length) { return failure }
+        putFront(length, head, lead)
         let bodyPosition = position + 8 + UInt64(frontLength)
         if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition) } }
         if !tail.isEmpty {
             unsafe tail.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition + UInt64(body.count)) }
         }
+        return publishAndRing(8 + padded(length))
+    }
+
+    /// Writes a packet, as above, whose payload is a lead and one list.
+    package mutating func write(_ head: PacketWords, lead: UInt64, _ body: [UInt8]) -> Outcome {
+        let length = 48 + body.count
+        if let failure = makeRoom(for: length) { return failure }
+        putFront(length, head, lead)
+        if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: position + 56) } }
+        return publishAndRing(8 + padded(length))
+    }
+
+    /// - Returns: why there is no room for a packet of so many bytes, if there is none.
+    private mutating func makeRoom(for length: Int) -> Outcome? {
+        let size = 8 + padded(length) + Self.markSize
+        if RecordRing.capacity - Int(position - knownHead) >= size { return nil }
+        guard learnHead() else { return .broken }
+        return RecordRing.capacity - Int(position - knownHead) < size ? .full : nil
+    }
+
+    /// Writes what a record of a packet begins with.
+    private func putFront(_ length: Int, _ head: PacketWords, _ lead: UInt64?) {
+        ring.putWord(UInt64(length) | RecordKind.packet.rawValue << 32, at: position)
+        ring.putRawWord(head.0, at: position + 8)
+        ring.putRawWord(head.1, at: position + 16)
+        ring.putRawWord(head.2, at: position + 24)
+        ring.putRawWord(head.3, at: position + 32)
+        ring.putRawWord(head.4, at: position + 40)
+        if let lead { ring.putRawWord(lead, at: position + 48) }
+    }
+
+    /// - Returns: `written`, and whether the reader has to be rung; or why it is not.
+    private mutating func publishAndRing(_ size: Int) -> Outcome {
         let outcome = publish(size)
         guard outcome == .written(mustRing: false), ring.takeSleep() else { return outcome }
         return .written(mustRing: true)

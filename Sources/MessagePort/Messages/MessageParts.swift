@@ -49,9 +49,16 @@ struct MessageParts: Sendable {
 
     /// They are not needed any more: the bytes of the only one may serve another message.
     mutating func leaveMemory() {
+        if let bytes = takeOnlyBytes() { SpareBytes.leave(consume bytes) }
+    }
+
+    /// Takes the bytes of the only one out; nil, and everything stays, when there is another, or none.
+    mutating func takeOnlyBytes() -> [UInt8]? {
+        guard case .one(.bytes) = storage else { return nil }
         var left = Storage.none
         swap(&left, &storage)
-        if case .one(.bytes(let bytes)) = consume left { SpareBytes.leave(consume bytes) }
+        if case .one(.bytes(let bytes)) = consume left { return bytes }
+        return nil
     }
 
     /// Calls the body with each of them, and whether it is the last. Unlike a loop over them, this counts no

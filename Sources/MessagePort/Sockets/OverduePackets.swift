@@ -66,14 +66,15 @@ struct OverdueLock: ~Copyable, Sendable {
     private let hasNothing = Atomic<Bool>(true)
 
     /// Whether nothing is overdue, and the peer is read. What was added by somebody who found the turn taken is seen by
-    /// whoever has given it: the turn's lock lies between.
-    var isQuiet: Bool { hasNothing.load(ordering: .acquiring) }
+    /// whoever has given it: he looks at the turn after this was set, whoever gives it looks at this after that, and all are
+    /// sequentially consistent.
+    var isQuiet: Bool { hasNothing.load(ordering: .sequentiallyConsistent) }
 
     func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending SocketConnection.Overdue) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         try overdue.withLock { overdue throws(Failure) in
-            defer { hasNothing.store(overdue.isEmpty && !overdue.isPausing, ordering: .releasing) }
+            defer { hasNothing.store(overdue.isEmpty && !overdue.isPausing, ordering: .sequentiallyConsistent) }
             return try body(&overdue)
         }
     }

@@ -60,21 +60,40 @@ package final class RemotePort: PortDestination {
     package func address() -> PortAddress { portAddress }
 
     package func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError) {
-        guard let message = offered.take() else { return }
-        let isSent: Void?
+        guard var message = offered.take() else { return }
         do throws(PortError) {
+            if try sendPlain(&message, until: deadline) { return }
             // It is of the same process as this object, and looks itself whether that is this one.
-            isSent = try made.withObject { (connection) throws(PortError) in
+            let isSent: Void? = try made.withObject { (connection) throws(PortError) in
                 try connection.send(message, until: deadline)
             }
+            if isSent != nil { return (consume message).leaveMemory() }
         } catch {
             try checkProcess()  // says which port it is
             throw error
         }
-        if isSent != nil { return (consume message).leaveMemory() }
         var deadline = deadline  // one, for the connection and for room
         let connection = try reached(until: deadline.fix())
         try connection.send(message, until: deadline)
+    }
+
+    /// Sends a message that is bytes alone, and wants no answer, if there is a connection and nobody is in the way. The bytes
+    /// are taken out of the message meanwhile: so they are not retained, and are left to other messages then.
+    ///
+    /// - Returns: whether it was sent; if not, the message is as it was.
+    private func sendPlain(_ message: inout MachMessage, until deadline: SendDeadline) throws(PortError) -> Bool {
+        guard !message.envelope.hasReplyRight, let bytes = message.parts.takeOnlyBytes() else { return false }
+        let id = message.id
+        let isSent = try made.withObject { (connection) throws(PortError) in
+            try connection.checkProcess()
+            return try connection.sendPlain(bytes, id: id, answering: 0, until: deadline)
+        }
+        if isSent == true {
+            SpareBytes.leave(consume bytes)
+            return true
+        }
+        message.parts = MessageParts(.bytes(bytes))
+        return false
     }
 
     nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {

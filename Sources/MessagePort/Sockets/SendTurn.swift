@@ -8,8 +8,15 @@ import Synchronization
 /// first served; waited for with a deadline, because the holder may itself be waiting for room. The holder may be a
 /// task.
 final class SendTurn: Sendable {
+    /// What is known without the lock. It changes from `free` to `taken`, and back, without it, and otherwise under it.
+    private enum Gate {
+        static let free: UInt8 = 0
+        static let taken: UInt8 = 1
+        /// It is taken, and who gives it looks at the rest.
+        static let crowded: UInt8 = 2
+    }
+
     private struct State {
-        var isTaken = false
         /// Who has the turn waits for room, or is a task that does not run yet.
         var isHeldUp = false
         var waiting: [Place] = []
@@ -30,10 +37,11 @@ final class SendTurn: Sendable {
         }
     }
 
+    private let gate = Atomic<UInt8>(Gate.free)
     private let state = Mutex(State())
 
     /// Whether somebody has the turn.
-    var isTaken: Bool { state.withLock { $0.isTaken } }
+    var isTaken: Bool { gate.load(ordering: .sequentiallyConsistent) != Gate.free }
 
     /// How many senders wait for the turn.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
@@ -52,10 +60,17 @@ final class SendTurn: Sendable {
     ///
     /// - Returns: whether it was.
     func takeIfFree() -> Bool {
-        state.withLock { state in
-            defer { state.isTaken = true }
-            return !state.isTaken
+        gate.compareExchange(expected: Gate.free, desired: Gate.taken, ordering: .sequentiallyConsistent).exchanged
+    }
+
+    /// Takes the turn if it is free; otherwise whoever has it will look who waits. Called under the lock.
+    private func takeOrCrowd() -> Bool {
+        while !takeIfFree() {
+            let (exchanged, found) = gate.compareExchange(
+                expected: Gate.taken, desired: Gate.crowded, ordering: .sequentiallyConsistent)
+            if exchanged || found == Gate.crowded { return false }
         }
+        return true
     }
 
     /// Takes the turn for a sender that does not wait for room: it waits for those who are sending, which soon ends,
@@ -68,9 +83,9 @@ final class SendTurn: Sendable {
         let place = Place(.thread(event), isPatient: false)
         let mustWait = state.withLock { state -> Bool? in
             if state.isHeldUp { return nil }
-            defer { state.isTaken = true }
-            if state.isTaken { state.waiting.append(place) }
-            return state.isTaken
+            if takeOrCrowd() { return false }
+            state.waiting.append(place)
+            return true
         }
         guard let mustWait else { return false }
         if !mustWait { return true }
@@ -82,6 +97,7 @@ final class SendTurn: Sendable {
     func holdUp() {
         let impatient = state.withLock { state in
             state.isHeldUp = true
+            gate.store(Gate.crowded, ordering: .sequentiallyConsistent)
             return state.impatient
         }
         for place in impatient { place.waiter.wake() }
@@ -113,10 +129,7 @@ final class SendTurn: Sendable {
     /// - Returns: a place in the line when it is not.
     private func takeOrQueue(_ waiter: @autoclosure () -> Waiter) -> Place? {
         state.withLock { state in
-            guard state.isTaken else {
-                state.isTaken = true
-                return nil
-            }
+            if takeOrCrowd() { return nil }
             let place = Place(waiter())
             state.waiting.append(place)
             return place
@@ -139,10 +152,13 @@ final class SendTurn: Sendable {
     /// Passes the turn to the next in line. A task is held up until it runs: if all threads that could run it waited
     /// for it here, it never would.
     func give() {
+        if gate.compareExchange(expected: Gate.taken, desired: Gate.free, ordering: .sequentiallyConsistent).exchanged {
+            return
+        }
         let woken = state.withLock { state -> (next: Place, impatient: [Place])? in
             state.isHeldUp = false
             if state.waiting.isEmpty {
-                state.isTaken = false
+                gate.store(Gate.free, ordering: .sequentiallyConsistent)
                 return nil
             }
             let next = state.waiting.removeFirst()

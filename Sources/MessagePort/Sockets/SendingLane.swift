@@ -175,16 +175,34 @@ struct SendingLane: Sendable {
             return leaveRing(promising: Self.sleepyCount)
         }
         switch writer?.write(packet.header.words, lead: packet.lead, packet.payload, tail: packet.tail) {
-        case .written(mustRing: true):
-            bellCount += 1
-            return .written(.bell)
-        case .written(mustRing: false):
-            bellCount = 0
-            return .written(lastLook == .coarse ? .none : .look)
+        case .written(let mustRing): return .written(didWrite(mustRing))
         case .full: return .full
         case .closed: return .closed
         case .broken, nil: return .broken
         }
+    }
+
+    /// Writes a plain message into the ring, if that is its way, and there is room.
+    ///
+    /// - Parameters:
+    ///   - head: the head of its packet.
+    ///   - lead: the head of its record.
+    ///   - bytes: its bytes.
+    /// - Returns: what is to be done then; nil when it is not in the ring, and `place` says what to do.
+    mutating func writePlain(_ head: PacketWords, lead: UInt64, _ bytes: [UInt8]) -> Notice? {
+        guard isOnRing, bellCount < Self.bellLimit,
+            case .written(let mustRing)? = writer?.write(head, lead: lead, bytes)
+        else { return nil }
+        return didWrite(mustRing)
+    }
+
+    private mutating func didWrite(_ mustRing: Bool) -> Notice {
+        if mustRing {
+            bellCount += 1
+            return .bell
+        }
+        bellCount = 0
+        return lastLook == .coarse ? .none : .look
     }
 
     /// A packet has taken the socket, as promised.

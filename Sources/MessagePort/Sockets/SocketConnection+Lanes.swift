@@ -118,18 +118,23 @@ extension SocketConnection {
             case .announce:
                 guard try offerToSocket(OutgoingPacket(header: PacketHeader(kind: .lane))) else { return false }
                 sendingLane.withLock { $0.didAnnounce() }
-            case .written(.none): return true
-            case .written(.bell):
-                try ringBell()
-                return true
-            case .written(.look):
-                try lookForReader()
+            case .written(let notice):
+                try follow(notice)
                 return true
             case .closed: throw peerDidClose()
             case .broken, .full:
                 _ = refuse(.malformedPacket)
                 throw PortError(.malformedPacket)
             }
+        }
+    }
+
+    /// Does what is to be done when a packet is in the ring.
+    func follow(_ notice: SendingLane.Notice) throws(PortError) {
+        switch notice {
+        case .none: break
+        case .bell: try ringBell()
+        case .look: try lookForReader()
         }
     }
 

@@ -21,7 +21,11 @@ extension SocketConnection {
         throws(PortError)
     {
         try checkProcess()
-        if try sendPlain(message, answering: token, until: deadline) { return }
+        if !message.envelope.hasReplyRight, let bytes = message.parts.onlyBytes,
+            try sendPlain(bytes, id: message.id, answering: token, until: deadline)
+        {
+            return
+        }
         let encoded = try OutgoingMessage(message)
         let asks = try expectReply(for: message.replyTarget)
         var transmission = Transmission(encoded, asks: asks, answers: token)
