@@ -167,8 +167,8 @@ private func padded(_ count: Int) -> Int { (count + 7) & ~7 }
 package struct RecordWriter: Sendable {
     /// What became of a record.
     package enum Outcome: Hashable, Sendable {
-        /// It is in the ring; the reader has to be rung, or will look by itself.
-        case written(mustRing: Bool)
+        /// It is in the ring. A reader that sleeps has to be rung, when it has not woken by itself: see `takeSleep`.
+        case written(isAsleep: Bool)
         /// There is no room for it.
         case full
         /// The reader takes nothing more.
@@ -209,7 +209,7 @@ package struct RecordWriter: Sendable {
         if !tail.isEmpty {
             unsafe tail.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition + UInt64(body.count)) }
         }
-        return publishAndRing(8 + padded(length))
+        return publishRecord(8 + padded(length))
     }
 
     /// Writes a packet, as above, whose payload is a lead and one list.
@@ -218,7 +218,7 @@ package struct RecordWriter: Sendable {
         if let failure = makeRoom(for: length) { return failure }
         putFront(length, head, lead)
         if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: position + 56) } }
-        return publishAndRing(8 + padded(length))
+        return publishRecord(8 + padded(length))
     }
 
     /// - Returns: why there is no room for a packet of so many bytes, if there is none.
@@ -240,12 +240,15 @@ package struct RecordWriter: Sendable {
         if let lead { ring.putRawWord(lead, at: position + 48) }
     }
 
-    /// - Returns: `written`, and whether the reader has to be rung; or why it is not.
-    private mutating func publishAndRing(_ size: Int) -> Outcome {
+    private mutating func publishRecord(_ size: Int) -> Outcome {
         let outcome = publish(size)
-        guard outcome == .written(mustRing: false), ring.takeSleep() else { return outcome }
-        return .written(mustRing: true)
+        return outcome == .written(isAsleep: false) ? .written(isAsleep: ring.isAsleep) : outcome
     }
+
+    /// Rings for a reader that was asleep when something was written.
+    ///
+    /// - Returns: whether it is to be told; from now on it counts as awake. False when it has woken by itself.
+    package func takeSleep() -> Bool { ring.takeSleep() }
 
     /// Writes a mark. The reader is not rung for it: what it stands for does that. There is at most one in the ring.
     ///
@@ -281,17 +284,20 @@ package struct RecordWriter: Sendable {
             expected: position, desired: next, ordering: .sequentiallyConsistent)
         guard exchanged else { return original == position | closed ? .closed : .broken }
         position = next
-        return .written(mustRing: false)
+        return .written(isAsleep: false)
     }
 }
 
 extension RecordRing {
+    /// Whether the reader wants to be rung. For the writer.
+    package var isAsleep: Bool { unsafe awake.pointee.load(ordering: .sequentiallyConsistent) == 0 }
+
     /// For the writer.
     ///
     /// - Returns: whether the reader slept; from now on it counts as awake.
     fileprivate func takeSleep() -> Bool {
-        unsafe awake.pointee.load(ordering: .sequentiallyConsistent) == 0
-            && awake.pointee.exchange(1, ordering: .sequentiallyConsistent) == 0
+        if !isAsleep { return false }
+        return unsafe awake.pointee.exchange(1, ordering: .sequentiallyConsistent) == 0
     }
 
     /// For the reader: from now on it has to be rung, or looks by itself.

@@ -57,8 +57,8 @@ final class RingPeer {
     }
 
     func write(_ header: PacketHeader, _ payload: [UInt8] = []) throws {
-        guard case .written(let mustRing) = writer.write(header.words, payload[...]) else { throw NothingCame() }
-        if mustRing { try peer.send(PacketHeader(kind: .bell)) }
+        guard case .written(let isAsleep) = writer.write(header.words, payload[...]) else { throw NothingCame() }
+        if isAsleep, writer.takeSleep() { try peer.send(PacketHeader(kind: .bell)) }
     }
 
     /// Whether the connection was refused as one that breaks the format.

@@ -127,7 +127,7 @@ import Testing
     @Test("what changes in the memory after a front was seen changes bytes at most, never a length")
     func frontIsACopy() throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 24)[...]) == .written(mustRing: true))
+        #expect(ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 24)[...]) == .written(isAsleep: true))
         let seen = ends.reader.front()
         let front = try #require(seen)
         ends.memory[RawRing.records] = 60_000 | 1 << 32
@@ -140,8 +140,8 @@ import Testing
     @Test("there is no front of a mark, nor of a record that cannot be: reading says what it is")
     func noFront() throws {
         var ends = try Ends()
-        #expect(ends.writer.writeMark(before: 3) == .written(mustRing: false))
-        #expect(ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 64)[...]) == .written(mustRing: true))
+        #expect(ends.writer.writeMark(before: 3) == .written(isAsleep: false))
+        #expect(ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 64)[...]) == .written(isAsleep: true))
         #expect(ends.reader.front() == nil)
         #expect(isMark(ends.reader.read()))
         #expect(ends.reader.front() != nil)
@@ -160,7 +160,7 @@ import Testing
             while case .written = ends.writer.write(Self.head(count), [1, 2, 3]) { count += 1 }
             #expect(ends.writer.write(Self.head(0), [UInt8]()[...]) == .full)
             #expect(Int(count) == (RecordRing.capacity - 8) / 56, "round \(round)")
-            #expect(ends.writer.writeMark(before: UInt32(round)) == .written(mustRing: false))
+            #expect(ends.writer.writeMark(before: UInt32(round)) == .written(isAsleep: false))
             #expect(ends.writer.isEmpty() == false)
             for number in 0..<count { #expect(Self.isPacket(ends.reader.read(), number, [1, 2, 3])) }
             #expect(isMark(ends.reader.read()))
@@ -169,23 +169,28 @@ import Testing
         }
     }
 
-    @Test("a reader that sleeps is rung once, and one that is awake never")
+    @Test("a reader that sleeps is rung once, and one that is awake, or has woken, never")
     func bell() throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(0), []) == .written(mustRing: true))
-        #expect(ends.writer.write(Self.head(0), []) == .written(mustRing: false))
+        #expect(ends.writer.write(Self.head(0), []) == .written(isAsleep: true))
+        #expect(ends.writer.write(Self.head(0), []) == .written(isAsleep: true))
+        #expect(ends.writer.takeSleep())
+        #expect(!ends.writer.takeSleep())
+        #expect(ends.writer.write(Self.head(0), []) == .written(isAsleep: false))
         ends.reader.sleep()
         #expect(ends.reader.hasMore)
-        #expect(ends.writer.write(Self.head(0), []) == .written(mustRing: true))
+        #expect(ends.writer.write(Self.head(0), []) == .written(isAsleep: true))
+        ends.reader.wake()
+        #expect(!ends.writer.takeSleep())
         ends.reader.sleep()
         ends.reader.wake()
-        #expect(ends.writer.write(Self.head(0), []) == .written(mustRing: false))
+        #expect(ends.writer.write(Self.head(0), []) == .written(isAsleep: false))
     }
 
     @Test("what was written before a ring was closed is read, and nothing is written after")
     func closed() throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(isAsleep: true))
         #expect(!ends.writer.ring.isClosed)
         ends.reader.ring.close()
         #expect(ends.writer.ring.isClosed)
@@ -198,10 +203,10 @@ import Testing
     @Test("a writer that goes on after the end, and takes the closing bit away, is not read any more")
     func closedForGood() throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), []) == .written(mustRing: true))
+        #expect(ends.writer.write(Self.head(1), []) == .written(isAsleep: true))
         ends.reader.ring.close()
         ends.memory.tail = 48
-        #expect(ends.writer.write(Self.head(2), []) == .written(mustRing: false))
+        #expect(ends.writer.write(Self.head(2), []) == .written(isAsleep: true))
         #expect(Self.isPacket(ends.reader.read(), 1, []))
         #expect(isEmpty(ends.reader.read()))
         #expect(!ends.reader.hasMore)
@@ -255,7 +260,7 @@ import Testing
         arguments: [8, 55, 57, 8 + 65_544, 262_144 + 8, 1 << 40, 1 << 62, ~0] as [UInt64])
     func lyingTail(tail: UInt64) throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(isAsleep: true))
         ends.memory.tail = tail
         if tail > 56, tail & 7 == 0, tail <= 262_144 {
             #expect(Self.isPacket(ends.reader.read(), 1, [1]))
@@ -268,7 +273,7 @@ import Testing
     @Test("a tail that goes back is found")
     func tailGoesBack() throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(isAsleep: true))
         #expect(Self.isPacket(ends.reader.read(), 1, [1]))
         ends.memory.tail = 0
         #expect(isBroken(ends.reader.read()))
@@ -279,7 +284,7 @@ import Testing
         arguments: [39, 0, 65_537, 1 << 31, 42] as [UInt64], [0, 1, 2, 3, 1 << 31] as [UInt64])
     func lyingRecord(length: UInt64, kind: UInt64) throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(isAsleep: true))
         ends.memory[RawRing.records] = length | kind << 32
         switch (length, kind) {
         case (42, 1): #expect(!isBroken(ends.reader.read()))
@@ -293,7 +298,7 @@ import Testing
     @Test("a head that cannot be is found", arguments: [1 << 62, 262_152, ~0, 4] as [UInt64])
     func lyingHead(head: UInt64) throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(mustRing: true))
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(isAsleep: true))
         ends.memory.head = head
         #expect(ends.writer.isEmpty() == nil)
         while case .written = ends.writer.write(Self.head(1), [1]) {}

@@ -175,7 +175,7 @@ package final class PortSockets: Sendable {
         guard let member = state.withLock({ $0.lone.next() }) else { return false }
         if budget.grant(to: member.owner) > 0 {
             core.beginAttendance(inTurn: turn)
-            let (count, hasMore) = member.receive(into: member.port?.object, limit: 1)
+            let (count, hasMore, _) = member.receive(into: member.port?.object, limit: 1)
             budget.spend(count, by: member.owner)
             noteRing(of: member)
             if hasMore { return true }
@@ -236,7 +236,7 @@ package final class PortSockets: Sendable {
             member.peerDidGo()
             silence(member)
         }
-        return result
+        return (result.count, result.hasMore)
     }
 
     /// Listens to a connection no more.

@@ -33,8 +33,9 @@ struct SendingLane: Sendable {
     /// What is to be done when a packet is in the ring.
     enum Notice: Sendable {
         case none
-        /// The reader sleeps.
-        case bell
+        /// The reader sleeps: unless it wakes by itself, `takeSleep` says that it is to be rung. One that was awake until now
+        /// may be about to look.
+        case bell(wasAwake: Bool)
         /// The reader is awake, as it says: it is time to see whether it lives.
         case look
     }
@@ -175,7 +176,7 @@ struct SendingLane: Sendable {
             return leaveRing(promising: Self.sleepyCount)
         }
         switch writer?.write(packet.header.words, lead: packet.lead, packet.payload, tail: packet.tail) {
-        case .written(let mustRing): return .written(didWrite(mustRing))
+        case .written(let isAsleep): return .written(didWrite(isAsleep))
         case .full: return .full
         case .closed: return .closed
         case .broken, nil: return .broken
@@ -191,18 +192,27 @@ struct SendingLane: Sendable {
     /// - Returns: what is to be done then; nil when it is not in the ring, and `place` says what to do.
     mutating func writePlain(_ head: PacketWords, lead: UInt64, _ bytes: [UInt8]) -> Notice? {
         guard isOnRing, bellCount < Self.bellLimit,
-            case .written(let mustRing)? = writer?.write(head, lead: lead, bytes)
+            case .written(let isAsleep)? = writer?.write(head, lead: lead, bytes)
         else { return nil }
-        return didWrite(mustRing)
+        return didWrite(isAsleep)
     }
 
-    private mutating func didWrite(_ mustRing: Bool) -> Notice {
-        if mustRing {
-            bellCount += 1
-            return .bell
-        }
+    private mutating func didWrite(_ isAsleep: Bool) -> Notice {
+        if isAsleep { return .bell(wasAwake: bellCount == 0) }
         bellCount = 0
         return lastLook == .coarse ? .none : .look
+    }
+
+    /// Whether the reader sleeps.
+    var isReaderAsleep: Bool { writer?.ring.isAsleep ?? false }
+
+    /// Rings for a reader that sleeps.
+    ///
+    /// - Returns: whether it is to be told: not when it has woken by itself.
+    mutating func takeSleep() -> Bool {
+        let mustRing = writer?.takeSleep() ?? false
+        bellCount = mustRing ? bellCount + 1 : 0
+        return mustRing
     }
 
     /// A packet has taken the socket, as promised.

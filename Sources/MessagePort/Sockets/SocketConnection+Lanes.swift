@@ -133,7 +133,9 @@ extension SocketConnection {
     func follow(_ notice: SendingLane.Notice) throws(PortError) {
         switch notice {
         case .none: break
-        case .bell: try ringBell()
+        case .bell(let wasAwake):
+            if wasAwake { letReaderWake() }
+            if sendingLane.withLock({ $0.takeSleep() }) { try ringBell() }
         case .look: try lookForReader()
         }
     }
@@ -156,6 +158,20 @@ extension SocketConnection {
             if sendingLane.withLock({ $0.hasReaderMoved() }) { return true }
         }
         return false
+    }
+
+    /// So often a sender looks whether a reader that was awake a moment ago is again, before it rings: for a microsecond or
+    /// two.
+    private static let looksBeforeBell = 48
+
+    /// A reader is asleep, to its peer, while it handles what it has read. Two that answer each other mostly look again before
+    /// a bell, three system calls, would have reached them.
+    private func letReaderWake() {
+        guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return }
+        for look in 0..<Self.looksBeforeBell {
+            sysPause()
+            if look % 8 == 7, !sendingLane.withLock({ $0.isReaderAsleep }) { return }
+        }
     }
 
     /// So many times a bell is tried that the kernel has no memory for.

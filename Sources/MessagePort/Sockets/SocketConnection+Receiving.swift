@@ -15,17 +15,23 @@ extension SocketConnection {
     ///   - core: the port that takes messages which answer nothing; while its queue is full, packets stay where they are and
     ///     their sender waits.
     ///   - limit: the most packets.
-    /// - Returns: how often it was read, and whether there may be more: each time there was something.
+    ///   - endsLooking: the loop that looks into the ring by itself stops that when it has read a message to its end.
+    /// - Returns: how often it was read, whether there may be more: each time there was something; and whether it ended within
+    ///   a message.
     @discardableResult
-    func receive(into core: PortCore?, limit: Int = packetBudget) -> (count: Int, hasMore: Bool) {
-        let (result, mustUpdate) = assembly.withLock { arrival in
+    func receive(
+        into core: PortCore?, limit: Int = packetBudget, endsLooking: Bool = false
+    ) -> (count: Int, hasMore: Bool, isWithinMessage: Bool) {
+        let (result, isWithinMessage, mustUpdate) = assembly.withLock { arrival in
             let result = receive(into: core, &arrival, limit: limit)
-            return (result, noteUntold(arrival.lane))
+            let isWithinMessage = arrival.assembly.isBegun
+            if endsLooking, !isWithinMessage, !result.hasMore { _ = arrival.lane.endLooking() }
+            return (result, isWithinMessage, noteUntold(arrival.lane))
         }
         if mustUpdate { updateInterest() }
         sendOverdue()  // a peer that sends has perhaps read, and made room
         dropUnreadIfDeaf()
-        return result
+        return (result.count, result.hasMore, isWithinMessage)
     }
 
     /// Receives what has arrived, unless that is being done: by another thread, or further up on this one, where a message

@@ -19,6 +19,16 @@ extension ReceivingLane {
         (isOnRing, isWatched, wasWatched, promisedCount) = (false, false, false, count)
     }
 
+    /// A loop has read what it has found in the ring by itself, and does not look any more.
+    ///
+    /// - Returns: whether that was the end; otherwise it goes on to look.
+    mutating func endLooking() -> Bool {
+        guard isWatched, isOnRing, !headIsSpent else { return false }
+        isWatched = false
+        isWatched = mustReadOn()
+        return !isWatched
+    }
+
     /// The ring was found empty, while there was no bell or since.
     ///
     /// - Returns: whether something has come meanwhile that nobody will tell of.
@@ -50,18 +60,20 @@ extension SocketConnection: ArrivalPlace {
         return hasBegun ?? false
     }
 
-    package var hasArrived: Bool { incomingRing.object?.isFilled ?? false }
+    package var hasArrived: Bool { incomingRing.withObject { $0.isFilled } ?? false }
 
-    package func takeIn() -> Bool {
-        receive(into: port?.object)
-        return assembly.withLock { !$0.assembly.isBegun }
-    }
+    package func takeIn() -> Bool { !receive(into: port?.object, endsLooking: true).isWithinMessage }
 
     /// So many times what a ring holds is read at the right's end before another thread does.
     private static let passLimit = 256
 
     package func endLooking() {
-        assembly.withLock { $0.lane.isWatched = false }
+        let isDone = assembly.withLock { arrival in
+            defer { arrival.lane.isWatched = false }
+            return !arrival.lane.isWatched && !arrival.lane.wasWatched
+        }
+        // With the last packet it has read the ring to its end.
+        if isDone { return }
         for _ in 0..<(port == nil ? Self.passLimit : 1) {
             receive(into: port?.object)
             if !isUntold.load(ordering: .acquiring) { return }

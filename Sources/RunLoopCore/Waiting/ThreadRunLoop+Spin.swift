@@ -87,10 +87,7 @@ extension ThreadRunLoop {
         var looks = firstYield == .zero ? 1 : Self.looksBetweenTimes
         var nextLook = start.advanced(by: SpinPredictor.timeBetweenCalls)
         while true {
-            for _ in 0..<looks {
-                if hasCome(at: places) { return true }
-                sysPause()
-            }
+            if hasCome(at: places, looks: looks) { return true }
             looks = Self.looksBetweenTimes
             let now = MonotonicInstant.now
             if now >= end { return false }
@@ -101,7 +98,7 @@ extension ThreadRunLoop {
             }
             if now >= nextYield {
                 sysYield()
-                wait.yield = .init(lasting: now.duration(to: .now), hasPaid: hasCome(at: places))
+                wait.yield = .init(lasting: now.duration(to: .now), hasPaid: hasCome(at: places, looks: 1))
                 if wait.yield == .paid { return true }
                 if wait.yield.isLost { return false }
                 nextYield = .after(SpinPredictor.timeBetweenCalls)
@@ -109,8 +106,23 @@ extension ThreadRunLoop {
         }
     }
 
-    private func hasCome(at places: [any ArrivalPlace]) -> Bool {
-        doorbell.isRung || places.contains { $0.hasArrived && $0.takeIn() }
+    /// Looks so often whether something has come.
+    private func hasCome(at places: [any ArrivalPlace], looks: Int) -> Bool {
+        // Mostly there is one place: that is looked at by itself, so that no look counts references.
+        if places.count == 1 { return hasCome(at: places[0], looks: looks) }
+        for _ in 0..<looks {
+            if doorbell.isRung || places.contains(where: { $0.hasArrived && $0.takeIn() }) { return true }
+            sysPause()
+        }
+        return false
+    }
+
+    private func hasCome(at place: any ArrivalPlace, looks: Int) -> Bool {
+        for _ in 0..<looks {
+            if doorbell.isRung || place.hasArrived && place.takeIn() { return true }
+            sysPause()
+        }
+        return false
     }
 }
 
