@@ -27,7 +27,8 @@ final class ConnectionField {
             return port
         }
         pool = try PortWorkerPool(count: children) { _ in
-            try .launchProcess(WorkerProgram("/proc/self/exe", Child.arguments(.ports, ["adaptive"], rings: rings)))
+            let command = Child.command + Child.arguments(.ports, ["adaptive"], rings: rings)
+            return try .launchProcess(WorkerProgram(command[0], Array(command.dropFirst())))
         }
         self.children = try pool.checkIn(within: .seconds(120))
     }

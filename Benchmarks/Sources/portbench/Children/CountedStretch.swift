@@ -15,6 +15,8 @@ enum CountedStretch: String {
     case processRoundTrip = "process-round-trip"
     /// A stream of messages to a process, as `ipc.oneway.64`; the calls of the sender.
     case processStream = "process-stream"
+    /// A stream of messages of a process to this one, a thousand at a time; for profilers.
+    case processSource = "process-source"
     /// As `inproc.roundtrip.busy`; for profilers.
     case busyRoundTrip = "busy-round-trip"
     /// As `ipc.roundtrip.busy`; for profilers.
@@ -53,7 +55,7 @@ enum CountedStretch: String {
     /// How many messages an operation is.
     private var messages: Int {
         switch self {
-        case .stream, .processStream, .bareProcessStream: 1
+        case .stream, .processStream, .processSource, .bareProcessStream: 1
         // There and back. Of the two messages between processes, each side has to do with both.
         default: 2
         }
@@ -65,6 +67,7 @@ enum CountedStretch: String {
         case .roundTrip: try .portPair(.blocking)
         case .processRoundTrip: try .portProcessPair(.blocking)
         case .processStream: try .portProcessStream()
+        case .processSource: try .connections(ports: 1, children: 1)
         case .busyRoundTrip: try .portPair(.adaptive)
         case .busyProcessRoundTrip: try .portProcessPair(.adaptive)
         case .payload: try .portProcessPair(.adaptive, size: 1 << 20)
