@@ -408,10 +408,13 @@ package struct RecordReader: Sendable {
     ///   - fronts: set to what is found.
     ///   - limit: the most packets.
     ///   - size: it ends with the packet that reaches so many bytes.
-    package mutating func seeFronts(_ fronts: inout [PacketFront], atMost limit: Int, size: Int) {
+    ///   - isWanted: it ends before the first packet that is not.
+    package mutating func seeFronts(
+        _ fronts: inout [PacketFront], atMost limit: Int, size: Int, while isWanted: (PacketFront) -> Bool
+    ) {
         fronts.removeAll(keepingCapacity: true)
         var seen = 0
-        while fronts.count < limit, seen < size, let front = front(behind: seen) {
+        while fronts.count < limit, seen < size, let front = front(behind: seen), isWanted(front) {
             fronts.append(front)
             seen += front.recordSize
         }

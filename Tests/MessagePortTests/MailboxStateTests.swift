@@ -185,7 +185,9 @@ import Testing
         let sender = try #require(mailbox.wait(4))
         #expect(mailbox.reserve(atMost: 9) == 0)
         #expect(mailbox.take()?.sender === sender)
+        let (messages, bytes) = (mailbox.messageCount, mailbox.byteCount)
         #expect(mailbox.fillReserved([5, 6]) == false)
+        #expect(mailbox.messageCount - messages == 2 && mailbox.byteCount - bytes == 6)
         #expect(mailbox.room == 0)
         #expect((0..<5).map { _ in mailbox.take()?.message.id } == [2, 4, 5, 6, nil])
         #expect(mailbox.room == 4)
@@ -258,10 +260,13 @@ private final class Mailbox {
     func endKeepingPlace() -> [WaitingSender] { state.endKeepingPlace().senders }
     func reserve(atMost most: Int) -> Int { state.reserveRoom(atMost: most) }
 
+    var messageCount: Int { state.messageCount }
+    var byteCount: Int { state.byteCount }
+
     func fillReserved(_ ids: [Int32]) -> Bool? {
         var messages = MessageRow()
         for id in ids { messages.append(MachMessage(id: id)) }
-        return state.fillReserved(by: &messages, byteCount: 0)
+        return state.fillReserved(by: &messages, byteCount: ids.count * 3)
     }
 
     func setLimit(_ limit: Int) -> [WaitingSender] { state.setLimit(limit).senders }

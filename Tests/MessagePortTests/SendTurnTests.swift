@@ -146,6 +146,44 @@ import Testing
         #expect(turn.take(until: .distantPast))
     }
 
+    @Test("however it is asked for, by those who wait for room too, no turn is lost or given twice")
+    func mixedStress() throws {
+        let turn = SendTurn()
+        let inside = Inside()
+        try onThreads(4) { thread in
+            for round in 0..<1000 {
+                let hasTurn =
+                    switch (round + thread) % 3 {
+                    case 0: turn.takeIfFree()
+                    case 1: turn.takeUnlessHeldUp()
+                    default: turn.take(until: .after(.microseconds(round % 3 * 20)))
+                    }
+                if !hasTurn { continue }
+                #expect(inside.count.add(1, ordering: .sequentiallyConsistent).newValue == 1)
+                if round % 5 == 0 {
+                    turn.holdUp()
+                    if round % 2 == 0 { turn.goOn() }
+                }
+                inside.count.subtract(1, ordering: .sequentiallyConsistent)
+                turn.give()
+            }
+        }
+        #expect(turn.waitingCount == 0)
+        #expect(turn.takeIfFree())
+    }
+
+    @Test("who was held up and gives the turn leaves nobody held up")
+    func heldUpAlone() {
+        let turn = SendTurn()
+        #expect(turn.takeIfFree())
+        turn.holdUp()
+        #expect(!turn.takeUnlessHeldUp())
+        turn.give()
+        #expect(turn.takeUnlessHeldUp())
+        turn.give()
+        #expect(!turn.isTaken)
+    }
+
     private final class Inside: Sendable {
         let count = Atomic<Int>(0)
     }

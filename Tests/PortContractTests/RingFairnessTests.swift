@@ -80,6 +80,28 @@ import Testing
         }
     }
 
+    @Test("with the last packet that it takes in a loop stops looking: the next one is told by the kernel")
+    func takenIn() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let sockets = try port.core.openSockets()
+            let client = try RingClient(Self.crowd, at: port)
+            port.core.receiveFromSockets()
+            for id in Int32(0)..<3 {
+                #expect(client.connection.beginLooking())
+                try client.send(id, times: 2)
+                #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
+                #expect(client.connection.hasArrived && client.connection.takeIn())
+                #expect(port.queueCount == 2)
+                try client.send(id, times: 1)
+                #expect(try !sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
+                client.connection.endLooking()
+                for _ in 0..<3 { #expect(try port.next().id == id) }
+                #expect(try port.tryReceive() == nil)
+            }
+        }
+    }
+
     @Test("what a loop that looked cannot take, because the queue is full, is told by the kernel")
     func untold() async throws {
         try await onBench(over: .socket) { bench in

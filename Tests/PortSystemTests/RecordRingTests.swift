@@ -97,11 +97,13 @@ import Testing
                 _ = ends.writer.write(Self.head(UInt64(index)), payload[...])
             }
             var fronts: [PacketFront] = []
-            ends.reader.seeFronts(&fronts, atMost: 100, size: 100_000)
+            ends.reader.seeFronts(&fronts, atMost: 100, size: 100_000) { _ in true }
             var limited: [PacketFront] = []
-            ends.reader.seeFronts(&limited, atMost: 2, size: 100_000)
+            ends.reader.seeFronts(&limited, atMost: 2, size: 100_000) { _ in true }
             #expect(limited.map(\.head.0) == fronts.prefix(2).map(\.head.0))
-            ends.reader.seeFronts(&limited, atMost: 100, size: 1)
+            ends.reader.seeFronts(&limited, atMost: 100, size: 100_000) { $0.head.0 < 2 }
+            #expect(limited.map(\.head.0) == fronts.prefix(2).map(\.head.0))
+            ends.reader.seeFronts(&limited, atMost: 100, size: 1) { _ in true }
             #expect(limited.map(\.head.0) == fronts.prefix(1).map(\.head.0))
             #expect(fronts.map(\.payloadSize) == payloads.map(\.count))
             for (index, front) in fronts.enumerated() {

@@ -5,6 +5,8 @@
 /// Messages in the order of their arrival, in one piece of memory, from which the oldest are taken.
 @safe struct MessageRow: ~Copyable, @unchecked Sendable {
     private static let smallest = 2
+    /// A row with more room stays where it is: whoever had a few messages would keep it.
+    private static let mostExchanged = 64
 
     private var slots: UnsafeMutablePointer<MachMessage>?
     // Four bytes each: every port has a row.
@@ -29,10 +31,10 @@
         end += 1
     }
 
-    /// Appends the messages of another row, which has none then. Where there are none here, the two rows change places: that
-    /// costs the same for many as for one.
+    /// Appends the messages of another row, which has none then. Where there are none here, the two rows mostly change
+    /// places: that costs the same for many as for one.
     mutating func append(allOf other: inout MessageRow) {
-        if isEmpty { return swap(&self, &other) }
+        if isEmpty, capacity <= max(other.capacity, Int32(Self.mostExchanged)) { return swap(&self, &other) }
         let count = other.count
         if Int(capacity - end) < count { makeRoom(for: count) }
         if let slots = unsafe slots, let source = unsafe other.firstSlot {

@@ -36,7 +36,6 @@ extension RecordReader {
     ///   - limit: the most packets.
     ///   - size: it ends with the packet that reaches so many bytes.
     mutating func seePlain(_ packets: inout [PacketFront], atMost limit: Int, size: Int) {
-        seeFronts(&packets, atMost: limit, size: size)
-        if let other = packets.firstIndex(where: { !$0.isPlainMessage }) { packets.removeSubrange(other...) }
+        seeFronts(&packets, atMost: limit, size: size) { $0.isPlainMessage }
     }
 }

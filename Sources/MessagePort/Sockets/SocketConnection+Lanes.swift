@@ -160,18 +160,18 @@ extension SocketConnection {
         return false
     }
 
-    /// So often a sender looks whether a reader that was awake a moment ago is again, before it rings: for a microsecond or
-    /// two.
-    private static let looksBeforeBell = 48
+    /// So long a sender looks whether a reader that was awake a moment ago is again, before it rings.
+    private static let timeBeforeBell = Duration.microseconds(2)
 
     /// A reader is asleep, to its peer, while it handles what it has read. Two that answer each other mostly look again before
     /// a bell, three system calls, would have reached them.
     private func letReaderWake() {
         guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return }
-        for look in 0..<Self.looksBeforeBell {
-            sysPause()
-            if look % 8 == 7, !sendingLane.withLock({ $0.isReaderAsleep }) { return }
-        }
+        let end = MonotonicInstant.after(Self.timeBeforeBell)
+        repeat {
+            for _ in 0..<8 { sysPause() }
+            if !sendingLane.withLock({ $0.isReaderAsleep }) { return }
+        } while MonotonicInstant.now < end
     }
 
     /// So many times a bell is tried that the kernel has no memory for.

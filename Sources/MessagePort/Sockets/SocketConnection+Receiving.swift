@@ -25,7 +25,7 @@ extension SocketConnection {
         let (result, isWithinMessage, mustUpdate) = assembly.withLock { arrival in
             let result = receive(into: core, &arrival, limit: limit)
             let isWithinMessage = arrival.assembly.isBegun
-            if endsLooking, !isWithinMessage, !result.hasMore { _ = arrival.lane.endLooking() }
+            if endsLooking, !isInherited, !isWithinMessage, !result.hasMore { _ = arrival.lane.endLooking() }
             return (result, isWithinMessage, noteUntold(arrival.lane))
         }
         if mustUpdate { updateInterest() }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A loop that spins looks into the ring by itself, and the peer sends no bells. That ends before the loop sleeps: the ring
-// is read, the peer told to send bells, and the ring looked at once more. When it cannot be read to its end, because the
+// A loop that spins looks into the ring by itself, and the peer sends no bells. That ends with the last packet that it takes
+// in, or before the loop sleeps: the ring is read, the peer told to send bells, and the ring looked at once more. When it cannot be read to its end, because the
 // queue is full, say, there is something in it of which nobody will tell: it is untold. Then the ports that listen to the
 // port's end are told that the socket has room, until it was read, and a source that listens there for replies is rung. At
 // the right's end, where only a peer that floods gets so far, the shared thread reads on.
@@ -72,7 +72,7 @@ extension SocketConnection: ArrivalPlace {
             defer { arrival.lane.isWatched = false }
             return !arrival.lane.isWatched && !arrival.lane.wasWatched
         }
-        // With the last packet it has read the ring to its end.
+        // `takeIn` has ended it already, or another thread, or the ring was left: then the kernel tells.
         if isDone { return }
         for _ in 0..<(port == nil ? Self.passLimit : 1) {
             receive(into: port?.object)

@@ -15,11 +15,13 @@ package protocol ArrivalPlace: AnyObject, Sendable {
     func beginLooking() -> Bool
     /// Whether something is there. Quick: an atomic load or two.
     var hasArrived: Bool { get }
-    /// Takes in what is there, as the source would when it is performed. Rings whatever became ready.
+    /// Takes in what is there, as the source would when it is performed. Rings whatever became ready. When nothing is left, that
+    /// may end the looking.
     ///
     /// - Returns: whether that is worth a look at what is ready; otherwise more is to come.
     func takeIn() -> Bool
-    /// The loop does not look any more: what is there now is taken in, and of what comes later the kernel is told.
+    /// The loop does not look any more: unless `takeIn` has ended that already, what is there now is taken in, and of what comes
+    /// later the kernel is told.
     func endLooking()
 }
 
