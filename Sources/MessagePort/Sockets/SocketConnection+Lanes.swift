@@ -153,9 +153,13 @@ extension SocketConnection {
     /// - Returns: whether there may be room.
     private func waitForReader(until end: MonotonicInstant) -> Bool {
         guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return false }
+        var hasLooked = false
         while MonotonicInstant.now < end {
             for _ in 0..<32 { sysPause() }
             if sendingLane.withLock({ $0.hasReaderMoved() }) { return true }
+            // The reader may wait for this very processor.
+            if hasLooked { sysYield() }
+            hasLooked = true
         }
         return false
     }
