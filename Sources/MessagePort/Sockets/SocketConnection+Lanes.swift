@@ -147,21 +147,27 @@ extension SocketConnection {
     /// The same at the port's end. A reply waits for nobody: not for a reader that is slow, or that plays with its counter.
     private static let replierPatience = Duration.microseconds(20)
 
+    /// So long a sender waits for room before it lets others have its processor: a reader that has one of its own, and handles
+    /// messages, mostly reads again before.
+    private static let timeBetweenYields = Duration.microseconds(20)
+
     /// The ring is full. Where the reader has a processor of its own, and reads, there is room in a moment, and less time is
     /// lost than by a system call.
     ///
     /// - Returns: whether there may be room.
     private func waitForReader(until end: MonotonicInstant) -> Bool {
         guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return false }
-        var hasLooked = false
-        while MonotonicInstant.now < end {
+        var nextYield = MonotonicInstant.after(Self.timeBetweenYields)
+        while true {
             for _ in 0..<32 { sysPause() }
             if sendingLane.withLock({ $0.hasReaderMoved() }) { return true }
-            // The reader may wait for this very processor.
-            if hasLooked { sysYield() }
-            hasLooked = true
+            let now = MonotonicInstant.now
+            if now >= end { return false }
+            if now >= nextYield {
+                sysYield()  // the reader may wait for this very processor
+                nextYield = .after(Self.timeBetweenYields)
+            }
         }
-        return false
     }
 
     /// So long a sender looks whether a reader that was awake a moment ago is again, before it rings.
