@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Synchronization
+
+/// The writing end of a ring. One thread at a time uses it.
+package struct RecordWriter: Sendable {
+    /// What became of a record.
+    package enum Outcome: Hashable, Sendable {
+        /// It is in the ring. A reader that sleeps has to be rung, when it has not woken by itself: see `takeSleep`.
+        case written(isAsleep: Bool)
+        /// There is no room for it.
+        case full
+        /// The reader takes nothing more.
+        case closed
+        /// The other side breaks the format.
+        case broken
+    }
+
+    package let ring: RecordRing
+    private var position: UInt64 = 0
+    private var knownHead: UInt64 = 0
+
+    /// The writing end of a ring in which nothing was written yet.
+    package init(_ ring: RecordRing) {
+        self.ring = ring
+    }
+
+    /// Room for a mark is always kept.
+    private static let markSize = 8
+
+    /// Writes a packet.
+    ///
+    /// - Parameters:
+    ///   - head: its head.
+    ///   - lead: the payload's first eight bytes, as they lie in memory; nil when all of it lies in the two lists.
+    ///   - body: what comes then.
+    ///   - tail: the end of the payload.
+    /// - Returns: what became of it.
+    package mutating func write(
+        _ head: PacketWords, lead: UInt64? = nil, _ body: ArraySlice<UInt8>, tail: ArraySlice<UInt8> = []
+    ) -> Outcome {
+        let frontLength = lead == nil ? 40 : 48
+        let length = frontLength + body.count + tail.count
+        if let failure = makeRoom(for: length) { return failure }
+        putFront(length, head, lead)
+        let bodyPosition = position + 8 + UInt64(frontLength)
+        if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition) } }
+        if !tail.isEmpty {
+            unsafe tail.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition + UInt64(body.count)) }
+        }
+        return publishRecord(8 + padded(length))
+    }
+
+    /// Writes a packet, as above, whose payload is a lead and one list.
+    package mutating func write(_ head: PacketWords, lead: UInt64, _ body: [UInt8]) -> Outcome {
+        let length = 48 + body.count
+        if let failure = makeRoom(for: length) { return failure }
+        putFront(length, head, lead)
+        if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: position + 56) } }
+        return publishRecord(8 + padded(length))
+    }
+
+    /// - Returns: why there is no room for a packet of so many bytes, if there is none.
+    private mutating func makeRoom(for length: Int) -> Outcome? {
+        let size = 8 + padded(length) + Self.markSize
+        if RecordRing.capacity - Int(position - knownHead) >= size { return nil }
+        guard learnHead() else { return .broken }
+        return RecordRing.capacity - Int(position - knownHead) < size ? .full : nil
+    }
+
+    /// Writes what a record of a packet begins with.
+    private func putFront(_ length: Int, _ head: PacketWords, _ lead: UInt64?) {
+        ring.putWord(UInt64(length) | RecordKind.packet.rawValue << 32, at: position)
+        ring.putRawWord(head.0, at: position + 8)
+        ring.putRawWord(head.1, at: position + 16)
+        ring.putRawWord(head.2, at: position + 24)
+        ring.putRawWord(head.3, at: position + 32)
+        ring.putRawWord(head.4, at: position + 40)
+        if let lead { ring.putRawWord(lead, at: position + 48) }
+    }
+
+    private mutating func publishRecord(_ size: Int) -> Outcome {
+        let outcome = publish(size)
+        return outcome == .written(isAsleep: false) ? .written(isAsleep: ring.isAsleep) : outcome
+    }
+
+    /// Rings for a reader that was asleep when something was written.
+    ///
+    /// - Returns: whether it is to be told; from now on it counts as awake. False when it has woken by itself.
+    package func takeSleep() -> Bool { ring.takeSleep() }
+
+    /// Writes a mark. The reader is not rung for it: what it stands for does that. There is at most one in the ring.
+    ///
+    /// - Parameter count: so many packets at least are sent otherwise before the next record is written.
+    /// - Returns: whether it was written: there is always room for it.
+    package mutating func writeMark(before count: UInt32 = 0) -> Outcome {
+        ring.putWord(RecordKind.mark.rawValue << 32 | UInt64(count), at: position)
+        return publish(Self.markSize)
+    }
+
+    /// Whether the reader has read all; nil when the other side breaks the format.
+    package mutating func isEmpty() -> Bool? {
+        learnHead() ? knownHead == position : nil
+    }
+
+    /// Whether the reader has read something since the head was looked at last; also when the other side breaks the format.
+    package mutating func hasReaderMoved() -> Bool {
+        let old = knownHead
+        return !learnHead() || knownHead != old
+    }
+
+    /// - Returns: false when the head lies where it cannot be.
+    private mutating func learnHead() -> Bool {
+        let head = unsafe ring.head.pointee.load(ordering: .acquiring)
+        guard head >= knownHead, head <= position, head & 7 == 0 else { return false }
+        knownHead = head
+        return true
+    }
+
+    private mutating func publish(_ size: Int) -> Outcome {
+        let (next, closed) = (position + UInt64(size), RecordRing.closed)
+        let (exchanged, original) = unsafe ring.tail.pointee.compareExchange(
+            expected: position, desired: next, ordering: .sequentiallyConsistent)
+        guard exchanged else { return original == position | closed ? .closed : .broken }
+        position = next
+        return .written(isAsleep: false)
+    }
+}
