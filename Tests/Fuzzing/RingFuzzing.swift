@@ -72,15 +72,16 @@ private struct Run {
     mutating func read() -> Bool {
         var fronts: [PacketFront] = []
         reader.seeFronts(&fronts, atMost: 3, size: 1 << 20) { _ in true }
-        plainLook()
-        let (front, wantsBody) = (fronts.first, position / 8 % 2 == 0)
-        let expected = plainRead()
-        if let front, wantsBody {
-            guard case .packet(let bytes) = expected else { preconditionFailure("the front of what is no packet") }
+        let (front, length) = (fronts.first, plainLook())
+        precondition((front == nil) == (length == nil), "the front of what is no packet, or none of one")
+        if let front, let length, position / 8 % 2 == 0 {
+            let bytes = words.recordBytes(from: position + 8, count: length)
+            advance(by: UInt64(8 + (length + 7) / 8 * 8))
             let read = withUnsafeBytes(of: (front.head, front.lead)) { Array($0) } + reader.takeBody(behind: front)
             precondition(read == bytes, "other bytes than those that lie there")
             return true
         }
+        let expected = plainRead()
         switch (reader.read(), expected) {
         case (.empty, .empty): break
         case (.mark(let count), .mark(let other)): precondition(count == other, "another number of packets")
@@ -104,17 +105,21 @@ private struct Run {
     var published: UInt64 { last ?? words.tail & ~RawRing.closed }
 
     /// Looks as far as the reader does: it asks for the tail behind each packet that it sees.
-    mutating func plainLook() {
-        var place = position
+    ///
+    /// - Returns: the bytes of the first.
+    mutating func plainLook() -> Int? {
+        var (place, first) = (position, Int?.none)
         for _ in 0..<3 {
             if known == place { known = published }
-            guard known >= place + 56, known - position <= 262_144, known % 8 == 0 else { return }
+            guard known >= place + 56, known - position <= 262_144, known % 8 == 0 else { break }
             let word = words[RawRing.records + Int(place / 8 % 32_768)]
             let (length, kind) = (word & 0xFFFF_FFFF, word >> 32)
             let size = 8 + (length + 7) / 8 * 8
-            guard kind == 1, length >= 48, length <= RingFuzzing.limit, size <= known - place else { return }
+            guard kind == 1, length >= 48, length <= RingFuzzing.limit, size <= known - place else { break }
+            if first == nil { first = Int(length) }
             place += size
         }
+        return first
     }
 
     mutating func plainRead() -> Expected {
