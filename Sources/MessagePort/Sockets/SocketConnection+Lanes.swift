@@ -159,14 +159,15 @@ extension SocketConnection {
         guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return false }
         var nextYield = MonotonicInstant.after(Self.timeBetweenYields)
         while true {
-            for _ in 0..<32 { sysPause() }
-            if sendingLane.withLock({ $0.hasReaderMoved() }) { return true }
+            // First: a reader that creeps holds nobody longer than one that stands still.
             let now = MonotonicInstant.now
             if now >= end { return false }
             if now >= nextYield {
                 sysYield()  // the reader may wait for this very processor
                 nextYield = .after(Self.timeBetweenYields)
             }
+            for _ in 0..<32 { sysPause() }
+            if sendingLane.withLock({ $0.hasReaderMoved() }) { return true }
         }
     }
 
