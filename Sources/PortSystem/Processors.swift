@@ -72,6 +72,9 @@ package enum ProcessorQuota {
 @inline(__always)
 package func sysPause() { shim_pause() }
 
+/// Has a line of memory fetched that will be read soon. Nothing happens where there is none.
+package func sysPrefetch(_ place: UnsafeRawPointer?) { unsafe shim_prefetch_to_read(place) }
+
 /// Lets the other threads that want this processor go first (`sched_yield(2)`), which may take as long as they want it.
 package func sysYield() {
     // It has no way to fail on Linux, and whoever spins goes on anyway.

@@ -48,6 +48,8 @@ import Synchronization
     func next() -> MachMessage? {
         let index = position.add(1, ordering: .acquiringAndReleasing).oldValue
         guard index < claimedCount, let slots = unsafe slots else { return nil }
+        // Not further ahead: claims are of a few messages.
+        if index + 2 < claimedCount { unsafe slots[index + 2].parts.fetchAhead() }
         unsafe slots[index].noteTaken()
         return unsafe (slots + index).move()
     }

@@ -87,10 +87,16 @@ extension PortCore {
         }
     }
 
+    /// So long at most the sender of a stream is given: nine messages or so, for one look of ours.
+    private static let timeForMore = Duration.microseconds(1)
+
     /// Gives the sender of a stream, all of which was handled, a moment to send more: who claims each message by itself takes the
     /// lock as often as the sender, and both wait for it.
     private func letSomeCome() {
-        for _ in 0..<16 { sysPause() }
+        let end = MonotonicInstant.after(Self.timeForMore)
+        repeat {
+            for _ in 0..<16 { sysPause() }
+        } while MonotonicInstant.now < end
     }
 
     /// A handler is over. The sources that had to wait for it go on.
