@@ -102,6 +102,35 @@ import Testing
         }
     }
 
+    @Test("a ring in which a loop found nothing 64 times is looked at no more, until the kernel has told of something")
+    func inVain() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let sockets = try port.core.openSockets()
+            let client = try RingClient(Self.crowd, at: port)
+            port.core.receiveFromSockets()
+            for id in Int32(0)..<2 {
+                for _ in 0..<64 {
+                    #expect(client.connection.beginLooking())
+                    client.connection.endLooking()
+                }
+                #expect(!client.connection.beginLooking())
+                try client.send(id, times: 1)
+                #expect(try !sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
+                #expect(try port.next().id == id)
+                #expect(try port.tryReceive() == nil)
+            }
+            // What is found by a look counts as well.
+            for id in Int32(0)..<100 {
+                #expect(client.connection.beginLooking())
+                try client.send(id, times: 1)
+                #expect(client.connection.hasArrived && client.connection.takeIn())
+                client.connection.endLooking()
+                #expect(try port.next().id == id)
+            }
+        }
+    }
+
     @Test("what a loop that looked cannot take, because the queue is full, is told by the kernel")
     func untold() async throws {
         try await onBench(over: .socket) { bench in

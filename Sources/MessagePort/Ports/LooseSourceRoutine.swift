@@ -30,7 +30,7 @@ final class LooseSourceRoutine: SourceRoutine {
     }
 
     func isReady() -> Bool { core.hasMessage(inTurn: turn) }
-    func arrivalPlaces() -> [any ArrivalPlace] { core.arrivalPlaces() }
+    func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void) { core.visitArrivalPlaces(body) }
     func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) { keepWhileInLoop() }
 
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {

@@ -15,7 +15,7 @@ private struct ReceiveRoutine: SourceRoutine {
     let core: PortCore
 
     func isReady() -> Bool { core.hasMessage }
-    func arrivalPlaces() -> [any ArrivalPlace] { core.arrivalPlaces() }
+    func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void) { core.visitArrivalPlaces(body) }
 
     func perform() -> SourceOutcome {
         core.receiveFromSockets()

@@ -95,7 +95,7 @@ extension MachPort {
         let turn: UInt64
 
         func isReady() -> Bool { port.core.hasMessage(inTurn: turn) }
-        func arrivalPlaces() -> [any ArrivalPlace] { port.core.arrivalPlaces() }
+        func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void) { port.core.visitArrivalPlaces(body) }
         func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) { port.dropUnusedSource() }
         func perform() -> SourceOutcome { perform { false } }
         func perform(while goesOn: () -> Bool) -> SourceOutcome { port.handleMessages(turn, while: goesOn) }

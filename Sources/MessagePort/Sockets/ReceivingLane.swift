@@ -44,6 +44,23 @@ struct ReceivingLane: Sendable {
     /// A loop has looked into the ring by itself, and since then nobody has told the peer to send a bell and found the
     /// ring empty.
     var wasWatched = false
+    /// How often a loop has begun to look since something was taken from the ring.
+    private var looksInVain: UInt8 = 0
+    /// Who looked so often in vain looks no more, until the kernel has told of something: each ring that is looked at costs
+    /// each spin.
+    private static let mostInVain: UInt8 = 64
+
+    /// Whether a loop that spins is to look into the ring.
+    var isWorthLooking: Bool { looksInVain < Self.mostInVain }
+
+    /// A loop looks into the ring by itself from now on.
+    mutating func beginLooking() {
+        (isWatched, wasWatched) = (true, true)
+        looksInVain += 1
+    }
+
+    /// A packet was taken from the ring.
+    mutating func didTakeFromRing() { looksInVain = 0 }
 
     /// A packet other than a bell was taken from the socket.
     mutating func didTakeFromSocket() {

@@ -48,6 +48,7 @@ extension SocketConnection {
             cost -= rest
         }
         if places == 0 { return 0 }
+        arrival.lane.didTakeFromRing()
         noteSender(of: core)
         let byteCount = take(&arrival, PeerCharge(ledger, owner, cost), count: places)
         let hasRoom = core.fillReserved(by: &arrival.burst.messages, byteCount: byteCount)

@@ -19,6 +19,7 @@ extension SocketConnection {
                 let (outcome, landed) = nextRecord(&arrival)
                 switch consume outcome {
                 case .packet(let words, var payload):
+                    arrival.lane.didTakeFromRing()
                     guard let header = PacketHeader(words) else { return refuse(.malformedPacket) }
                     if landed > 0 {
                         if header.kind == .continuation {

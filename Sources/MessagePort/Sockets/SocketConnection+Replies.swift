@@ -189,9 +189,8 @@ private struct ReplyRoutine: SourceRoutine {
         if loop.hasEnded { connection?.forgetWatchers(on: loop) }
     }
 
-    func arrivalPlaces() -> [any ArrivalPlace] {
-        guard let connection, connection.hasRings else { return [] }
-        return [connection]
+    func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void) {
+        if let connection, connection.hasRings { body(connection) }
     }
 
     func isReady() -> Bool { connection?.hasReadableUntold ?? false }

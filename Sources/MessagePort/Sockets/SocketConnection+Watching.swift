@@ -51,9 +51,9 @@ extension SocketConnection: ArrivalPlace {
         let hasBegun = assembly.withLockIfAvailable { arrival in
             // With a bell in the socket the kernel tells already.
             guard let reader = arrival.lane.reader, arrival.lane.isOnRing, !arrival.lane.headIsSpent,
-                !arrival.lane.isWatched, !arrival.lane.wasWatched
+                !arrival.lane.isWatched, !arrival.lane.wasWatched, arrival.lane.isWorthLooking
             else { return false }
-            (arrival.lane.isWatched, arrival.lane.wasWatched) = (true, true)
+            arrival.lane.beginLooking()
             reader.wake()
             return true
         }
@@ -130,9 +130,9 @@ extension PortSockets {
 }
 
 extension PortCore {
-    /// Where a loop that spins looks for messages of other processes.
-    func arrivalPlaces() -> [any ArrivalPlace] {
-        if isInherited { return [] }
-        return sockets?.state.withLock { $0.busyRings } ?? []
+    /// Calls `body` with each place where a loop that spins looks for messages of other processes.
+    func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void) {
+        if isInherited { return }
+        for ring in sockets?.state.withLock({ $0.busyRings }) ?? [] { body(ring) }
     }
 }

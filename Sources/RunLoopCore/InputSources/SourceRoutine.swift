@@ -12,8 +12,9 @@ package protocol SourceRoutine: Sendable {
     func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop)
     /// The source has left a mode of a loop.
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop)
-    /// Where something for a port-based source may arrive without the kernel's knowing, as long as a loop looks there.
-    func arrivalPlaces() -> [any ArrivalPlace]
+    /// Calls `body` with each place where something for a port-based source may arrive without the kernel's knowing, as
+    /// long as a loop looks there. Takes no memory: a loop asks before each spin.
+    func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void)
     /// Handles what the source has.
     ///
     /// - Returns: what was done, and seen.
@@ -48,7 +49,7 @@ package struct SourceOutcome: Sendable {
 extension SourceRoutine {
     package func isReady() -> Bool { false }
     package func perform(while goesOn: () -> Bool) -> SourceOutcome { perform() }
-    package func arrivalPlaces() -> [any ArrivalPlace] { [] }
+    package func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void) {}
     package func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) {}
     package func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {}
 }

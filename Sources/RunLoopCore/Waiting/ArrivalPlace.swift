@@ -46,13 +46,17 @@ struct RecentReports: Sendable {
 
 extension ThreadRunLoop {
     /// Begins to look at the places of the sources that were reported last.
-    func beginLooking(in mode: Int) -> [any ArrivalPlace] {
+    func beginLooking(in mode: Int) -> ShortList<any ArrivalPlace> {
         let sources = state.withLock { state in
-            state.modes[mode].recentReports.seats.compactMap { state.seats.list[$0].source }
+            var sources: ShortList<RunLoopSource> = .none
+            for seat in state.modes[mode].recentReports.seats {
+                if let source = state.seats.list[seat].source { sources.append(source) }
+            }
+            return sources
         }
-        var places: [any ArrivalPlace] = []
+        var places: ShortList<any ArrivalPlace> = .none
         for source in sources {
-            for place in source.routine.arrivalPlaces() where place.beginLooking() { places.append(place) }
+            source.routine.visitArrivalPlaces { if $0.beginLooking() { places.append($0) } }
         }
         return places
     }

@@ -107,9 +107,9 @@ extension ThreadRunLoop {
     }
 
     /// Looks so often whether something has come.
-    private func hasCome(at places: [any ArrivalPlace], looks: Int) -> Bool {
+    private func hasCome(at places: ShortList<any ArrivalPlace>, looks: Int) -> Bool {
         // Mostly there is one place: that is looked at by itself, so that no look counts references.
-        if places.count == 1 { return hasCome(at: places[0], looks: looks) }
+        if case .one(let place) = places { return hasCome(at: place, looks: looks) }
         for _ in 0..<looks {
             if doorbell.isRung || places.contains(where: { $0.hasArrived && $0.takeIn() }) { return true }
             sysPause()
