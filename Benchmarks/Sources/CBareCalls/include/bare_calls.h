@@ -106,6 +106,24 @@ bare_queue *_Nullable bare_queue_start(void);
 int64_t bare_queue_send(bare_queue *_Nonnull queue, int64_t count);
 void bare_queue_end(bare_queue *_Nonnull queue);
 
+// MARK: - many at once
+
+typedef struct bare_queue_field bare_queue_field;
+
+/// Starts a thread that takes what is sent to any of so many places; NULL when the system refuses.
+bare_queue_field *_Nullable bare_queue_field_start(int64_t count);
+/// Sends 64 bytes in memory of their own to one after the other, `count` times, and waits until the other side has them all.
+int64_t bare_queue_field_send(bare_queue_field *_Nonnull queues, int64_t count);
+void bare_queue_field_end(bare_queue_field *_Nonnull queues);
+
+typedef struct bare_socket_field bare_socket_field;
+
+/// Starts a process with so many connections; NULL when the system refuses.
+bare_socket_field *_Nullable bare_socket_field_start(int count);
+/// Has it send packets of 64 bytes over one after the other, and takes them, `count` times; -1 when it has ended.
+int64_t bare_socket_field_run(bare_socket_field *_Nonnull field, int64_t count);
+void bare_socket_field_end(bare_socket_field *_Nonnull field);
+
 // MARK: - counting
 
 /// Begins to count what malloc and its like give out, on all threads.

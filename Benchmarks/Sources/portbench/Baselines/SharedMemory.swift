@@ -41,6 +41,14 @@ extension Contestant {
             name: "bare mutex + malloc", timesLaps: false, run: { count, _ in bare_queue_send(queue, Int64(count)) },
             end: { bare_queue_end(queue) })
     }
+
+    /// The same to so many places.
+    static func queueField(_ number: Int) throws -> Contestant {
+        guard let field = bare_queue_field_start(Int64(number)) else { throw BenchmarkFailure("no thread") }
+        return Contestant(
+            name: "bare mutex + malloc", timesLaps: false,
+            run: { count, _ in bare_queue_field_send(field, Int64(count)) }, end: { bare_queue_field_end(field) })
+    }
 }
 
 /// Memory that this process shares with a thread or a process.

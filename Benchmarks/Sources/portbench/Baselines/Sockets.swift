@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import CBareCalls
+import Glibc
 
 extension Contestant {
     /// Round trips over a bare Unix socket between two processes, each side waiting in epoll.
@@ -32,5 +33,20 @@ extension Contestant {
             name: batch > 1 ? "bare SEQPACKET, sendmmsg" : "bare SEQPACKET + epoll", timesLaps: false,
             run: { count, _ in bare_socket_send(child.socket, Packet.size, Int64(count), UInt32(batch)) },
             end: child.end)
+    }
+
+    /// Packets of 64 bytes of another process over so many connections.
+    static func socketField(_ number: Int) throws -> Contestant {
+        guard let field = bare_socket_field_start(Int32(number)) else {
+            throw NotAvailable("\(number) bare sockets: errno \(errno)")
+        }
+        return Contestant(
+            name: "bare SEQPACKET + epoll", timesLaps: false,
+            run: { count, _ in
+                let time = bare_socket_field_run(field, Int64(count))
+                if time < 0 { throw BenchmarkFailure("the child with the bare sockets has ended") }
+                return time
+            },
+            end: { bare_socket_field_end(field) })
     }
 }

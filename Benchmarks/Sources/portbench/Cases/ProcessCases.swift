@@ -45,10 +45,13 @@ extension Case {
     }
 
     private static func payload(_ id: String, _ size: Int) -> Case {
-        Case(
-            Contest(
-                id: id, goal: Goal(ratio: 0.5), ours: { try .portProcessPair(.adaptive, size: size) },
-                baseline: { try .socketPair(bare_stream, there: size) },
-                others: [{ .copy(size) }] + Contestant.peers(peer_ipc_roundtrip, size: size)))
+        Case(on: [.anywhere, .twoProcessors]) { placement in
+            let unbound = [{ .copy(size) }] + Contestant.peers(peer_ipc_roundtrip, size: size)
+            return Contest(
+                id: id, goal: Goal(ratio: 0.5),
+                ours: { try .portProcessPair(placement.busy, size: size, on: placement) },
+                baseline: { try .socketPair(bare_stream, there: size, on: placement) },
+                others: placement == .anywhere ? unbound : [])
+        }
     }
 }

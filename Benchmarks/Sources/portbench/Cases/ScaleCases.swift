@@ -10,12 +10,12 @@ extension Case {
     }
 
     private static func ports(_ settings: Settings) throws -> [CaseResult] {
-        func contest(_ variant: String, beside few: Int, goal: Double?, ours: @escaping () throws -> Contestant) throws
-            -> CaseResult
-        {
+        func contest(
+            _ variant: String, of active: Int, beside few: Int, goal: Double?, ours: @escaping () throws -> Contestant
+        ) throws -> CaseResult {
             try Contest(
                 id: "ports.scale", variant: variant, unit: .nanoseconds, goal: Goal(ratio: goal), ours: ours,
-                baseline: { try .portField(few) }
+                baseline: { try .portField(few) }, others: [{ try .queueField(active) }]
             ).measure(settings)
         }
         // Many are made once: that takes longer than a turn.
@@ -25,10 +25,10 @@ extension Case {
         let (field, descriptors) = try fieldAndDescriptors(most)
         defer { field.end() }
         return [
-            try contest("10 ports", beside: 1, goal: nil) { try .portField(10) },
-            try contest("1000 ports", beside: 10, goal: 1.5) { try .portField(1_000) },
-            try contest("\(most) ports", beside: 10, goal: 1.5) { .portField(field, active: most) },
-            try contest("\(most) ports, 10 in use", beside: 10, goal: 1.5) { .portField(field, active: 10) },
+            try contest("10 ports", of: 10, beside: 1, goal: nil) { try .portField(10) },
+            try contest("1000 ports", of: 1_000, beside: 10, goal: 1.5) { try .portField(1_000) },
+            try contest("\(most) ports", of: most, beside: 10, goal: 1.5) { .portField(field, active: most) },
+            try contest("\(most) ports, 10 in use", of: 10, beside: 10, goal: 1.5) { .portField(field, active: 10) },
             CaseResult(
                 "ports.scale", "descriptors of \(most) ports", .descriptors,
                 ours: Score(Double(descriptors - aloneDescriptors)),
@@ -54,7 +54,8 @@ extension Case {
                 id: "connections.scale", variant: "\(ports * children) connections" + (rings ? "" : ", sockets alone"),
                 unit: .nanoseconds, goal: Goal(ratio: goal),
                 ours: { try .connections(ports: ports, children: children, rings: rings) },
-                baseline: { try .connections(ports: few, children: 1, rings: rings) }
+                baseline: { try .connections(ports: few, children: 1, rings: rings) },
+                others: [{ try .socketField(ports * children) }]
             ).measure(settings)
         }
         return [
