@@ -113,6 +113,21 @@ private struct SeatedList {
         #expect(performed == [0, 1, nil])
     }
 
+    @Test("what comes next is known as long as all lie in the order in which they came")
+    func upcoming() {
+        var seats = Seats()
+        let numbers = (0..<6).map { _ in
+            seats.take(for: RunLoopSource(readiness: { false }, perform: {}), in: 0)
+        }
+        var heap = PlacedHeap<SeatNumber, Int>()
+        for (key, number) in numbers.dropLast().enumerated() { heap.add(number, key, &seats) }
+        #expect((0..<6).map { heap.upcoming($0) } == numbers[0..<5].map(Optional.some) + [nil])
+        _ = heap.removeFirst(&seats)
+        #expect((0..<5).map { heap.upcoming($0) } == numbers[1..<5].map(Optional.some) + [nil])
+        heap.add(numbers[5], 2, &seats)
+        #expect((0..<6).allSatisfy { heap.upcoming($0) == nil })
+    }
+
     @Test("a source that rings between its being found ready and its perform is performed once")
     func rungMeanwhile() throws {
         var list = SeatedList()

@@ -36,6 +36,11 @@ struct PlacedHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
     var count: Int { entries.count - head }
     var first: Entry? { isEmpty ? nil : entries[head] }
 
+    /// The item that is to be taken after so many others, if nothing comes between; nil where that is not known.
+    func upcoming(_ distance: Int) -> ID? {
+        isSorted && distance < count ? entries[head + distance].id : nil
+    }
+
     /// The entry at a place.
     subscript(place: Int) -> Entry { entries[place - shift] }
 

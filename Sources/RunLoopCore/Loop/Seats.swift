@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import PortSystem
+
 /// The seats of a loop.
 struct Seats: Sendable {
     /// So many places are kept when nobody is there.
@@ -75,6 +77,16 @@ struct Seats: Sendable {
 }
 
 extension Seats {
+    /// Has a seat fetched that will be looked at soon.
+    mutating func fetch(_ number: SeatNumber) {
+        unsafe withUnsafePointer(to: &list[number]) { unsafe sysPrefetch($0) }
+    }
+
+    /// The same with its source.
+    func fetchSource(of number: SeatNumber) {
+        if let source = list[number].source { unsafe sysPrefetch(Unmanaged.passUnretained(source).toOpaque()) }
+    }
+
     /// Gives a source a seat in a mode in which it has none.
     mutating func take(for source: RunLoopSource, in mode: Int) -> SeatNumber {
         let number = free.popLast() ?? Int32(list.count)

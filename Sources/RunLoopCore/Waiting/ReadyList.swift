@@ -85,7 +85,15 @@ struct ReadyList: Sendable {
     mutating func takeFirst(_ seats: inout Seats) -> Candidate? {
         guard let entry = only ?? heap.removeFirst(&seats) else { return nil }
         only = nil
+        if !heap.isEmpty { fetchAhead(&seats) }
         return Candidate(seat: entry.id, key: entry.key, watch: forgetPlace(of: entry.id, &seats))
+    }
+
+    /// Has the memory of those fetched that come next: of many sources it has left the caches since they came last. First the
+    /// seat, then the source of which it tells.
+    private func fetchAhead(_ seats: inout Seats) {
+        if let far = heap.upcoming(4) { seats.fetch(far) }
+        if let near = heap.upcoming(2) { seats.fetchSource(of: near) }
     }
 
     /// Counts a source that is about to be asked as performed: it mostly will be. Only where that begins no pass.
