@@ -6,13 +6,14 @@
 
 #include "common.h"
 
-enum { places = 1024, batch = 32, message = 64, step = 7919 };
+enum { places = 1024, depth = 32, batch = 32, message = 64, step = 7919 };
 
-/// As large as a port, of which as little as possible is used.
+/// About as large as a port.
 typedef struct place {
     pthread_mutex_t lock;
-    void *bytes;
-    char rest[400];
+    unsigned sent, taken;
+    void *list[depth];
+    char rest[160];
 } place;
 
 struct bare_queue_field {
@@ -36,13 +37,20 @@ static int take_some(bare_queue_field *queues, int64_t *some) {
     return count;
 }
 
-/// Puts something where nothing is, or takes it. Returns what was there.
-static void *exchange(place *place, void *bytes) {
+static void *take(place *place) {
     pthread_mutex_lock(&place->lock);
-    void *old = place->bytes;
-    if (!bytes || !old) place->bytes = bytes;
+    void *bytes = place->list[place->taken++ % depth];
     pthread_mutex_unlock(&place->lock);
-    return old;
+    return bytes;
+}
+
+/// Returns whether there was room.
+static int give(place *place, void *bytes) {
+    pthread_mutex_lock(&place->lock);
+    int has_room = place->sent - place->taken < depth;
+    if (has_room) place->list[place->sent++ % depth] = bytes;
+    pthread_mutex_unlock(&place->lock);
+    return has_room;
 }
 
 static void *receive(void *context) {
@@ -51,7 +59,7 @@ static void *receive(void *context) {
     unsigned looks = 0;
     int count;
     while ((count = take_some(queues, some)) >= 0) {
-        for (int index = 0; index < count; index++) free(exchange(&queues->field[some[index]], NULL));
+        for (int index = 0; index < count; index++) free(take(&queues->field[some[index]]));
         if (count > 0) {
             looks = 0;
             continue;
@@ -65,7 +73,11 @@ static void *receive(void *context) {
 bare_queue_field *bare_queue_field_start(int64_t count) {
     bare_queue_field *queues = calloc(1, sizeof *queues);
     place *field = calloc((size_t)count, sizeof *field);
-    if (!queues || !field) abort();
+    if (!queues || !field) {
+        free(field);
+        free(queues);
+        return NULL;
+    }
     queues->field = field;
     queues->count = count;
     pthread_mutex_init(&queues->lock, NULL);
@@ -98,7 +110,7 @@ int64_t bare_queue_field_send(bare_queue_field *queues, int64_t count) {
         char *bytes = malloc(message);
         if (!bytes) abort();
         memset(bytes, 7, message);
-        for (looks = 0; exchange(&queues->field[queues->next], bytes);) bare_look_again(&looks);
+        for (looks = 0; !give(&queues->field[queues->next], bytes);) bare_look_again(&looks);
         for (looks = 0; put(queues, queues->next) < 0;) bare_look_again(&looks);
     }
     while (put(queues, -1) != 0) bare_look_again(&looks);

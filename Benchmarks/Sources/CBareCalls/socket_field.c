@@ -27,7 +27,9 @@ static int take_order(int control, int64_t *count, int *descriptor) {
     struct iovec vector = {.iov_base = count, .iov_len = sizeof *count};
     struct msghdr header = {
         .msg_iov = &vector, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
-    if (recvmsg(control, &header, MSG_CMSG_CLOEXEC) != sizeof *count) return 0;
+    ssize_t size;
+    while ((size = recvmsg(control, &header, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {}
+    if (size != sizeof *count || header.msg_flags & MSG_CTRUNC) return 0;
     struct cmsghdr *part = CMSG_FIRSTHDR(&header);
     *descriptor = -1;
     if (part && part->cmsg_type == SCM_RIGHTS) memcpy(descriptor, CMSG_DATA(part), sizeof(int));
@@ -46,11 +48,16 @@ static int give_order(int control, int64_t count, int descriptor) {
             .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
         memcpy(CMSG_DATA(part), &descriptor, sizeof(int));
     }
-    return sendmsg(control, &header, MSG_NOSIGNAL) == sizeof count;
+    ssize_t size;
+    while ((size = sendmsg(control, &header, MSG_NOSIGNAL)) < 0 && errno == EINTR) {}
+    return size == sizeof count;
 }
 
 /// The child: system calls only, since other threads may have had locks when it was made.
-static void serve(int control, int *ends) {
+static void serve(int socket, int *ends) {
+    // Nobody is kept from seeing the end of what the parent closes.
+    int control = dup2(socket, 3);
+    if (control < 0 || syscall(SYS_close_range, 4, ~0U, 0) != 0) return;
     char bytes[message] = {7};
     int known = 0, descriptor;
     int64_t count, sent = 0;
@@ -80,12 +87,15 @@ static int connect_one(bare_socket_field *field) {
 bare_socket_field *bare_socket_field_start(int count) {
     bare_socket_field *field = calloc(1, sizeof *field);
     int *ends = calloc((size_t)count, sizeof *ends), pair[2];
-    if (!field || !ends || bare_socket_pair(bare_packets, pair) != 0) abort();
+    if (!field || !ends || bare_socket_pair(bare_packets, pair) != 0) {
+        free(field);
+        free(ends);
+        return NULL;
+    }
     pid_t parent = getpid();
     *field = (bare_socket_field){.control = pair[0], .ends = ends, .set = epoll_create1(EPOLL_CLOEXEC), .child = fork()};
     if (field->child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        close(pair[0]);
         if (getppid() == parent) serve(pair[1], ends);
         _exit(0);
     }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import PortSystem
 import Synchronization
 
 // @unchecked: whoever has the queue's lock has all of it while it is closed. While it is open, each slot of a claimed
 // message belongs to whoever has drawn its number from `position`, the thread that takes messages, or the one that has
-// closed the claim and has all slots from there on; all else is written under the lock while it is closed.
+// closed the claim and has all slots from there on; all others only read them (`fetchAhead`); all else is written under the lock while it is closed.
 /// The oldest messages of a queue, which the thread of a handler takes one after the other without the queue's lock.
 @safe final class MessageClaim: @unchecked Sendable {
     private static let closed = Int.max / 2
@@ -49,9 +50,19 @@ import Synchronization
         let index = position.add(1, ordering: .acquiringAndReleasing).oldValue
         guard index < claimedCount, let slots = unsafe slots else { return nil }
         // Not further ahead: claims are of a few messages.
-        if index + 2 < claimedCount { unsafe slots[index + 2].parts.fetchAhead() }
+        if index + 2 < claimedCount { unsafe Self.fetchAhead(slots + (index + 2)) }
         unsafe slots[index].noteTaken()
         return unsafe (slots + index).move()
+    }
+
+    private static let partsOffset = MemoryLayout<MachMessage>.offset(of: \.parts) ?? 0
+
+    /// Has the bytes of a message fetched, which another thread has written and this one will read. The message may be
+    /// taken back meanwhile: its memory, which stays, is read as a word, and whatever that is, to fetch what it points to is
+    /// never wrong.
+    private static func fetchAhead(_ slot: UnsafePointer<MachMessage>) {
+        let word = unsafe UnsafeRawPointer(slot).load(fromByteOffset: partsOffset, as: UInt.self)
+        unsafe sysPrefetch(UnsafeRawPointer(bitPattern: word))
     }
 
     /// The thread that has the claim takes no more.

@@ -47,14 +47,6 @@ struct MessageParts: Sendable {
         if case .one(.bytes(let bytes)) = storage { bytes } else { nil }
     }
 
-    /// Has what the parts are fetched, as far as it lies elsewhere: it will be read soon, and another thread has written it.
-    mutating func fetchAhead() {
-        unsafe withUnsafeBytes(of: &storage) { storage in
-            // Whatever the word is, to fetch what it points to is never wrong.
-            unsafe sysPrefetch(UnsafeRawPointer(bitPattern: storage.loadUnaligned(as: UInt.self)))
-        }
-    }
-
     /// They are not needed any more: the bytes of the only one may serve another message.
     mutating func leaveMemory() {
         if let bytes = takeOnlyBytes() { SpareBytes.leave(consume bytes) }
