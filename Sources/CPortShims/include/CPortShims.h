@@ -90,7 +90,7 @@ _Bool shim_keeps_spares(void);
 void shim_set_thread_spares(void *spares);
 int shim_allowed_processor_count(void);
 /* Has two lines of memory fetched that will be written. On x86-64 the compiler's own way fetches them to be read, unless it is
- * told that the processor knows better; all do for long, or take it for nothing. */
+ * told that the processor knows the instruction; all of today do, or take it for nothing. */
 static inline void shim_prefetch(const void *place) {
 #if defined(__x86_64__)
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)place));

@@ -6,7 +6,8 @@ import Synchronization
 
 // @unchecked: whoever has the queue's lock has all of it while it is closed. While it is open, each slot of a claimed
 // message belongs to whoever has drawn its number from `position`, the thread that takes messages, or the one that has
-// closed the claim and has all slots from there on; all others only read them (`fetchAhead`); all else is written under the lock while it is closed.
+// closed the claim and has all slots from there on, where the former only reads (`fetchAhead`); all else is written
+// under the lock while it is closed.
 /// The oldest messages of a queue, which the thread of a handler takes one after the other without the queue's lock.
 @safe final class MessageClaim: @unchecked Sendable {
     private static let closed = Int.max / 2
