@@ -95,6 +95,7 @@ import Testing
             try await onNewThread {
                 var limit = rlimit()
                 getrlimit(__rlimit_resource_t(7), &limit)  // RLIMIT_NOFILE
+                let allowed = limit.rlim_cur
                 limit.rlim_cur = 0
                 setrlimit(__rlimit_resource_t(7), &limit)
                 let loop = ThreadRunLoop.current
@@ -106,6 +107,9 @@ import Testing
                 }
                 let result = loop.run(until: Watchdog.deadline)
                 try waker.join()
+                // At the end of the process the leak sanitizer opens files.
+                limit.rlim_cur = allowed
+                setrlimit(__rlimit_resource_t(7), &limit)
                 if result != .stopped { exit(1) }
             }
         }
