@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -273,6 +274,8 @@ int shim_sleep_on(const void *word, unsigned ticket, int64_t limit) {
 }
 
 int shim_wake_on(void *word) { return (int)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1); }
+
+int shim_wake_all(void *word) { return (int)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX); }
 
 int shim_thread_id(void) { return (int)syscall(SYS_gettid); }
 

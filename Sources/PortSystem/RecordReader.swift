@@ -147,8 +147,11 @@ package struct RecordReader: Sendable {
     package var hasMore: Bool { ring.published != position }
 
     /// Wants to be rung for what is published from now on. What `hasMore` says afterwards decides whether that is enough.
-    package func sleep() { ring.setAwake(false) }
+    package func sleep() { ring.setReader(.asleep) }
+
+    /// As `sleep`; but it is the ring's word that is to be woken.
+    package func doze() { ring.setReader(.dozing) }
 
     /// Does not want to be rung.
-    package func wake() { ring.setAwake(true) }
+    package func wake() { ring.setReader(.awake) }
 }

@@ -5,7 +5,7 @@
 //
 //   tail   how many bytes were ever written; the highest bit: the reader takes nothing more
 //   head   how many bytes were ever read
-//   awake  1 while the reader looks by itself, or has been rung; 0 when it wants to be rung
+//   awake  1 while the reader looks by itself, or has been told; 0 when it wants a bell; 2 while it sleeps on this very word
 //
 // Writer and reader keep their own positions privately, and believe the other's only within its bounds. What is read is
 // copied out first and looked at then: the other side may change the memory at any time.
@@ -14,7 +14,10 @@
 // something was published. All four are sequentially consistent, so one of the two sees the other. The end is decided by
 // one word: a record is either before the closing bit, and will be read, or is refused.
 
+import CPortShims
 import Synchronization
+
+private let lastIdentity = Atomic<UInt64>(0)
 
 /// One direction of a connection's shared memory.
 @safe package final class RecordRing: @unchecked Sendable {
@@ -24,6 +27,8 @@ import Synchronization
     let head: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
     let awake: UnsafeMutablePointer<Atomic<UInt32>>  // immutable
     let bytes: UnsafeMutableRawPointer  // immutable
+    /// Its number in this process.
+    private let identity = lastIdentity.wrappingAdd(1, ordering: .relaxed).newValue
     /// What was written when this side closed the ring, and never more, whatever the memory says; the largest number before.
     private let lastTail = Atomic<UInt64>(.max)
     /// How many bytes this side has read: the head, as nobody else can change it. Written by the reading end.
@@ -164,19 +169,55 @@ enum RecordKind: UInt64 {
 func padded(_ count: Int) -> Int { (count + 7) & ~7 }
 
 extension RecordRing {
-    /// Whether the reader wants to be rung. For the writer.
-    package var isAsleep: Bool { unsafe awake.pointee.load(ordering: .sequentiallyConsistent) == 0 }
+    /// What a reader does, as it says.
+    package enum ReaderState: UInt32, Sendable {
+        /// It wants a bell.
+        case asleep = 0
+        /// It looks by itself, or has been told.
+        case awake = 1
+        /// It sleeps on the word that says so.
+        case dozing = 2
 
-    /// For the writer.
-    ///
-    /// - Returns: whether the reader slept; from now on it counts as awake.
-    func takeSleep() -> Bool {
-        if !isAsleep { return false }
-        return unsafe awake.pointee.exchange(1, ordering: .sequentiallyConsistent) == 0
+        /// What a word says that may have been written by anybody.
+        fileprivate init(_ word: UInt32) { self = Self(rawValue: word) ?? .asleep }
     }
 
-    /// For the reader: from now on it has to be rung, or looks by itself.
-    func setAwake(_ isAwake: Bool) {
-        unsafe awake.pointee.store(isAwake ? 1 : 0, ordering: .sequentiallyConsistent)
+    /// What the reader does. For the writer.
+    package var readerState: ReaderState {
+        ReaderState(unsafe awake.pointee.load(ordering: .sequentiallyConsistent))
+    }
+
+    /// For the writer: from now on the reader counts as awake.
+    ///
+    /// - Returns: what it has done until now: unless it was awake, it is to be told.
+    func takeSleep() -> ReaderState {
+        let state = readerState
+        if state == .awake { return .awake }
+        return ReaderState(unsafe awake.pointee.exchange(ReaderState.awake.rawValue, ordering: .sequentiallyConsistent))
+    }
+
+    /// For the reader: what it does from now on.
+    package func setReader(_ state: ReaderState) {
+        unsafe awake.pointee.store(state.rawValue, ordering: .sequentiallyConsistent)
+    }
+
+    /// For the reader: from now on it looks by itself, unless something else was said since it dozes.
+    package func endDoze() {
+        _ = unsafe awake.pointee.compareExchange(
+            expected: ReaderState.dozing.rawValue, desired: ReaderState.awake.rawValue,
+            ordering: .sequentiallyConsistent)
+    }
+
+    /// On which the reader sleeps while it dozes.
+    package var word: SharedWord {
+        unsafe SharedWord(awake, sleepingAt: ReaderState.dozing.rawValue, identity: identity)
+    }
+
+    /// Wakes a reader that was dozing.
+    ///
+    /// - Returns: whether one slept.
+    package func wakeReader() -> Bool {
+        let number = unsafe awake
+        return (try? retrying(.futex) { unsafe shim_wake_all(number) }) ?? 0 > 0
     }
 }

@@ -7,8 +7,8 @@ import Synchronization
 package struct RecordWriter: Sendable {
     /// What became of a record.
     package enum Outcome: Hashable, Sendable {
-        /// It is in the ring. A reader that sleeps has to be rung, when it has not woken by itself: see `takeSleep`.
-        case written(isAsleep: Bool)
+        /// It is in the ring. A reader that is not awake has to be told, when it has not woken by itself: see `takeSleep`.
+        case written(RecordRing.ReaderState)
         /// There is no room for it.
         case full
         /// The reader takes nothing more.
@@ -82,15 +82,15 @@ package struct RecordWriter: Sendable {
 
     private mutating func publishRecord(_ size: Int) -> Outcome {
         let outcome = publish(size)
-        return outcome == .written(isAsleep: false) ? .written(isAsleep: ring.isAsleep) : outcome
+        return outcome == .written(.awake) ? .written(ring.readerState) : outcome
     }
 
-    /// Rings for a reader that was asleep when something was written.
+    /// Has a reader that was not awake when something was written count as awake from now on.
     ///
-    /// - Returns: whether it is to be told; from now on it counts as awake. False when it has woken by itself.
-    package func takeSleep() -> Bool { ring.takeSleep() }
+    /// - Returns: what it has done until now: unless it has woken by itself, it is to be told.
+    package func takeSleep() -> RecordRing.ReaderState { ring.takeSleep() }
 
-    /// Writes a mark. The reader is not rung for it: what it stands for does that. There is at most one in the ring.
+    /// Writes a mark. The reader is not told of it: what it stands for does that. There is at most one in the ring.
     ///
     /// - Parameter count: so many packets at least are sent otherwise before the next record is written.
     /// - Returns: whether it was written: there is always room for it.
@@ -124,6 +124,6 @@ package struct RecordWriter: Sendable {
             expected: position, desired: next, ordering: .sequentiallyConsistent)
         guard exchanged else { return original == position | closed ? .closed : .broken }
         position = next
-        return .written(isAsleep: false)
+        return .written(.awake)
     }
 }

@@ -314,7 +314,7 @@ final class Kept: Sendable {
 
 extension MachMessage {
     /// A message whose reply goes to a port's queue.
-    fileprivate init(id: Int32, replyTo port: MachPort) {
+    init(id: Int32, replyTo port: MachPort) {
         self.init(id: id)
         setReplyRight(port.makeSendOnceRight())
     }

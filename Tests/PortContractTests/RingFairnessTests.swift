@@ -9,6 +9,10 @@ import Synchronization
 import TestSupport
 import Testing
 
+extension DozeAnswer {
+    fileprivate var word: SharedWord? { if case .word(let word) = self { word } else { nil } }
+}
+
 /// What comes through rings counts as what comes through sockets does.
 @Suite("fairness between processes with rings", .rings, .contract) struct RingFairnessTests {
     private static let (crowd, other) = (Int32(900_001), Int32(900_002))
@@ -62,7 +66,7 @@ import Testing
             let sockets = try #require(port.core.sockets)
             let client = try RingClient(Self.crowd, at: port)
             port.core.receiveFromSockets()
-            if look == .spinningLoop { #expect(client.connection.beginLooking()) }
+            if look == .spinningLoop { #expect(client.connection.beginLooking() != nil) }
             for id in Int32(0)..<5 { try client.ring.write(MachMessage(id: id, bytes: pattern(10_000))) }
             if look == .spinningLoop {
                 #expect(client.connection.hasArrived)
@@ -80,15 +84,19 @@ import Testing
         }
     }
 
-    @Test("with the last packet that it takes in a loop stops looking: the next one is told by the kernel")
+    @Test(
+        "with the last packet that it takes in a loop that is not alone stops looking: the next one is told by the kernel"
+    )
     func takenIn() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let sockets = try port.core.openSockets()
             let client = try RingClient(Self.crowd, at: port)
             port.core.receiveFromSockets()
+            // Not only a loop listens to the port: otherwise that could go on to look.
+            #expect(try port.tryReceive() == nil)
             for id in Int32(0)..<3 {
-                #expect(client.connection.beginLooking())
+                #expect(client.connection.beginLooking() != nil)
                 try client.send(id, times: 2)
                 #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
                 #expect(client.connection.hasArrived && client.connection.takeIn())
@@ -115,10 +123,10 @@ import Testing
             port.core.receiveFromSockets()
             for id in Int32(0)..<2 {
                 for _ in 0..<64 {
-                    #expect(client.connection.beginLooking())
+                    #expect(client.connection.beginLooking() != nil)
                     client.connection.endLooking()
                 }
-                #expect(!client.connection.beginLooking())
+                #expect(client.connection.beginLooking() == nil)
                 try send(id)
                 #expect(try !sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
                 #expect(try port.next().id == id)
@@ -126,12 +134,39 @@ import Testing
             }
             // What is found by a look counts as well.
             for id in Int32(0)..<100 {
-                #expect(client.connection.beginLooking())
+                #expect(client.connection.beginLooking() != nil)
                 try send(id)
                 #expect(client.connection.hasArrived && client.connection.takeIn())
                 client.connection.endLooking()
                 #expect(try port.next().id == id)
             }
+        }
+    }
+
+    @Test("a look that is over changes nothing of the next one, which may be another loop's")
+    func looks() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            _ = try port.core.openSockets()
+            let client = try RingClient(Self.crowd, at: port)
+            port.core.receiveFromSockets()
+            let connection = client.connection
+            let first = try #require(connection.beginLooking())
+            #expect(connection.doze(first).word != nil)
+            #expect(client.ring.writer.ring.readerState == .dozing)
+            connection.endLooking()
+            #expect(client.ring.writer.ring.readerState == .asleep)
+            let second = try #require(connection.beginLooking())
+            #expect(second != first)
+            #expect(connection.doze(second).word != nil)
+            connection.endDoze(first)
+            connection.endLooking(first)
+            if case .word = connection.doze(first) { Issue.record("the first look is over") }
+            #expect(client.ring.writer.ring.readerState == .dozing)
+            connection.endDoze(second)
+            #expect(client.ring.writer.ring.readerState == .awake)
+            connection.endLooking(second)
+            #expect(client.ring.writer.ring.readerState == .asleep)
         }
     }
 
@@ -142,8 +177,8 @@ import Testing
             let sockets = try port.core.openSockets()
             let client = try RingClient(Self.crowd, at: port)
             port.core.receiveFromSockets()
-            #expect(client.connection.beginLooking())
-            #expect(!client.connection.beginLooking())
+            #expect(client.connection.beginLooking() != nil)
+            #expect(client.connection.beginLooking() == nil)
             try client.send(1, times: 10)
             // Nobody was rung.
             #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
@@ -168,7 +203,7 @@ import Testing
             worker.loop.waitStrategy = .blocking
             worker.loop.add(source)
             try worker.perform {}
-            #expect(client.connection.beginLooking())
+            #expect(client.connection.beginLooking() != nil)
             // More than is read at once.
             try client.send(1, times: 200)
             client.connection.endLooking()

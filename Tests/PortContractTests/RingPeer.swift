@@ -57,8 +57,13 @@ final class RingPeer {
     }
 
     func write(_ header: PacketHeader, _ payload: [UInt8] = []) throws {
-        guard case .written(let isAsleep) = writer.write(header.words, payload[...]) else { throw NothingCame() }
-        if isAsleep, writer.takeSleep() { try peer.send(PacketHeader(kind: .bell)) }
+        guard case .written(let state) = writer.write(header.words, payload[...]) else { throw NothingCame() }
+        if state == .awake { return }
+        switch writer.takeSleep() {
+        case .awake: break
+        case .asleep: try peer.send(PacketHeader(kind: .bell))
+        case .dozing: _ = writer.ring.wakeReader()
+        }
     }
 
     /// Whether the connection was refused as one that breaks the format.

@@ -270,7 +270,7 @@ import Testing
     }
 
     @Test(
-        "a request to a port that sleeps costs no more system calls than over a socket, and no fewer wake-ups are missed"
+        "a request to a port that sleeps costs one system call more than over a socket at most"
     )
     func sleeping() async throws {
         try await onBench(over: .socket) { bench in
@@ -286,8 +286,9 @@ import Testing
                     }
                     return calls.values.reduce(0, +)
                 }
-                // A look whether the other side lives may be among them.
-                #expect(counts[1] <= counts[0] + 10, "\(counts)")
+                // A request whose answer comes before the requester sleeps is rung for, and the bell taken out of the socket. A look
+                // whether the other side lives may be among them.
+                #expect(counts[1] <= counts[0] + 110, "\(counts)")
             }
         }
     }

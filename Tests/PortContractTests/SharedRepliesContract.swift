@@ -12,6 +12,26 @@ import Testing
 
 @Suite("replies that the shared thread receives", .tasks) struct SharedRepliesContract {
     @Test(
+        "a port that ends leaves the connection of another port alone, over which it awaits a reply to a reply",
+        arguments: TestTransport.connected)
+    func replyToReply(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let waiting = MachPort()
+            let handler: MachPort.Handler = { _, message in
+                let answer = message.id == 1 ? MachMessage(id: 2, replyTo: waiting) : MachMessage(id: message.id + 1)
+                try? message.reply(answer)
+            }
+            try bench.serving(handler) { right, _, _ in
+                let answer = try right.ask(MachMessage(id: 1))
+                #expect(answer.id == 2 && answer.expectsReply)
+                waiting.invalidate()
+                #expect(try right.ask(MachMessage(id: 3)).id == 4)
+                #expect(!right.isDead)
+            }
+        }
+    }
+
+    @Test(
         "a request that was handed on is answered though another request over that right ends first",
         arguments: TestTransport.connected)
     func handedOn(over transport: TestTransport) async throws {

@@ -26,6 +26,7 @@ struct Exercise {
             case .clone: { try Exercise.done(sysStartThread {}.join()) }
             case .sigtimedwait: Exercise.takeSignal
             case .futex: { Exercise.done(SleepWord().ring()) }
+            case .io_uring_enter, .io_uring_setup: try Exercise.combinedSleep()
             case .sched_yield: { Exercise.done(sysYield()) }
             case .dup, .epoll_create, .epoll_ctl, .epoll_wait, .eventfd, .pipe, .poll, .read, .write:
                 try Exercise.descriptorCall(call)
@@ -37,6 +38,34 @@ struct Exercise {
 
     func run() throws -> Outcome {
         try body()
+    }
+
+    /// The calls that this system allows.
+    static let allowed = SystemCall.allCases.filter {
+        ![.io_uring_enter, .io_uring_setup].contains($0) || isCombinedSleepAllowed
+    }
+
+    /// Whether this system has io_uring(7), lets words be waited for with it, and does not forbid it.
+    static let isCombinedSleepAllowed: Bool = {
+        guard let (_, ring) = try? ringInMemory(), let bell = try? WakeDescriptor() else { return false }
+        guard var sleep = try? CombinedSleep(watching: bell.raw) else { return false }
+        sleep.want(ring.word)
+        return (try? sleep.sleep(until: .distantPast)) != nil
+    }()
+
+    /// A ring whose other end is anybody's.
+    static func ringInMemory() throws -> (memory: SharedMemory, ring: RecordRing) {
+        let memory = try SharedMemory.make(size: RecordRing.pairSize).memory
+        return (memory, RecordRing(memory, isSecond: false))
+    }
+
+    private static func combinedSleep() throws -> () throws -> Outcome {
+        let bell = try WakeDescriptor()
+        bell.ring()
+        return {
+            var sleep = try CombinedSleep(watching: bell.raw)
+            return try sleep.sleep(until: .distantPast) ? .done : .notNow
+        }
     }
 
     private static func socketCall(_ call: SystemCall, _ scratch: ScratchDirectory) throws -> () throws -> Outcome {

@@ -129,7 +129,7 @@ import Testing
     @Test("what changes in the memory after a front was seen changes bytes at most, never a length")
     func frontIsACopy() throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 24)[...]) == .written(isAsleep: true))
+        #expect(ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 24)[...]) == .written(.asleep))
         let seen = ends.reader.front()
         let front = try #require(seen)
         ends.memory[RawRing.records] = 60_000 | 1 << 32
@@ -142,8 +142,8 @@ import Testing
     @Test("there is no front of a mark, nor of a record that cannot be: reading says what it is")
     func noFront() throws {
         var ends = try Ends()
-        #expect(ends.writer.writeMark(before: 3) == .written(isAsleep: false))
-        #expect(ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 64)[...]) == .written(isAsleep: true))
+        #expect(ends.writer.writeMark(before: 3) == .written(.awake))
+        #expect(ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 64)[...]) == .written(.asleep))
         #expect(ends.reader.front() == nil)
         #expect(isMark(ends.reader.read()))
         #expect(ends.reader.front() != nil)
@@ -162,7 +162,7 @@ import Testing
             while case .written = ends.writer.write(Self.head(count), [1, 2, 3]) { count += 1 }
             #expect(ends.writer.write(Self.head(0), [UInt8]()[...]) == .full)
             #expect(Int(count) == (RecordRing.capacity - 8) / 56, "round \(round)")
-            #expect(ends.writer.writeMark(before: UInt32(round)) == .written(isAsleep: false))
+            #expect(ends.writer.writeMark(before: UInt32(round)) == .written(.awake))
             #expect(ends.writer.isEmpty() == false)
             for number in 0..<count { #expect(Self.isPacket(ends.reader.read(), number, [1, 2, 3])) }
             #expect(isMark(ends.reader.read()))
@@ -174,25 +174,25 @@ import Testing
     @Test("a reader that sleeps is rung once, and one that is awake, or has woken, never")
     func bell() throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(0), []) == .written(isAsleep: true))
-        #expect(ends.writer.write(Self.head(0), []) == .written(isAsleep: true))
-        #expect(ends.writer.takeSleep())
-        #expect(!ends.writer.takeSleep())
-        #expect(ends.writer.write(Self.head(0), []) == .written(isAsleep: false))
+        #expect(ends.writer.write(Self.head(0), []) == .written(.asleep))
+        #expect(ends.writer.write(Self.head(0), []) == .written(.asleep))
+        #expect(ends.writer.takeSleep() == .asleep)
+        #expect(ends.writer.takeSleep() == .awake)
+        #expect(ends.writer.write(Self.head(0), []) == .written(.awake))
         ends.reader.sleep()
         #expect(ends.reader.hasMore)
-        #expect(ends.writer.write(Self.head(0), []) == .written(isAsleep: true))
+        #expect(ends.writer.write(Self.head(0), []) == .written(.asleep))
         ends.reader.wake()
-        #expect(!ends.writer.takeSleep())
+        #expect(ends.writer.takeSleep() == .awake)
         ends.reader.sleep()
         ends.reader.wake()
-        #expect(ends.writer.write(Self.head(0), []) == .written(isAsleep: false))
+        #expect(ends.writer.write(Self.head(0), []) == .written(.awake))
     }
 
     @Test("what was written before a ring was closed is read, and nothing is written after")
     func closed() throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(isAsleep: true))
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
         #expect(!ends.writer.ring.isClosed)
         ends.reader.ring.close()
         #expect(ends.writer.ring.isClosed)
@@ -205,10 +205,10 @@ import Testing
     @Test("a writer that goes on after the end, and takes the closing bit away, is not read any more")
     func closedForGood() throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), []) == .written(isAsleep: true))
+        #expect(ends.writer.write(Self.head(1), []) == .written(.asleep))
         ends.reader.ring.close()
         ends.memory.tail = 48
-        #expect(ends.writer.write(Self.head(2), []) == .written(isAsleep: true))
+        #expect(ends.writer.write(Self.head(2), []) == .written(.asleep))
         #expect(Self.isPacket(ends.reader.read(), 1, []))
         #expect(isEmpty(ends.reader.read()))
         #expect(!ends.reader.hasMore)
@@ -262,7 +262,7 @@ import Testing
         arguments: [8, 55, 57, 8 + 65_544, 262_144 + 8, 1 << 40, 1 << 62, ~0] as [UInt64])
     func lyingTail(tail: UInt64) throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(isAsleep: true))
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
         ends.memory.tail = tail
         if tail > 56, tail & 7 == 0, tail <= 262_144 {
             #expect(Self.isPacket(ends.reader.read(), 1, [1]))
@@ -275,7 +275,7 @@ import Testing
     @Test("a tail that goes back is found")
     func tailGoesBack() throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(isAsleep: true))
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
         #expect(Self.isPacket(ends.reader.read(), 1, [1]))
         ends.memory.tail = 0
         #expect(isBroken(ends.reader.read()))
@@ -286,7 +286,7 @@ import Testing
         arguments: [39, 0, 65_537, 1 << 31, 42] as [UInt64], [0, 1, 2, 3, 1 << 31] as [UInt64])
     func lyingRecord(length: UInt64, kind: UInt64) throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(isAsleep: true))
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
         ends.memory[RawRing.records] = length | kind << 32
         switch (length, kind) {
         case (42, 1): #expect(!isBroken(ends.reader.read()))
@@ -300,7 +300,7 @@ import Testing
     @Test("a head that cannot be is found", arguments: [1 << 62, 262_152, ~0, 4] as [UInt64])
     func lyingHead(head: UInt64) throws {
         var ends = try Ends()
-        #expect(ends.writer.write(Self.head(1), [1]) == .written(isAsleep: true))
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
         ends.memory.head = head
         #expect(ends.writer.isEmpty() == nil)
         while case .written = ends.writer.write(Self.head(1), [1]) {}

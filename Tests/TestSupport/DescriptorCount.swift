@@ -28,8 +28,11 @@ package func expectNoNewDescriptors<Result>(
 }
 
 private func compare(_ after: Set<String>, _ before: Set<String>, _ sourceLocation: SourceLocation) {
+    var left = after.subtracting(before)
+    // The thread's loop may have begun to sleep on words: what that takes it keeps.
+    if let begun = left.first(where: { $0.contains("[io_uring]") }) { left.remove(begun) }
     let differences =
-        after.subtracting(before).sorted().map { "left behind: \($0)" }
+        left.sorted().map { "left behind: \($0)" }
         + before.subtracting(after).sorted().map { "gone, though another's: \($0)" }
     if differences.isEmpty { return }
     Issue.record("\(differences.joined(separator: "\n"))", sourceLocation: sourceLocation)

@@ -15,7 +15,8 @@ import Testing
     try receiverMade.get()
 }
 
-/// The loop has slept with a descriptor: its doorbell and its set are there. The descriptor stays.
+/// The loop has slept with a descriptor, and with a word besides: its doorbell and its set are there, and what it sleeps on. The
+/// descriptor stays.
 private let receiverMade = Result {
     var ends: [CInt] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SystemError(errno) }
@@ -24,11 +25,46 @@ private let receiverMade = Result {
         try sysCloseOnExec(end)
     }
     _ = try sysWrite(ends[1], [1])
-    let seen = Gate("the receiver's look")
-    let source = RunLoopSource(descriptor: ends[0]) { seen.open() }
+    let memory = try SharedMemory.make(size: RecordRing.pairSize).memory
+    let place = SleepingPlace(RecordRing(memory, isSecond: false))
+    let source = RunLoopSource(name: "a place to sleep at", routine: place)
+    try source.watch(ends[0])
     try SharedReceiver.loop().add(source)
-    seen.wait()
+    // It sleeps there, or the system forbids it.
+    while !place.hasSlept.isOpen {
+        _ = place.ring.wakeReader()
+        yieldThread()
+    }
     source.invalidate()
+}
+
+/// A place at which nothing arrives.
+private final class SleepingPlace: ArrivalPlace, SourceRoutine {
+    let ring: RecordRing  // immutable
+    let hasSlept = Gate("the receiver's sleep")
+
+    init(_ ring: RecordRing) { self.ring = ring }
+
+    func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void) { body(self) }
+    func perform() -> SourceOutcome {
+        _ = try? sysDiscard(keptEnds.elements[0].rawValue, 1)
+        return .handled
+    }
+
+    func beginLooking() -> UInt64? { hasSlept.isOpen ? nil : 1 }
+    var hasArrived: Bool { false }
+    func takeIn() -> Bool { true }
+    func doze(_ look: UInt64) -> DozeAnswer {
+        ring.setReader(.dozing)
+        return .word(ring.word)
+    }
+    func endDoze(_ look: UInt64) {
+        ring.endDoze()
+        hasSlept.open()
+    }
+    func keepLooking(_ look: UInt64, for source: ItemID, on loop: ThreadRunLoop) -> Bool { false }
+    func isKept(_ look: UInt64) -> Bool { false }
+    func endLooking(_ look: UInt64) {}
 }
 
 private let keptEnds = Recorder<SharedDescriptor>()

@@ -31,10 +31,15 @@ final class LooseSourceRoutine: SourceRoutine {
 
     func isReady() -> Bool { core.hasMessage(inTurn: turn) }
     func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void) { core.visitArrivalPlaces(body) }
-    func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) { keepWhileInLoop() }
+
+    func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
+        keepWhileInLoop()
+        core.willBeHeardElsewhere()
+    }
 
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
         let port = port
+        core.willBeHeardElsewhere()
         keepWhileInLoop()
         port?.dropUnusedSource()
     }

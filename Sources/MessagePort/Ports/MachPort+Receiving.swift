@@ -30,7 +30,7 @@ extension MachPort {
     /// - Throws: ``PortError/Code/invalidPort`` when the port is invalid; ``PortError/Code/forkedProcess``.
     public func tryReceive() throws(PortError) -> MachMessage? {
         try core.checkProcess()
-        core.receivesElsewhere.store(true, ordering: .relaxed)
+        core.willReceiveElsewhere()
         if let message = core.take() { return message }
         if core.isDead { throw PortError(.invalidPort).at(core.label) }
         return nil

@@ -96,7 +96,13 @@ extension MachPort {
 
         func isReady() -> Bool { port.core.hasMessage(inTurn: turn) }
         func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void) { port.core.visitArrivalPlaces(body) }
-        func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) { port.dropUnusedSource() }
+        func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) { port.core.willBeHeardElsewhere() }
+
+        func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
+            port.core.willBeHeardElsewhere()
+            port.dropUnusedSource()
+        }
+
         func perform() -> SourceOutcome { perform { false } }
         func perform(while goesOn: () -> Bool) -> SourceOutcome { port.handleMessages(turn, while: goesOn) }
     }

@@ -24,6 +24,7 @@ extension PortCore {
                 throw error
             }
         }
+        willBeHeardElsewhere()  // by the source; whoever was there before stays
         source.ring()
         return true
     }

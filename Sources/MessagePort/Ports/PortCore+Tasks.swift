@@ -22,7 +22,7 @@ extension PortCore {
     /// - Returns: the message; nil when the port is dead or the task was cancelled: nothing was taken then.
     nonisolated(nonsending) func takeForTask() async throws(PortError) -> MachMessage? {
         try checkProcess()
-        receivesElsewhere.store(true, ordering: .relaxed)
+        willReceiveElsewhere()
         while !Task.isCancelled {
             if let message = take() { return message }
             let task = WaitingTask()

@@ -100,7 +100,7 @@ extension PortCore {
             state.extras.bell = made
             return .success(made)
         }
-        receivesElsewhere.store(true, ordering: .relaxed)
+        willReceiveElsewhere()
         return try result.get()
     }
 }

@@ -108,6 +108,7 @@ package final class PortSockets: Sendable {
                 state.listeners.removeAll { $0.object == nil || $0.object === self }
                 state.listeners.append(Weak(object: self))
             }
+            connection.endKeepingSoon()
         }
         do throws(SystemError) {
             try state.withLock { (state) throws(SystemError) in
@@ -230,7 +231,7 @@ package final class PortSockets: Sendable {
         // There is room for what is overdue, or nobody who will read it.
         if !EpollEvents.arrival.isSuperset(of: report.events) { member.sendOverdue() }
         // A right's end never gets messages for a port, and the end of another port's connection has its own.
-        let result = member.receive(into: member.port?.object, limit: limit)
+        let result = member.receive(into: member.port?.object, limit: limit, isReported: true)
         noteRing(of: member)
         if !report.events.isDisjoint(with: .hangUpOrError), member.isHeldBack.load(ordering: .acquiring) {
             member.peerDidGo()
@@ -273,7 +274,9 @@ package final class PortSockets: Sendable {
         accounts.serve(nil)
         for member in members.values {
             epoll.remove(member.descriptor.rawValue)
-            if member.port != nil { member.portDidEnd() }
+            // One of another port goes on there.
+            let isOthers = member.state.withLock { $0.listeners.contains { $0.object === self } }
+            if member.port != nil, !isOthers { member.portDidEnd() }
         }
     }
 }

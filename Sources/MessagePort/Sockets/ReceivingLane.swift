@@ -13,6 +13,8 @@ struct Arrival: ~Copyable, Sendable {
     /// The last packet was a message for the port, and there is room for another, also in the account of its process:
     /// whoever reads on at once need not ask.
     var mayReadOn = false
+    /// What is there cannot be read now, because there is no room, say.
+    var isBlocked = false
 
     /// Nothing more comes: a message that was begun will not be finished.
     mutating func giveUp() {
@@ -24,6 +26,16 @@ struct Arrival: ~Copyable, Sendable {
     mutating func didTakePacket() {
         if !assembly.isBegun { charge = nil }
     }
+}
+
+/// How closely to look for a packet.
+enum LookDepth: Comparable, Sendable {
+    /// What is in the socket beside a ring may wait: it is reported again.
+    case quick
+    /// The kernel has reported that something is in the socket.
+    case reported
+    /// Also behind a bell.
+    case thorough
 }
 
 /// Where the peer's next packet is.
@@ -41,6 +53,8 @@ struct ReceivingLane: Sendable {
 
     /// A loop looks into the ring by itself; the peer sends no bell.
     var isWatched = false
+    /// The number of the last look.
+    private(set) var look: UInt64 = 0
     /// A loop has looked into the ring by itself, and since then nobody has told the peer to send a bell and found the
     /// ring empty.
     var wasWatched = false
@@ -56,7 +70,13 @@ struct ReceivingLane: Sendable {
     /// A loop looks into the ring by itself from now on.
     mutating func beginLooking() {
         (isWatched, wasWatched) = (true, true)
-        looksInVain += 1
+        look += 1
+        didLookInVain()
+    }
+
+    /// The loop has begun to look, or to sleep while it does: in vain, unless something comes.
+    mutating func didLookInVain() {
+        if isWorthLooking { looksInVain += 1 }
     }
 
     /// A packet was taken from the ring.

@@ -36,8 +36,20 @@ struct SendingLane: Sendable {
         /// The reader sleeps: unless it wakes by itself, `takeSleep` says that it is to be rung. One that was awake until now
         /// may be about to look.
         case bell(wasAwake: Bool)
+        /// The reader sleeps on the ring's word: `takeSleep` says whether it still does.
+        case wake
         /// The reader is awake, as it says: it is time to see whether it lives.
         case look
+    }
+
+    /// How a reader is told that something is in the ring.
+    enum Telling: Sendable {
+        /// It knows.
+        case none
+        /// By a packet over the socket.
+        case bell
+        /// It sleeps on the ring's word.
+        case wake(RecordRing)
     }
 
     /// How it stands with an offer of rings.
@@ -176,7 +188,7 @@ struct SendingLane: Sendable {
             return leaveRing(promising: Self.sleepyCount)
         }
         switch writer?.write(packet.header.words, lead: packet.lead, packet.payload, tail: packet.tail) {
-        case .written(let isAsleep): return .written(didWrite(isAsleep))
+        case .written(let state): return .written(didWrite(state))
         case .full: return .full
         case .closed: return .closed
         case .broken, nil: return .broken
@@ -192,27 +204,40 @@ struct SendingLane: Sendable {
     /// - Returns: what is to be done then; nil when it is not in the ring, and `place` says what to do.
     mutating func writePlain(_ head: PacketWords, lead: UInt64, _ bytes: [UInt8]) -> Notice? {
         guard isOnRing, bellCount < Self.bellLimit,
-            case .written(let isAsleep)? = writer?.write(head, lead: lead, bytes)
+            case .written(let state)? = writer?.write(head, lead: lead, bytes)
         else { return nil }
-        return didWrite(isAsleep)
+        return didWrite(state)
     }
 
-    private mutating func didWrite(_ isAsleep: Bool) -> Notice {
-        if isAsleep { return .bell(wasAwake: bellCount == 0) }
+    private mutating func didWrite(_ state: RecordRing.ReaderState) -> Notice {
+        switch state {
+        case .asleep: return .bell(wasAwake: bellCount == 0)
+        case .dozing: return .wake
+        case .awake: break
+        }
         bellCount = 0
         return lastLook == .coarse ? .none : .look
     }
 
-    /// Whether the reader sleeps.
-    var isReaderAsleep: Bool { writer?.ring.isAsleep ?? false }
+    /// Whether the reader waits for a bell.
+    var isReaderAsleep: Bool { writer?.ring.readerState == .asleep }
 
-    /// Rings for a reader that sleeps.
+    /// Has the reader count as awake.
     ///
-    /// - Returns: whether it is to be told: not when it has woken by itself.
-    mutating func takeSleep() -> Bool {
-        let mustRing = writer?.takeSleep() ?? false
-        bellCount = mustRing ? bellCount + 1 : 0
-        return mustRing
+    /// - Returns: how it is to be told; not at all when it has woken by itself.
+    mutating func takeSleep() -> Telling {
+        guard let writer else { return .none }
+        switch writer.takeSleep() {
+        case .awake:
+            bellCount = 0
+            return .none
+        case .dozing:
+            bellCount = 0
+            return .wake(writer.ring)
+        case .asleep:
+            bellCount += 1
+            return .bell
+        }
     }
 
     /// A packet has taken the socket, as promised.

@@ -135,8 +135,19 @@ extension SocketConnection {
         case .none: break
         case .bell(let wasAwake):
             if wasAwake { letReaderWake() }
-            if sendingLane.withLock({ $0.takeSleep() }) { try ringBell() }
+            try tellReader()
+        case .wake: try tellReader()
         case .look: try lookForReader()
+        }
+    }
+
+    /// Tells a reader that sleeps that something is in the ring.
+    private func tellReader() throws(PortError) {
+        switch sendingLane.withLock({ $0.takeSleep() }) {
+        case .none: break
+        case .bell: try ringBell()
+        // When none is found that sleeps, it may be about to, or to wake; or it has ended.
+        case .wake(let ring): if !ring.wakeReader() { try lookForReader() }
         }
     }
 

@@ -16,18 +16,21 @@ extension SocketConnection {
     ///     their sender waits.
     ///   - limit: the most packets.
     ///   - endsLooking: the loop that looks into the ring by itself stops that when it has read a message to its end.
+    ///   - isReported: the kernel says that something is in the socket.
     /// - Returns: how often it was read, whether there may be more: each time there was something; and whether it ended within
     ///   a message.
     @discardableResult
     func receive(
-        into core: PortCore?, limit: Int = packetBudget, endsLooking: Bool = false
+        into core: PortCore?, limit: Int = packetBudget, endsLooking: Bool = false, isReported: Bool = false
     ) -> (count: Int, hasMore: Bool, isWithinMessage: Bool) {
-        let (result, isWithinMessage, mustUpdate) = assembly.withLock { arrival in
-            let result = receive(into: core, &arrival, limit: limit)
+        let (result, isWithinMessage, mustUpdate, isBlocked) = assembly.withLock { arrival in
+            let result = receive(into: core, &arrival, limit: limit, depth: isReported ? .reported : .quick)
             let isWithinMessage = arrival.assembly.isBegun
             if endsLooking, !isInherited, !isWithinMessage, !result.hasMore { _ = arrival.lane.endLooking() }
-            return (result, isWithinMessage, noteUntold(arrival.lane))
+            return (result, isWithinMessage, noteUntold(arrival.lane), arrival.isBlocked)
         }
+        // What a loop that looks cannot read now is told of otherwise.
+        if isBlocked { endKeeping() }
         if mustUpdate { updateInterest() }
         sendOverdue()  // a peer that sends has perhaps read, and made room
         dropUnreadIfDeaf()
@@ -39,7 +42,7 @@ extension SocketConnection {
     func receiveUnlessReceiving() {
         let core = port?.object
         let mustUpdate = assembly.withLockIfAvailable { arrival in
-            _ = receive(into: core, &arrival, limit: Self.packetBudget, thoroughly: true)
+            _ = receive(into: core, &arrival, limit: Self.packetBudget, depth: .thorough)
             return noteUntold(arrival.lane)
         }
         if mustUpdate == true { updateInterest() }
@@ -59,7 +62,7 @@ extension SocketConnection {
         if isInherited { return }
         assembly.withLockIfAvailable { arrival in
             // What is beyond that closes with the socket.
-            while !closingCount.isAtLimit, receivePacket(&arrival, nil, thoroughly: true) {}
+            while !closingCount.isAtLimit, receivePacket(&arrival, nil, depth: .thorough) {}
         }
     }
 
@@ -67,26 +70,27 @@ extension SocketConnection {
     ///   - core: as above.
     ///   - arrival: what is kept from one packet to the next.
     ///   - limit: the most packets.
-    ///   - thoroughly: whether to look behind a bell; otherwise what is there is reported again.
+    ///   - depth: how closely to look.
     /// - Returns: as above.
     private func receive(
-        into core: PortCore?, _ arrival: inout Arrival, limit: Int, thoroughly: Bool = false
+        into core: PortCore?, _ arrival: inout Arrival, limit: Int, depth: LookDepth
     ) -> (count: Int, hasMore: Bool) {
         if isInherited { return (0, false) }
         defer { if isClosed { arrival.giveUp() } }
         arrival.mayReadOn = false
         var count = 0
         while count < limit {
-            if isAwaitingRoom { return (count, false) }
-            if port == nil, holdBackUntilClosed() { return (count, false) }
-            if !arrival.mayReadOn, let core, mustWait(for: core, arrival.assembly) { return (count, false) }
+            arrival.isBlocked =
+                isAwaitingRoom || port == nil && holdBackUntilClosed()
+                || !arrival.mayReadOn && core.map { mustWait(for: $0, arrival.assembly) } == true
+            if arrival.isBlocked { return (count, false) }
             arrival.mayReadOn = false
             if let core, let burst = receiveBurst(&arrival, core, limit: limit - count) {
                 count += burst
                 continue
             }
             count += 1
-            guard receivePacket(&arrival, core, thoroughly: thoroughly) else { return (count, false) }
+            guard receivePacket(&arrival, core, depth: depth) else { return (count, false) }
         }
         return (limit, true)
     }
@@ -104,9 +108,9 @@ extension SocketConnection {
     /// Receives one packet.
     ///
     /// - Returns: whether to go on.
-    private func receivePacket(_ arrival: inout Arrival, _ core: PortCore?, thoroughly: Bool) -> Bool {
+    private func receivePacket(_ arrival: inout Arrival, _ core: PortCore?, depth: LookDepth) -> Bool {
         if isClosed { return false }
-        if arrival.lane.hasRing { return receiveFromLanes(&arrival, core, thoroughly: thoroughly) }
+        if arrival.lane.hasRing { return receiveFromLanes(&arrival, core, depth: depth) }
         return receiveFromSocket(&arrival, core)
     }
 

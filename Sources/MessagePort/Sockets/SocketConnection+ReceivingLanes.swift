@@ -5,6 +5,7 @@
 
 import PortSystem
 import RunLoopCore
+import Synchronization
 
 extension SocketConnection {
     /// So many steps between two packets at most: a peer that plays with its counters keeps nobody for long.
@@ -13,7 +14,7 @@ extension SocketConnection {
     /// Receives one packet, from the ring or the socket, in the order in which they were sent.
     ///
     /// - Returns: whether to go on.
-    func receiveFromLanes(_ arrival: inout Arrival, _ core: PortCore?, thoroughly: Bool) -> Bool {
+    func receiveFromLanes(_ arrival: inout Arrival, _ core: PortCore?, depth: LookDepth) -> Bool {
         for _ in 0..<Self.stepLimit {
             if arrival.lane.isOnRing {
                 let (outcome, landed) = nextRecord(&arrival)
@@ -29,18 +30,21 @@ extension SocketConnection {
                         payload = arrival.assembly.takeBack(landed)
                     }
                     return take(header, payload, [], &arrival, core)
-                case .mark(let count): arrival.lane.leaveRing(before: count)
+                case .mark(let count):
+                    arrival.lane.leaveRing(before: count)
+                    keptLook.store(0, ordering: .sequentiallyConsistent)
                 case .broken: return refuse(.malformedPacket)
                 case .empty, nil: break
                 }
             }
             if arrival.lane.isOnRing, !arrival.lane.headIsSpent, arrival.lane.isWatched || arrival.lane.wasWatched {
                 if arrival.lane.mustReadOn() { continue }
-                if !thoroughly { return false }
+                // Nobody else sees to the socket while a loop looks by itself.
+                if depth < (arrival.lane.isWatched ? .reported : .thorough) { return false }
             }
             let goesOn =
                 arrival.lane.headIsSpent
-                ? dropBell(&arrival.lane, thoroughly: thoroughly) : lookAtSocket(&arrival, core)
+                ? dropBell(&arrival.lane, depth) : lookAtSocket(&arrival, core)
             if let goesOn { return goesOn }
         }
         return true
@@ -62,14 +66,15 @@ extension SocketConnection {
     /// The ring is empty, or the socket is next: takes the bell out of the socket, unless something came meanwhile.
     ///
     /// - Returns: whether to go on receiving; nil to look at the ring again.
-    private func dropBell(_ lane: inout ReceivingLane, thoroughly: Bool) -> Bool? {
-        if lane.isOnRing, let reader = lane.reader {
+    private func dropBell(_ lane: inout ReceivingLane, _ depth: LookDepth) -> Bool? {
+        // A loop that looks by itself needs no bell for what comes.
+        if lane.isOnRing, !lane.isWatched, let reader = lane.reader {
             reader.sleep()
             if reader.hasMore {
                 reader.wake()  // the bell is still there
                 return nil
             }
-            if !lane.isWatched { lane.wasWatched = false }
+            lane.wasWatched = false
         }
         do throws(SystemError) {
             let (outcome, head, _) = try sysReceiveHeadedPacket(descriptor.rawValue, limit: PacketHeader.size)
@@ -85,7 +90,7 @@ extension SocketConnection {
             case .wouldBlock, .peerClosed: break  // the next look tells
             }
             lane.headIsSpent = false
-            return thoroughly || !lane.isOnRing
+            return depth == .thorough || !lane.isOnRing
         } catch {
             return failToLook(error)
         }

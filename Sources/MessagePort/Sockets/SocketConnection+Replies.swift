@@ -122,10 +122,12 @@ extension SocketConnection {
         } catch {
             throw PortError(error)
         }
-        return state.withLock { state in
+        let source = state.withLock { state in
             if state.failure == nil && state.source == nil { state.source = made }
             return state.source
         }
+        endKeepingSoon()
+        return source
     }
 
     /// Tells the watcher, on its loop, when the connection ends.

@@ -46,32 +46,127 @@ extension ReceivingLane {
 }
 
 extension SocketConnection: ArrivalPlace {
-    package func beginLooking() -> Bool {
-        if isInherited || isClosed { return false }
-        let hasBegun = assembly.withLockIfAvailable { arrival in
+    package func beginLooking() -> UInt64? {
+        if isInherited || isClosed { return nil }
+        let look = assembly.withLockIfAvailable { arrival -> UInt64? in
             // With a bell in the socket the kernel tells already.
             guard let reader = arrival.lane.reader, arrival.lane.isOnRing, !arrival.lane.headIsSpent,
                 !arrival.lane.isWatched, !arrival.lane.wasWatched, arrival.lane.isWorthLooking
-            else { return false }
+            else { return nil }
             arrival.lane.beginLooking()
             reader.wake()
-            return true
+            return arrival.lane.look
         }
-        return hasBegun ?? false
+        return look ?? nil
     }
 
     package var hasArrived: Bool { incomingRing.withObject { $0.isFilled } ?? false }
 
-    package func takeIn() -> Bool { !receive(into: port?.object, endsLooking: true).isWithinMessage }
+    package func takeIn() -> Bool {
+        let core = port?.object
+        // Where the loop may go on to look, `keepLooking` or `endLooking` follows.
+        let mayKeep = core?.receivesElsewhere.load(ordering: .relaxed) == false
+        return !receive(into: core, endsLooking: !mayKeep).isWithinMessage
+    }
+
+    package func doze(_ look: UInt64) -> DozeAnswer {
+        if isInherited { return .ended }
+        return assembly.withLock { arrival in
+            guard let reader = arrival.lane.reader, arrival.lane.isWatched, arrival.lane.isOnRing,
+                arrival.lane.look == look
+            else { return .ended }
+            reader.doze()
+            // Who closes the connection says so first, and then wakes who dozes.
+            isDozedAt.store(true, ordering: .sequentiallyConsistent)
+            if reader.hasMore || isClosed {
+                isDozedAt.store(false, ordering: .sequentiallyConsistent)
+                reader.wake()
+                return isClosed ? .ended : .arrived
+            }
+            arrival.lane.didLookInVain()
+            if !arrival.lane.isWorthLooking { keptLook.store(0, ordering: .sequentiallyConsistent) }
+            return .word(reader.ring.word)
+        }
+    }
+
+    package func endDoze(_ look: UInt64) {
+        if isInherited { return }
+        assembly.withLock { arrival in
+            guard arrival.lane.look == look else { return }
+            isDozedAt.store(false, ordering: .sequentiallyConsistent)
+            arrival.lane.reader?.ring.endDoze()
+        }
+    }
+
+    /// Has a loop that dozes let go of the connection.
+    func wakeDozer() {
+        guard isDozedAt.load(ordering: .sequentiallyConsistent), let ring = incomingRing.object else { return }
+        ring.endDoze()
+        _ = ring.wakeReader()
+    }
+
+    package func isKept(_ look: UInt64) -> Bool {
+        keptLook.load(ordering: .sequentiallyConsistent) == look && !isClosed && !isInherited
+    }
+
+    /// Whether some loop has not stopped to look.
+    var isKept: Bool { keptLook.load(ordering: .sequentiallyConsistent) != 0 && !isClosed }
+
+    package func keepLooking(_ look: UInt64, for source: ItemID, on loop: ThreadRunLoop) -> Bool {
+        guard let core = port?.object, !isInherited else { return false }
+        return assembly.withLock { arrival in
+            guard let reader = arrival.lane.reader, arrival.lane.isWatched, arrival.lane.isOnRing,
+                arrival.lane.look == look, !arrival.lane.headIsSpent, arrival.lane.isWorthLooking, !reader.hasMore
+            else { return false }
+            // Said first: who begins to listen does so first, and then looks whether this was said. One of the two sees the other.
+            keptLook.store(look, ordering: .sequentiallyConsistent)
+            if let only = core.onlySource, only.id == source, only.isIn(only: loop), core.sockets?.isBusy(self) == true,
+                isHeardByPortAlone
+            {
+                return true
+            }
+            keptLook.store(0, ordering: .sequentiallyConsistent)
+            return false
+        }
+    }
+
+    /// Whether nobody but the port listens to the connection.
+    private var isHeardByPortAlone: Bool {
+        state.withLock { state in
+            state.failure == nil && !state.hasLostPort && state.source == nil && state.listeners.isEmpty
+        }
+    }
+
+    /// Somebody else listens from now on: a loop that looks into the ring while it handles stops that. Not to be asked under the
+    /// lock of an `assembly`.
+    func endKeeping() {
+        if keptLook.exchange(0, ordering: .sequentiallyConsistent) != 0 { endLooking() }
+    }
+
+    /// The same, soon, where such a lock may be held.
+    func endKeepingSoon() {
+        if keptLook.exchange(0, ordering: .sequentiallyConsistent) != 0 { readOn() }
+    }
+
+    package func endLooking(_ look: UInt64) {
+        if isInherited { return }
+        if assembly.withLock({ $0.lane.look == look }) { endLooking() }
+    }
 
     /// So many times what a ring holds is read at the right's end before another thread does.
     private static let passLimit = 256
 
-    package func endLooking() {
-        let isDone = assembly.withLock { arrival in
+    /// Ends whatever look there is.
+    func endLooking() {
+        let (isDone, isSleeping) = assembly.withLock { arrival in
+            keptLook.store(0, ordering: .sequentiallyConsistent)
             defer { arrival.lane.isWatched = false }
-            return !arrival.lane.isWatched && !arrival.lane.wasWatched
+            return (
+                !arrival.lane.isWatched && !arrival.lane.wasWatched, isDozedAt.load(ordering: .sequentiallyConsistent)
+            )
         }
+        // It is another thread that ends it: the loop lets go.
+        if isSleeping { wakeDozer() }
         // `takeIn` has ended it already, or another thread, or the ring was left: then the kernel tells.
         if isDone { return }
         for _ in 0..<(port == nil ? Self.passLimit : 1) {
@@ -120,16 +215,50 @@ extension PortSockets {
     /// A connection had something.
     func noteRing(of member: SocketConnection) {
         guard member.port != nil, member.hasRings, !member.isClosed else { return }
-        state.withLock { state in
-            if state.busyRings.last === member || state.keys[ObjectIdentifier(member)] == nil { return }
+        let other = state.withLock { state -> SocketConnection? in
+            if state.busyRings.last === member || state.keys[ObjectIdentifier(member)] == nil { return nil }
             state.busyRings.removeAll { $0 === member }
-            if state.busyRings.count == Self.busyLimit { state.busyRings.removeFirst() }
+            let other = state.busyRings.count == Self.busyLimit ? state.busyRings.removeFirst() : nil
             state.busyRings.append(member)
+            return other
         }
+        other?.endKeeping()
+    }
+
+    /// Whether a loop looks at this one.
+    func isBusy(_ member: SocketConnection) -> Bool {
+        state.withLock { state in state.busyRings.contains { $0 === member } }
+    }
+
+    /// Loops that look at connections while they handle stop that.
+    func endKeeping() {
+        for member in state.withLock({ $0.busyRings }) { member.endKeeping() }
     }
 }
 
 extension PortCore {
+    /// The source that is all that listens to the port, if there is one.
+    var onlySource: RunLoopSource? {
+        if readsAhead || receivesElsewhere.load(ordering: .sequentiallyConsistent) { return nil }
+        return state.withLock { state in
+            let isAlone = !state.mailbox.isDead && state.extras.bell == nil && state.extras.taskWatch == nil
+            return isAlone ? state.sources.only : nil
+        }
+    }
+
+    /// Somebody else listens to the port from now on.
+    func willBeHeardElsewhere() {
+        if isInherited { return }
+        sockets?.endKeeping()
+    }
+
+    /// Somebody receives other than by the port's sources from now on.
+    func willReceiveElsewhere() {
+        if receivesElsewhere.load(ordering: .relaxed) { return }
+        receivesElsewhere.store(true, ordering: .sequentiallyConsistent)
+        willBeHeardElsewhere()
+    }
+
     /// Calls `body` with each place where a loop that spins looks for messages of other processes.
     func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void) {
         if isInherited { return }

@@ -99,6 +99,11 @@ package final class SocketConnection: Sendable {
     private let knownLedger = OnceReference<PeerLedger>()
     /// Something may be in the ring of which neither the socket nor the peer will tell. Changed under the lock of `assembly`.
     let isUntold = Atomic<Bool>(false)
+    /// The number of the look of a loop that looks into the ring also while it handles; zero for none. Set under the lock of
+    /// `assembly`.
+    let keptLook = Atomic<UInt64>(0)
+    /// A loop that looks into the ring sleeps, or is about to. Changed under the lock of `assembly`.
+    let isDozedAt = Atomic<Bool>(false)
     /// The connection is closed: `state` has a failure. Changed under its lock; to read it needs none.
     private let hasFailed = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
@@ -149,7 +154,7 @@ package final class SocketConnection: Sendable {
         if isInherited { throw PortError(.forkedProcess) }
     }
 
-    var isClosed: Bool { hasFailed.load(ordering: .acquiring) }
+    var isClosed: Bool { hasFailed.load(ordering: .sequentiallyConsistent) }
 
     /// Whether the port at the other end is known to be gone.
     private var isKnownDead: Bool {
@@ -182,7 +187,7 @@ package final class SocketConnection: Sendable {
             var old = state
             old.awaited = state.awaited.filter { !state.unsent.contains($0.key) }
             state.failure = reason
-            hasFailed.store(true, ordering: .releasing)
+            hasFailed.store(true, ordering: .sequentiallyConsistent)
             state.awaited = state.awaited.filter { state.unsent.contains($0.key) }
             state.deathWatchers = []
             state.source = nil
@@ -192,6 +197,7 @@ package final class SocketConnection: Sendable {
         }
         guard let old else { return }
         incomingRing.object?.close()
+        wakeDozer()
         sysShutDown(descriptor.rawValue)
         _ = overdue.withLock { $0.charge.take() }
         old.source?.invalidate()

@@ -8,6 +8,13 @@ extension RunLoopSource {
     /// The loops in which the source is.
     package var loops: [ThreadRunLoop] { state.withLock { Array($0.homes.loops) } }
 
+    /// Whether it is in this loop, and in no other.
+    package func isIn(only loop: ThreadRunLoop) -> Bool {
+        state.withLock { state in
+            if case .one(let home) = state.homes.loops { home === loop } else { false }
+        }
+    }
+
     /// One of them; nil when it is in none.
     package var firstLoop: ThreadRunLoop? { state.withLock { $0.homes.loops.first } }
 

@@ -48,7 +48,7 @@ public final class RunLoopSource: Sendable {
         }
     }
 
-    let id = ItemID()
+    package let id = ItemID()
     let routine: any SourceRoutine
     let state: Mutex<State>  // comes before the loop's lock
     /// A port-based source that rang: it is on the ready lists of all its modes, or about to be put there.

@@ -20,6 +20,9 @@ package struct SourceList: Sendable {
 
     var isEmpty: Bool { if case .none = sources { true } else { false } }
 
+    /// The source, when there is one and no other.
+    package var only: RunLoopSource? { if case .one(let source) = sources { source } else { nil } }
+
     /// All of them.
     package var all: [RunLoopSource] {
         switch sources {

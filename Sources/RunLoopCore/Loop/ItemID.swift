@@ -5,7 +5,7 @@ import Synchronization
 
 /// The number of a source, timer, observer or alarm: never used twice in a process, and growing with the order of
 /// creation.
-struct ItemID: Hashable, Comparable, Sendable {
+package struct ItemID: Hashable, Comparable, Sendable {
     let rawValue: UInt64
 
     init(rawValue: UInt64) {
@@ -19,14 +19,14 @@ struct ItemID: Hashable, Comparable, Sendable {
         rawValue = Self.last.wrappingAdd(1, ordering: .relaxed).newValue
     }
 
-    static func < (left: ItemID, right: ItemID) -> Bool {
+    package static func < (left: ItemID, right: ItemID) -> Bool {
         left.rawValue < right.rawValue
     }
 
     /// Spreads the numbers over a table by one multiplication, where the standard hash takes 150 instructions: nobody
     /// from outside chooses them, so they need no protection against those who would have them collide. The seed,
     /// another one for each table, keeps a table that is filled in the order of another from crowding.
-    func _rawHashValue(seed: Int) -> Int {
+    package func _rawHashValue(seed: Int) -> Int {
         let product = (rawValue ^ UInt64(truncatingIfNeeded: seed)) &* 0x9E37_79B9_7F4A_7C15
         return Int(truncatingIfNeeded: product ^ product >> 32)
     }

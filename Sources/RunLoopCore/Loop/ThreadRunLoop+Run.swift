@@ -134,6 +134,7 @@ extension ThreadRunLoop {
     private func perform(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult {
         let span = runBegins(until: run.deadline)
         let outer = doorbell.beginNesting()
+        stopLooking()  // for the run in which this one begins
         notify(.entry, in: run.mode)  // 1
         var result = stopResult()
         while result == nil {
@@ -142,6 +143,7 @@ extension ThreadRunLoop {
         }
         notify(.exit, in: run.mode)  // 10
         runEnds(span, result ?? .finished)
+        stopLooking()
         state.withLock { $0.endRun() }
         doorbell.endNesting(outer)
         return result ?? .finished

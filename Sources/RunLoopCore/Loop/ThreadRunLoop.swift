@@ -15,8 +15,9 @@ package import Synchronization
 /// run before that.
 ///
 /// A loop that watches no descriptor holds none. The first source with a descriptor takes one (an eventfd), and each
-/// mode with such a source one more; they are closed when the thread ends. The main thread's loop serves the main
-/// queue, and so takes both when it first runs.
+/// mode with such a source one more; and one more (an io_uring) each mode in which the loop has slept beside shared memory of
+/// other processes, where the system has that. They are closed when the thread ends. The main thread's loop serves the main
+/// queue, and so takes the first two when it first runs.
 ///
 /// - Important: Thread safety: any thread, except for the `run` functions: loop thread only, they trap elsewhere.
 public final class ThreadRunLoop: Sendable {
@@ -26,6 +27,7 @@ public final class ThreadRunLoop: Sendable {
     let counts = LoopCounts()  // written by the loop's thread
     let performing = PerformingSources()  // loop thread
     let processors = ProcessorAllowance()  // loop thread
+    let lookout = Lookout()  // loop thread
     let instruments = Mutex(Instruments())  // takes no other lock
     /// What the thread waits for, as the layer that makes it wait has noted it for other threads to see.
     package let waitNote = Mutex<(any AnyObject & Sendable)?>(nil)  // takes no other lock

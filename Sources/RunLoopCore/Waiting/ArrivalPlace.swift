@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What a loop that spins looks at besides its own bell: memory that another process writes. A place is only looked at
-// while a loop spins; before the loop sleeps, the kernel is again the one who tells. Which places there are, the
-// sources say that the kernel has reported in the mode last, so the cost does not grow with sources that are idle.
+// What a loop that waits looks at besides its own bell: memory that another process writes. A loop looks while it spins. While
+// it sleeps, a word beside that memory is woken, where the kernel can wait for words and descriptors at once; elsewhere the
+// kernel is again the one who tells. Which places there are, the sources say that the kernel has reported in the mode last,
+// so the cost does not grow with sources that are idle. See `ThreadRunLoop+LookingOut.swift`.
 
+package import PortSystem
 import Synchronization
 
 /// Memory in which something for a source may arrive without the kernel's knowing.
 package protocol ArrivalPlace: AnyObject, Sendable {
     /// A loop begins to look: nobody need tell the kernel from now on.
     ///
-    /// - Returns: false when there is nothing to look at, or another thread looks already.
-    func beginLooking() -> Bool
+    /// - Returns: the number of the look, by which the loop tells it from those of others; nil when there is nothing to look at, or
+    ///   another thread looks already.
+    func beginLooking() -> UInt64?
     /// Whether something is there. Quick: an atomic load or two.
     var hasArrived: Bool { get }
     /// Takes in what is there, as the source would when it is performed. Rings whatever became ready. When nothing is left, that
@@ -20,9 +23,30 @@ package protocol ArrivalPlace: AnyObject, Sendable {
     ///
     /// - Returns: whether that is worth a look at what is ready; otherwise more is to come.
     func takeIn() -> Bool
+    /// The loop is about to sleep, and goes on to look when it is awake: whoever brings something wakes a word meanwhile.
+    func doze(_ look: UInt64) -> DozeAnswer
+    /// The loop is awake, and looks.
+    func endDoze(_ look: UInt64)
+    /// The loop has waited. Where nobody but this source of this loop listens, it need not stop to look: it handles what has come,
+    /// and looks again before it waits, in the same run; when the run is over, or another one begins, it stops.
+    ///
+    /// - Returns: whether it need not. Then that may end at any time, because somebody else begins to listen: see `isKept`.
+    func keepLooking(_ look: UInt64, for source: ItemID, on loop: ThreadRunLoop) -> Bool
+    /// Whether the loop has not stopped to look, and need not.
+    func isKept(_ look: UInt64) -> Bool
     /// The loop does not look any more: unless `takeIn` has ended that already, what is there now is taken in, and of what comes
-    /// later the kernel is told.
-    func endLooking()
+    /// later the kernel is told. Nothing is done when the look has ended.
+    func endLooking(_ look: UInt64)
+}
+
+/// What a place says to a loop that is about to sleep.
+package enum DozeAnswer: Sendable {
+    /// Whoever brings something wakes this word.
+    case word(SharedWord)
+    /// Something has come: the loop must not sleep.
+    case arrived
+    /// The loop does not look there any more: the kernel tells.
+    case ended
 }
 
 /// The sources of a mode that the kernel has reported last, by their seats.
@@ -41,23 +65,5 @@ struct RecentReports: Sendable {
     /// Forgets a seat that is about to be free.
     mutating func remove(_ seat: SeatNumber) {
         seats.removeAll { $0 == seat }
-    }
-}
-
-extension ThreadRunLoop {
-    /// Begins to look at the places of the sources that were reported last.
-    func beginLooking(in mode: Int) -> ShortList<any ArrivalPlace> {
-        let sources = state.withLock { state in
-            var sources: ShortList<RunLoopSource> = .none
-            for seat in state.modes[mode].recentReports.seats {
-                if let source = state.seats.list[seat].source { sources.append(source) }
-            }
-            return sources
-        }
-        var places: ShortList<any ArrivalPlace> = .none
-        for source in sources {
-            source.routine.visitArrivalPlaces { if $0.beginLooking() { places.append($0) } }
-        }
-        return places
     }
 }

@@ -30,6 +30,7 @@ final class DescriptorSet: Sendable {
     /// The kernel's set: replaced as a whole, and kept by a wait that is under way.
     fileprivate final class Kernel: Sendable {
         let set: EpollSet  // immutable
+        let doze = Doze()
 
         init() throws(SystemError) {
             set = try EpollSet()
@@ -101,6 +102,21 @@ final class DescriptorSet: Sendable {
             if mustRenew { renew() }
         }
     }
+
+    /// Sleeps as `wait` does, or until one of several words is woken. On the reports it calls nobody: `wait` does.
+    ///
+    /// - Parameters:
+    ///   - words: the words.
+    ///   - deadline: when to give up.
+    /// - Returns: whether a descriptor is ready, or the doorbell was rung; nil, without a sleep, where the kernel cannot wait for
+    ///   words.
+    func doze(on words: ShortList<SharedWord>, until deadline: MonotonicInstant) -> Bool? {
+        let kernel = state.withLock { $0.kernel }
+        return kernel.doze.sleep(on: words, watching: kernel.set.raw, until: deadline)
+    }
+
+    /// Whether `doze` may be tried.
+    var mayDoze: Bool { !state.withLock { $0.kernel }.doze.isRefused }
 
     private func renew() {
         do throws(SystemError) {

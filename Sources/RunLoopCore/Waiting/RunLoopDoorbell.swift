@@ -84,6 +84,11 @@ final class RunLoopDoorbell: Sendable {
         willEnter(.sleeping)
     }
 
+    /// The sleep is over, and the loop looks; unless it was rung, whoever has work for it says so without a system call again.
+    func didSleep() {
+        _ = phase.compareExchange(expected: .sleeping, desired: .looking, ordering: .sequentiallyConsistent)
+    }
+
     /// Announces a sleep in which nothing but a ring is waited for. It takes no descriptor.
     ///
     /// - Returns: what `doze` needs; nil when the loop was rung since it announced its wait.

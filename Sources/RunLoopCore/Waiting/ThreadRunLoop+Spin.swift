@@ -28,6 +28,8 @@ struct PresentWait {
     var spin = SpinPredictor.Spin.none
     var yield = SpinPredictor.Yield.none
     var hasLooked = false
+    /// It has found something where the loop had not stopped to look.
+    var hasTakenIn = false
 }
 
 /// A wait that found nothing at first, and has ended.
@@ -78,8 +80,8 @@ extension ThreadRunLoop {
         _ run: inout LoopRun, _ wait: inout PresentWait, from start: MonotonicInstant, until end: MonotonicInstant,
         yields: Bool
     ) -> Bool {
-        let places = beginLooking(in: run.mode)
-        defer { for place in places { place.endLooking() } }
+        let places = lookOut(in: run.mode)
+        defer { endWait(at: places) }
         let (hasDescriptors, firstYield) = state.withLock { state in
             (state.modes[run.mode].descriptors != nil, yields ? state.modes[run.mode].spins.firstYield(at: start) : nil)
         }
@@ -107,11 +109,11 @@ extension ThreadRunLoop {
     }
 
     /// Looks so often whether something has come.
-    private func hasCome(at places: ShortList<any ArrivalPlace>, looks: Int) -> Bool {
+    private func hasCome(at places: ShortList<LookedAt>, looks: Int) -> Bool {
         // Mostly there is one place: that is looked at by itself, so that no look counts references.
-        if case .one(let place) = places { return hasCome(at: place, looks: looks) }
+        if case .one(let looked) = places { return hasCome(at: looked.place, looks: looks) }
         for _ in 0..<looks {
-            if doorbell.isRung || places.contains(where: { $0.hasArrived && $0.takeIn() }) { return true }
+            if doorbell.isRung || places.contains(where: { $0.place.hasArrived && $0.place.takeIn() }) { return true }
             sysPause()
         }
         return false

@@ -36,6 +36,7 @@ extension ThreadRunLoop {
             let now = MonotonicInstant.now
             if run.isLookDue(at: now) {
                 look(&run, until: .distantPast)
+                _ = takeInKept()
                 wait.hasLooked = true
             }
             var plan = WaitPlan.none
@@ -43,6 +44,10 @@ extension ThreadRunLoop {
                 run.eventsSinceLook += 1
                 run.didWait(wait, until: now)
                 return event
+            }
+            if !wait.hasTakenIn, takeInKept() {
+                wait.hasTakenIn = true
+                continue
             }
             if !mustNotSleep {
                 mustNotSleep = doorbell.isRung || run.isConditional && !condition()
@@ -123,18 +128,29 @@ extension ThreadRunLoop {
     func look(_ run: inout LoopRun, until deadline: MonotonicInstant, watchesNothing: Bool = false) {
         run.eventsSinceLook = 0
         run.nextLook = nil
-        if !watchesNothing, let set = state.withLock({ $0.modes[run.mode].descriptors }) {
+        let set = watchesNothing ? nil : state.withLock { $0.modes[run.mode].descriptors }
+        if deadline != .distantPast {
+            if let set, doze(run, set, until: deadline) { return }
+            stopLooking()
+        }
+        if let set {
             let sleeps = deadline != .distantPast && doorbell.willSleep()
             counts.didLook(sleeping: sleeps)
-            let (mode, report) = (run.mode, turnCount)
-            set.wait(until: sleeps ? deadline : .distantPast) { sources in
-                state.withLock { state in
-                    sources.forEach { state.noteReport(of: $0, in: mode, turn: report) }
-                }
-            }
+            wait(set, run, until: sleeps ? deadline : .distantPast)
         } else if deadline != .distantPast, let ticket = doorbell.willDoze() {
             counts.didLook(sleeping: true)
             doorbell.doze(ticket, until: deadline)
+        }
+    }
+
+    /// Waits for descriptors, and puts reported sources on the ready list.
+    func wait(_ set: DescriptorSet, _ run: LoopRun, until deadline: MonotonicInstant) {
+        let (mode, report) = (run.mode, turnCount)
+        set.wait(until: deadline) { sources in
+            lookout.isStale = true
+            state.withLock { state in
+                sources.forEach { state.noteReport(of: $0, in: mode, turn: report) }
+            }
         }
     }
 }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// A loop that watches descriptors, and looks at memory of other processes besides, sleeps on both at once where the kernel
+// can: whoever writes there wakes a word, which takes one system call, and nobody has to read what told of it.
+
+import PortSystem
+
+extension ThreadRunLoop {
+    /// Sleeps until a descriptor is ready, the loop is rung, the deadline has come, or something was taken in from memory
+    /// of other processes; and notes what the kernel has reported.
+    ///
+    /// - Returns: false, without a sleep, when there is no such memory, or the kernel cannot wait for it.
+    func doze(_ run: LoopRun, _ set: DescriptorSet, until deadline: MonotonicInstant) -> Bool {
+        guard set.mayDoze else { return false }
+        let places = lookOut(in: run.mode)
+        if places.isEmpty { return false }
+        defer { endWait(at: places) }
+        var isWithinMessage = false
+        repeat {
+            let words = words(at: places)
+            let sleeps = words != nil && doorbell.willSleep()
+            var report: Bool? = false
+            if sleeps, let words { report = sleep(set, words, until: deadline) }
+            for looked in places { looked.place.endDoze(looked.look) }
+            guard let hasReport = report else { return false }
+            if hasReport { wait(set, run, until: .distantPast) }
+            isWithinMessage = false
+            for looked in places where looked.place.hasArrived { isWithinMessage = !looked.place.takeIn() }
+            // Otherwise a place may have ended, which is to be let go.
+            if !sleeps || hasReport || doorbell.isRung || deadline <= .now { break }
+        } while isWithinMessage
+        return true
+    }
+
+    /// - Returns: the words that will be woken; nil when something has come.
+    private func words(at places: ShortList<LookedAt>) -> ShortList<SharedWord>? {
+        var words: ShortList<SharedWord> = .none
+        for looked in places {
+            switch looked.place.doze(looked.look) {
+            case .word(let word): words.append(word)
+            case .arrived: return nil
+            case .ended: break
+            }
+        }
+        return words
+    }
+
+    private func sleep(_ set: DescriptorSet, _ words: ShortList<SharedWord>, until deadline: MonotonicInstant) -> Bool?
+    {
+        counts.didLook(sleeping: true)
+        defer { doorbell.didSleep() }
+        return set.doze(on: words, until: deadline)
+    }
+}

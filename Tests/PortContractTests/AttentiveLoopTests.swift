@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import ContractServices
+import Glibc
+@testable import MessagePort
+import PortSystem
+@testable import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+/// A loop that alone listens to a port looks into the rings of its clients also while it handles. As soon as anybody else
+/// listens, that is over: what comes is told by the kernel.
+@Suite("loops that look into rings while they handle", .rings, .contract) struct AttentiveLoopTests {
+    /// How the loop waits: where the system does not let it sleep on words, it looks only while it spins.
+    private static let strategies: [WaitStrategy] =
+        Self.mayDoze ? [.blocking, .spinning(for: Watchdog.patience)] : [.spinning(for: Watchdog.patience)]
+
+    /// Whether this system has io_uring(7), lets words be waited for with it, and does not forbid it.
+    private static let mayDoze: Bool = {
+        guard let memory = try? SharedMemory.make(size: RecordRing.pairSize).memory else { return false }
+        guard let set = try? EpollSet(), var sleep = try? CombinedSleep(watching: set.raw) else { return false }
+        sleep.want(RecordRing(memory, isSecond: false).word)
+        return (try? sleep.sleep(until: .distantPast)) != nil
+    }()
+
+    /// A port, its loop, and a client whose ring the loop looks into.
+    struct Attention {
+        let port: MachPort
+        let worker = Worker()
+        let client: RingClient
+        var connection: SocketConnection { client.connection }
+        let handled = Recorder<Int32>()
+        private let earned = Counter("the first messages")
+        let entered = Gate("the handler's call")
+        let goOn = Gate("the end of the handler")
+        /// What the handler of message 1 does before it waits.
+        let deed = Box<@Sendable () -> Void>()
+
+        init(_ bench: Bench, _ strategy: WaitStrategy) throws {
+            port = try bench.port { [handled, earned, entered, goOn, deed] _, message in
+                if message.id == 0 {
+                    earned.increment()
+                    return
+                }
+                if message.id == 1 {
+                    deed.value.withLock { $0 }?()
+                    entered.open()
+                    goOn.wait()
+                }
+                handled.append(message.id)
+            }
+            client = try RingClient(1, at: port)
+            worker.loop.waitStrategy = strategy
+            try port.schedule(on: worker.loop)
+            try earn()
+        }
+
+        func send(_ id: Int32) throws { try client.send(id, times: 1) }
+
+        /// Sends messages until the loop does not stop to look.
+        private func earn() throws {
+            for count in 1...1000 where !connection.isKept {
+                try send(0)
+                earned.waitUntilCount(count)
+            }
+            try #require(connection.isKept)
+        }
+
+        /// Has the handler called, and wait until `end`.
+        func enterHandler() throws {
+            try send(1)
+            entered.wait()
+        }
+
+        /// Whether the kernel tells of a message that is sent now, or another loop has found it.
+        func isHeardElsewhere() throws -> Bool {
+            let sockets = try #require(port.core.sockets)
+            try send(2)
+            let deadline = Watchdog.deadline
+            while try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty, port.queueCount == 0 {
+                if .now >= deadline { return false }
+                yieldThread()
+            }
+            return true
+        }
+
+        func end() throws {
+            goOn.open()
+            try worker.end()
+            port.invalidate()
+        }
+    }
+
+    private static func attentively(
+        _ strategy: WaitStrategy, _ body: @escaping @Sendable (Attention, Bench) throws -> Void
+    ) async throws {
+        try await onBench(over: .socket) { bench in
+            let attention = try Attention(bench, strategy)
+            let result = Result { try body(attention, bench) }
+            try attention.end()
+            try result.get()
+        }
+    }
+
+    @Test("what comes while it handles costs the sender no call, and is handled next", arguments: strategies)
+    func alone(strategy: WaitStrategy) async throws {
+        try await Self.attentively(strategy) { attention, _ in
+            try attention.enterHandler()
+            #expect(attention.connection.isKept)
+            let (_, calls) = try SystemCallFaults.counting {
+                for id in Int32(2)..<7 { try attention.send(id) }
+            }
+            #expect(calls.isEmpty)
+            attention.goOn.open()
+            #expect(attention.handled.waitUntilCount(6) == [1, 2, 3, 4, 5, 6])
+        }
+    }
+
+    /// Who else may begin to listen.
+    enum Listener: CaseIterable, Sendable {
+        case receiver, poller, doorbell, task, otherLoop, reader, replies, otherPort, nestedRun, secondLoop, movedTo,
+            nobody
+    }
+
+    @Test(
+        "who begins to listen while it handles is told of what comes from then on",
+        arguments: Listener.allCases, strategies)
+    func listener(_ listener: Listener, strategy: WaitStrategy) async throws {
+        try await Self.attentively(strategy) { attention, _ in
+            let ended = Gate("the end of the look")
+            let other = Worker()
+            let (port, connection) = (attention.port, attention.connection)
+            if listener == .nestedRun {
+                attention.deed.value.withLock {
+                    $0 = {
+                        let mode = RunLoopMode(rawValue: "nested")
+                        let timer = RunLoopTimer(fireDate: .now) { _ in #expect(!connection.isKept) }
+                        ThreadRunLoop.current.add(timer, to: mode)
+                        _ = ThreadRunLoop.current.run(mode: mode, for: .zero)
+                        ended.open()
+                    }
+                }
+            }
+            try attention.enterHandler()
+            #expect(connection.isKept == (listener != .nestedRun))
+            switch listener {
+            case .receiver:
+                let receiver = runOnThread { try port.receive(within: Watchdog.patience)?.id }
+                let deadline = Watchdog.deadline
+                while connection.isKept, .now < deadline { yieldThread() }
+                try attention.send(7)
+                #expect(try receiver.join() == 7)
+            case .poller: #expect(try port.tryReceive() == nil)
+            case .doorbell: _ = try port.doorbell()
+            case .task:
+                let taken = Recorder<Int32>()
+                let task = Task { for try await message in port.messages { taken.append(message.id) } }
+                let deadline = Watchdog.deadline
+                while connection.isKept, .now < deadline { yieldThread() }
+                try attention.send(7)
+                #expect(taken.waitUntilCount(1) == [7])
+                task.cancel()
+            case .otherLoop: try port.schedule(on: other.loop)
+            case .reader:
+                let source = RunLoopSource(name: "reader", readiness: { false }, perform: {})
+                #expect(try port.core.attach(source))
+                port.core.detach(source)
+            case .replies: #expect(try connection.replySource() != nil)
+            case .otherPort:
+                let sockets = try PortSockets()
+                try sockets.add(connection)
+            case .nestedRun: ended.wait()
+            case .movedTo: try port.move(to: other.loop)
+            case .nobody: port.unschedule(from: attention.worker.loop)
+            case .secondLoop:
+                let source = try #require(port.core.state.withLock { $0.sources.first })
+                other.loop.add(source)
+            }
+            #expect(!connection.isKept)
+            #expect(try attention.isHeardElsewhere())
+            try other.end()
+        }
+    }
+
+    @Test("when its run ends it does not look any more", arguments: strategies)
+    func runEnds(strategy: WaitStrategy) async throws {
+        try await Self.attentively(strategy) { attention, _ in
+            attention.worker.loop.stop()
+            let deadline = Watchdog.deadline
+            while attention.connection.isKept, .now < deadline { yieldThread() }
+            let isTold = try attention.isHeardElsewhere()
+            #expect(isTold)
+        }
+    }
+
+    @Test("it looks into the rings of four clients at most, those that were heard last", arguments: strategies)
+    func limited(strategy: WaitStrategy) async throws {
+        try await Self.attentively(strategy) { attention, _ in
+            try attention.enterHandler()
+            let others = try (Int32(2)..<6).map { try RingClient($0, at: attention.port) }
+            for other in others { try other.send(3, times: 1) }
+            let sockets = try #require(attention.port.core.sockets)
+            attention.goOn.open()
+            attention.handled.waitUntilCount(5)
+            #expect(!sockets.isBusy(attention.connection) && !attention.connection.isKept)
+            try attention.send(4)
+            #expect(attention.handled.waitUntilCount(6).last == 4)
+        }
+    }
+
+    @Test(
+        "a bell that was rung in vain is taken out of the socket, and what comes later still heard",
+        arguments: strategies)
+    func strayBell(strategy: WaitStrategy) async throws {
+        try await Self.attentively(strategy) { attention, _ in
+            try attention.client.ring.peer.send(PacketHeader(kind: .bell))
+            let deadline = Watchdog.deadline
+            let socket = attention.connection.descriptor.rawValue
+            while try !sysPoll(socket, .readable, until: .distantPast).isEmpty, .now < deadline { yieldThread() }
+            for id in Int32(2)..<100 {
+                try attention.send(id)
+                attention.handled.waitUntilCount(Int(id) - 1)
+            }
+            #expect(attention.handled.takeAll() == Array(2..<100))
+        }
+    }
+
+    @Test("the end of a client is noticed, and so is a port that ends", arguments: strategies, [false, true])
+    func ends(strategy: WaitStrategy, isPort: Bool) async throws {
+        try await Self.attentively(strategy) { attention, _ in
+            let connection = attention.connection
+            if isPort {
+                attention.port.invalidate()
+            } else {
+                sysShutDown(attention.client.ring.peer.socket.rawValue)
+            }
+            let deadline = Watchdog.deadline
+            while !connection.isClosed || attention.port.core.connectionCount > 0, .now < deadline { yieldThread() }
+            #expect(connection.isClosed && attention.port.core.connectionCount == 0)
+        }
+    }
+
+    @Test(
+        "a peer that writes what it wants into the word on which the loop sleeps harms nobody else",
+        arguments: strategies)
+    func hostileWord(strategy: WaitStrategy) async throws {
+        try await Self.attentively(strategy) { attention, _ in
+            let other = try RingClient(2, at: attention.port)
+            let ring = attention.client.ring.writer.ring
+            for round in Int32(2)..<200 {
+                // As if it were awake, were asleep, or slept: whatever is said while the loop does what it does.
+                ring.setReader([.awake, .asleep, .dozing][Int(round) % 3])
+                _ = ring.wakeReader()
+                try other.send(round, times: 1)
+                attention.handled.waitUntilCount(Int(round) - 1)
+            }
+            #expect(attention.handled.takeAll() == Array(2..<200))
+        }
+    }
+
+    #if DEBUG
+    @Test(
+        "where the system does not let it sleep on words, the kernel tells it of what comes",
+        arguments: [ENOSYS, EPERM, EMFILE])
+    func refused(code: CInt) async throws {
+        try await onBench(over: .socket) { bench in
+            let handled = Recorder<Int32>()
+            let port = try bench.port { _, message in handled.append(message.id) }
+            let client = try RingClient(1, at: port)
+            let loop = Box<ThreadRunLoop>()
+            let isScheduled = Gate("the port's loop")
+            let receiver = runOnThread {
+                ThreadRunLoop.current.waitStrategy = .blocking
+                #expect(throws: Never.self) { try port.schedule(on: .current) }
+                loop.value.withLock { $0 = .current }
+                isScheduled.open()
+                let rule = SystemCallFaults.Rule(.io_uring_setup, .fail(code), times: .max)
+                return SystemCallFaults.with([rule]) {
+                    ThreadRunLoop.current.run(mode: .default, until: Watchdog.deadline)
+                }.hits
+            }
+            isScheduled.wait()
+            for id in Int32(1)...100 {
+                try client.send(id, times: 1)
+                handled.waitUntilCount(Int(id))
+            }
+            #expect(handled.takeAll() == Array(1...100))
+            loop.value.withLock { $0 }?.stop()
+            let hits = try receiver.join()
+            // Where there was no descriptor there may be one the next time. Else it is asked for once.
+            #expect(CombinedSleep.isUnwanted ? hits == 0 : code == EMFILE ? hits > 1 : hits == 1, "\(hits)")
+            port.invalidate()
+        }
+    }
+    #endif
+}
