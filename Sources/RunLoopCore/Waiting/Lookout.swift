@@ -2,11 +2,15 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 /// A place at which a loop looks, the number of the look, and the source for which it does: not the source itself, which may keep
-/// its port.
-struct LookedAt: Sendable {
-    let place: any ArrivalPlace
-    let look: UInt64
-    let source: ItemID
+/// its port. An object, because a place may have weak references, with which each copy of a list would take long.
+final class LookedAt: Sendable {
+    let place: any ArrivalPlace  // immutable
+    let look: UInt64  // immutable
+    let source: ItemID  // immutable
+
+    init(_ place: any ArrivalPlace, _ look: UInt64, for source: ItemID) {
+        (self.place, self.look, self.source) = (place, look, source)
+    }
 
     var isKept: Bool { place.isKept(look) }
 }

@@ -16,8 +16,7 @@ extension ThreadRunLoop {
         let places = lookOut(in: run.mode)
         if places.isEmpty { return false }
         defer { endWait(at: places) }
-        var isWithinMessage = false
-        repeat {
+        while true {
             let words = words(at: places)
             let sleeps = words != nil && doorbell.willSleep()
             var report: Bool? = false
@@ -25,12 +24,13 @@ extension ThreadRunLoop {
             for looked in places { looked.place.endDoze(looked.look) }
             guard let hasReport = report else { return false }
             if hasReport { wait(set, run, until: .distantPast) }
-            isWithinMessage = false
-            for looked in places where looked.place.hasArrived { isWithinMessage = !looked.place.takeIn() }
-            // Otherwise a place may have ended, which is to be let go.
-            if !sleeps || hasReport || doorbell.isRung || deadline <= .now { break }
-        } while isWithinMessage
-        return true
+            var isWithinMessage = false
+            for looked in places where looked.place.hasArrived {
+                if !looked.place.takeIn() { isWithinMessage = true }
+            }
+            // Unless more of a message is to come: a place may have ended, which is to be let go.
+            guard isWithinMessage, sleeps, !hasReport, !doorbell.isRung, deadline > .now else { return true }
+        }
     }
 
     /// - Returns: the words that will be woken; nil when something has come.

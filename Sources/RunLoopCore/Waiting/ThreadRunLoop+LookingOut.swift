@@ -30,7 +30,7 @@ extension ThreadRunLoop {
                 if let known = old.first(where: { $0.place === place && $0.source == source.id }), known.isKept {
                     places.append(known)
                 } else if let look = place.beginLooking() {
-                    places.append(LookedAt(place: place, look: look, source: source.id))
+                    places.append(LookedAt(place, look, for: source.id))
                 }
             }
         }
