@@ -260,6 +260,11 @@ import Testing
         }
     }
 
+    @Test("a loop can sleep on all the words of the rings that it looks into")
+    func words() {
+        #expect(RecentReports.limit * PortSockets.busyLimit <= CombinedSleep.wordLimit)
+    }
+
     #if DEBUG
     @Test(
         "where the system does not let it sleep on words, the kernel tells it of what comes",

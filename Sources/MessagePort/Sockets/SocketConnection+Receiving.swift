@@ -50,8 +50,8 @@ extension SocketConnection {
     }
 
     /// The port may have ended while its connection was being read, and have found the lock taken.
-    private func dropUnreadIfDeaf() {
-        if state.withLock({ $0.isDeaf }) { dropUnread() }
+    func dropUnreadIfDeaf() {
+        if isDeaf.load(ordering: .sequentiallyConsistent) { dropUnread() }
     }
 
     /// Receives what the peer sent to a port that is gone, and lets it go: who waits for room, or for a reply, hears of it.

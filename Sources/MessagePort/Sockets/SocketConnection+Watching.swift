@@ -71,6 +71,7 @@ extension SocketConnection: ArrivalPlace {
 
     package func doze(_ look: UInt64) -> DozeAnswer {
         if isInherited { return .ended }
+        defer { dropUnreadIfDeaf() }
         return assembly.withLock { arrival in
             guard let reader = arrival.lane.reader, arrival.lane.isWatched, arrival.lane.isOnRing,
                 arrival.lane.look == look
@@ -91,6 +92,7 @@ extension SocketConnection: ArrivalPlace {
 
     package func endDoze(_ look: UInt64) {
         if isInherited { return }
+        defer { dropUnreadIfDeaf() }
         assembly.withLock { arrival in
             guard arrival.lane.look == look else { return }
             isDozedAt.store(false, ordering: .sequentiallyConsistent)
@@ -114,13 +116,16 @@ extension SocketConnection: ArrivalPlace {
 
     package func keepLooking(_ look: UInt64, for source: ItemID, on loop: ThreadRunLoop) -> Bool {
         guard let core = port?.object, !isInherited else { return false }
+        defer { dropUnreadIfDeaf() }
+        var only: RunLoopSource?  // goes without the lock
         return assembly.withLock { arrival in
             guard let reader = arrival.lane.reader, arrival.lane.isWatched, arrival.lane.isOnRing,
                 arrival.lane.look == look, !arrival.lane.headIsSpent, arrival.lane.isWorthLooking, !reader.hasMore
             else { return false }
             // Said first: who begins to listen does so first, and then looks whether this was said. One of the two sees the other.
             keptLook.store(look, ordering: .sequentiallyConsistent)
-            if let only = core.onlySource, only.id == source, only.isIn(only: loop), core.sockets?.isBusy(self) == true,
+            only = core.onlySource
+            if let only, only.id == source, only.isIn(only: loop), core.sockets?.isBusy(self) == true,
                 isHeardByPortAlone
             {
                 return true
@@ -209,8 +214,8 @@ extension SocketConnection {
 }
 
 extension PortSockets {
-    /// So many connections a loop that spins looks at.
-    private static let busyLimit = 4
+    /// So many connections a loop that spins looks at. Those of all sources that it looks at are `CombinedSleep.wordLimit`.
+    static let busyLimit = 4
 
     /// A connection had something.
     func noteRing(of member: SocketConnection) {

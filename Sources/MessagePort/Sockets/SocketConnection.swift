@@ -41,8 +41,6 @@ package final class SocketConnection: Sendable {
         var abandonWatches: [UInt64: [@Sendable () -> Void]] = [:]
         /// The port is gone: the connection ends when it owes no reply any more.
         var hasLostPort = false
-        /// The port is gone, and nothing more comes from the peer: what lies unread is the last.
-        var isDeaf = false
         /// The connection itself, while nothing else keeps it for those who watch for the port's end.
         var own: SocketConnection?
         /// What the peer uses this end for.
@@ -102,6 +100,8 @@ package final class SocketConnection: Sendable {
     /// The number of the look of a loop that looks into the ring also while it handles; zero for none. Set under the lock of
     /// `assembly`.
     let keptLook = Atomic<UInt64>(0)
+    /// The port is gone, and nothing more comes from the peer: what lies unread is the last.
+    let isDeaf = Atomic<Bool>(false)
     /// A loop that looks into the ring sleeps, or is about to. Changed under the lock of `assembly`.
     let isDozedAt = Atomic<Bool>(false)
     /// The connection is closed: `state` has a failure. Changed under its lock; to read it needs none.
@@ -252,7 +252,7 @@ extension SocketConnection {
         incomingRing.object?.close()
         sysShutDown(descriptor.rawValue, .receiving)
         // Set after the last packet can have come: whoever is receiving now, and sees it afterwards, drops them all.
-        state.withLock { $0.isDeaf = true }
+        isDeaf.store(true, ordering: .sequentiallyConsistent)
         dropUnread()
         if state.withLock({ $0.owedReplies == 0 }) { return close(PortError(.peerDied)) }
         if !owesReplies { sayPortHasEnded() }

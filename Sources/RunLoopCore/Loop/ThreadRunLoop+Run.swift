@@ -33,6 +33,9 @@ struct LoopRun {
         return eventsSinceLook >= 128 || nextLook <= now
     }
 
+    /// The kernel was asked.
+    mutating func didLook() { (eventsSinceLook, nextLook) = (0, nil) }
+
     /// The wait of the present turn, if it found nothing at first, until its mode has learnt from it.
     var pastWait: PastWait?
     /// The wait of the present turn, as instruments know it.

@@ -65,8 +65,8 @@ extension ThreadRunLoop {
                 if wait.spin == .none, spin(&run, plan, &wait, from: now) { continue }
                 if wait.spin == .paid { wait.spin = .failed }
             }
-            look(&run, until: plan.limit > now ? plan.limit : .distantPast, watchesNothing: plan.watchesNothing)
-            wait.hasLooked = true
+            let limit = plan.limit > now ? plan.limit : .distantPast
+            if look(&run, until: limit, watchesNothing: plan.watchesNothing) { wait.hasLooked = true }
         }
     }
 
@@ -125,14 +125,18 @@ extension ThreadRunLoop {
     ///   - run: the run.
     ///   - deadline: when to come back at the latest.
     ///   - watchesNothing: no descriptor was watched when the loop announced its wait. With the first one it is rung.
-    func look(_ run: inout LoopRun, until deadline: MonotonicInstant, watchesNothing: Bool = false) {
-        run.eventsSinceLook = 0
-        run.nextLook = nil
+    /// - Returns: whether the kernel was asked: not when something had come where the loop looks by itself.
+    @discardableResult
+    func look(_ run: inout LoopRun, until deadline: MonotonicInstant, watchesNothing: Bool = false) -> Bool {
         let set = watchesNothing ? nil : state.withLock { $0.modes[run.mode].descriptors }
         if deadline != .distantPast {
-            if let set, doze(run, set, until: deadline) { return }
+            if let set, let hasAsked = doze(run, set, until: deadline) {
+                if hasAsked { run.didLook() }
+                return hasAsked
+            }
             stopLooking()
         }
+        run.didLook()
         if let set {
             let sleeps = deadline != .distantPast && doorbell.willSleep()
             counts.didLook(sleeping: sleeps)
@@ -141,6 +145,7 @@ extension ThreadRunLoop {
             counts.didLook(sleeping: true)
             doorbell.doze(ticket, until: deadline)
         }
+        return true
     }
 
     /// Waits for descriptors, and puts reported sources on the ready list.
