@@ -15,15 +15,7 @@ import Testing
 @Suite("loops that look into rings while they handle", .rings, .contract) struct AttentiveLoopTests {
     /// How the loop waits: where the system does not let it sleep on words, it looks only while it spins.
     private static let strategies: [WaitStrategy] =
-        Self.mayDoze ? [.blocking, .spinning(for: Watchdog.patience)] : [.spinning(for: Watchdog.patience)]
-
-    /// Whether this system has io_uring(7), lets words be waited for with it, and does not forbid it.
-    private static let mayDoze: Bool = {
-        guard let memory = try? SharedMemory.make(size: RecordRing.pairSize).memory else { return false }
-        guard let set = try? EpollSet(), var sleep = try? CombinedSleep(watching: set.raw) else { return false }
-        sleep.want(RecordRing(memory, isSecond: false).word)
-        return (try? sleep.sleep(until: .distantPast)) != nil
-    }()
+        SleepOnWords.isAllowed ? [.blocking, .spinning(for: Watchdog.patience)] : [.spinning(for: Watchdog.patience)]
 
     /// A port, its loop, and a client whose ring the loop looks into.
     struct Attention {

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(
-    "CombinedSleep", .census, .enabled(if: Exercise.isCombinedSleepAllowed, "io_uring(7) is not there, or forbidden"))
+    "CombinedSleep", .census, .enabled(if: SleepOnWords.isAllowed, "io_uring(7) is not there, or forbidden"))
 struct CombinedSleepTests {
     /// What a sleep is on.
     private final class Bed {
@@ -17,7 +17,7 @@ struct CombinedSleepTests {
 
         init(rings count: Int = 1) throws {
             let made = try WakeDescriptor()
-            rings = try (0..<count).map { _ in try Exercise.ringInMemory().ring }
+            rings = try (0..<count).map { _ in try SleepOnWords.makeRing() }
             sleep = try CombinedSleep(watching: made.raw)
             bell = made
             for ring in rings { ring.setReader(.dozing) }
@@ -104,7 +104,7 @@ struct CombinedSleepTests {
     func unmapped() throws {
         let bed = try Bed(rings: 0)
         for _ in 0..<100 {
-            let ring = try Exercise.ringInMemory().ring
+            let ring = try SleepOnWords.makeRing()
             ring.setReader(.dozing)
             bed.sleep.want(ring.word)
             let isReadable = try bed.sleep.sleep(until: .distantPast)

@@ -42,21 +42,7 @@ struct Exercise {
 
     /// The calls that this system allows.
     static let allowed = SystemCall.allCases.filter {
-        ![.io_uring_enter, .io_uring_setup].contains($0) || isCombinedSleepAllowed
-    }
-
-    /// Whether this system has io_uring(7), lets words be waited for with it, and does not forbid it.
-    static let isCombinedSleepAllowed: Bool = {
-        guard let (_, ring) = try? ringInMemory(), let bell = try? WakeDescriptor() else { return false }
-        guard var sleep = try? CombinedSleep(watching: bell.raw) else { return false }
-        sleep.want(ring.word)
-        return (try? sleep.sleep(until: .distantPast)) != nil
-    }()
-
-    /// A ring whose other end is anybody's.
-    static func ringInMemory() throws -> (memory: SharedMemory, ring: RecordRing) {
-        let memory = try SharedMemory.make(size: RecordRing.pairSize).memory
-        return (memory, RecordRing(memory, isSecond: false))
+        ![.io_uring_enter, .io_uring_setup].contains($0) || SleepOnWords.isAllowed
     }
 
     private static func combinedSleep() throws -> () throws -> Outcome {

@@ -25,13 +25,13 @@ private let receiverMade = Result {
         try sysCloseOnExec(end)
     }
     _ = try sysWrite(ends[1], [1])
-    let memory = try SharedMemory.make(size: RecordRing.pairSize).memory
-    let place = SleepingPlace(RecordRing(memory, isSecond: false))
+    let place = SleepingPlace(try SleepOnWords.makeRing())
     let source = RunLoopSource(name: "a place to sleep at", routine: place)
     try source.watch(ends[0])
     try SharedReceiver.loop().add(source)
-    // It sleeps there, or the system forbids it.
-    while !place.hasSlept.isOpen {
+    place.hasLooked.wait()
+    let deadline = Watchdog.deadline
+    while SleepOnWords.isAllowed, !place.hasSlept.isOpen, .now < deadline {
         _ = place.ring.wakeReader()
         yieldThread()
     }
@@ -41,6 +41,7 @@ private let receiverMade = Result {
 /// A place at which nothing arrives.
 private final class SleepingPlace: ArrivalPlace, SourceRoutine {
     let ring: RecordRing  // immutable
+    let hasLooked = Gate("the receiver's look")
     let hasSlept = Gate("the receiver's sleep")
 
     init(_ ring: RecordRing) { self.ring = ring }
@@ -48,6 +49,7 @@ private final class SleepingPlace: ArrivalPlace, SourceRoutine {
     func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void) { body(self) }
     func perform() -> SourceOutcome {
         _ = try? sysDiscard(keptEnds.elements[0].rawValue, 1)
+        hasLooked.open()
         return .handled
     }
 
