@@ -286,8 +286,8 @@ import Testing
             #expect(handled.takeAll() == Array(1...100))
             loop.value.withLock { $0 }?.stop()
             let hits = try receiver.join()
-            // Where there was no descriptor there may be one the next time. Else it is asked for once.
-            #expect(CombinedSleep.isUnwanted ? hits == 0 : code == EMFILE ? hits > 1 : hits == 1, "\(hits)")
+            // Where there was no descriptor it may be asked for again, else once.
+            #expect(CombinedSleep.isUnwanted ? hits == 0 : code == EMFILE ? hits >= 1 : hits == 1, "\(hits)")
             port.invalidate()
         }
     }
