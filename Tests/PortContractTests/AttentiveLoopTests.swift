@@ -259,6 +259,20 @@ import Testing
 
     #if DEBUG
     @Test(
+        "where there was no descriptor to sleep with a loop asks for one again, where the system forbids it, it does not"
+    )
+    func askedAgain() throws {
+        let set = try EpollSet()
+        for (code, isRefused) in [(EMFILE, false), (ENOMEM, false), (ENOSYS, true), (EPERM, true)] {
+            let doze = Doze()
+            let (report, hits) = SystemCallFaults.with([.init(.io_uring_setup, .fail(code))]) {
+                doze.sleep(on: .none, watching: set.raw, until: .distantPast)
+            }
+            #expect(report == nil && hits == 1 && doze.isRefused == isRefused)
+        }
+    }
+
+    @Test(
         "where the system does not let it sleep on words, the kernel tells it of what comes",
         arguments: [ENOSYS, EPERM, EMFILE])
     func refused(code: CInt) async throws {

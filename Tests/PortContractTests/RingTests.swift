@@ -270,7 +270,7 @@ import Testing
     }
 
     @Test(
-        "a request to a port that sleeps costs one system call more than over a socket at most"
+        "a request to a port that sleeps costs one system call more than over a socket at most, where loops sleep on words"
     )
     func sleeping() async throws {
         try await onBench(over: .socket) { bench in
@@ -288,7 +288,7 @@ import Testing
                 }
                 // A request whose answer comes before the requester sleeps is rung for, and the bell taken out of the socket. A look
                 // whether the other side lives may be among them.
-                #expect(counts[1] <= counts[0] + 110, "\(counts)")
+                #expect(counts[1] <= counts[0] + (SleepOnWords.isAllowed ? 110 : 10), "\(counts)")
             }
         }
     }
