@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 @testable import MessagePort
+import PortSystem
 import Synchronization
 import TestSupport
 import Testing
@@ -55,4 +56,32 @@ import Testing
             try worker.end()
         }
     }
+
+    #if DEBUG
+    @Test("of threads that connect at once the first decides, also when it has found nobody there yet")
+    func connectingAtOnce() async throws {
+        try await onBench(over: .socket) { bench in
+            let path = bench.directory.path + "/raw"
+            let socket = SharedDescriptor(try sysPacketSocket())
+            try sysBind(socket.rawValue, path: path)
+            let port = RemotePort(PortAddress(path: path))
+            // Between the question whether there is a connection and the connection somebody else finds nobody there, and
+            // then somebody is.
+            let other: @Sendable () -> Void = {
+                #expect(portError { () throws(PortError) in _ = try port.reached() }?.code == .deadName)
+                #expect(throws: Never.self) { try sysListen(socket.rawValue, backlog: 8) }
+            }
+            let (failure, hits) = SystemCallFaults.with([.init(.connect, .precede { Self.runAlone(other) })]) {
+                portError { () throws(PortError) in _ = try port.reached() }
+            }
+            #expect(hits == 1 && failure?.code == .deadName)
+            #expect(port.isDead && port.connection == nil)
+        }
+    }
+
+    /// On a thread without faults.
+    private static func runAlone(_ body: @escaping @Sendable () -> Void) {
+        #expect(throws: Never.self) { try runOnThread { body() }.join() }
+    }
+    #endif
 }

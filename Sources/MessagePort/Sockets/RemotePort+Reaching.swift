@@ -45,9 +45,11 @@ extension RemotePort {
         if let known = connection { return known }
         if let failure = link.withLock({ $0.failure }) { throw failure }
         let outcome = Result { () throws(PortError) in try connect(until: deadline) }
-        // Of threads that come at once the first decides; the others' connections go, after the lock is free.
+        // Of threads that come at once the first decides; the others' connections go, after the lock is free. Also when it has
+        // found nobody: with a connection the port would be dead and alive.
         let decided = link.withLock { link -> Result<SocketConnection, PortError> in
             if let connection { return .success(connection) }
+            if let failure = link.failure { return .failure(failure) }
             switch outcome {
             case .success(let connection): made.set(connection)
             case .failure(let error): if !error.mayPass { link.failure = error }
