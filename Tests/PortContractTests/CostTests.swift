@@ -4,6 +4,7 @@
 @testable import MessagePort
 @testable import RunLoopCore
 import PortSystem
+import Synchronization
 import TestSupport
 import Testing
 
@@ -83,7 +84,59 @@ import Testing
             port.invalidate()
         }
     }
+
+    @Test("ports that the kernel reports together are served, and it is not asked for any of them again")
+    func reportedTogether() async throws {
+        try await onBench(over: .socket) { bench in
+            let left = Counter()
+            let ports = try (0..<20).map { _ in
+                try bench.port { _, _ in
+                    if left.increment() % 20 == 0 { ThreadRunLoop.current.stop() }
+                }
+            }
+            for port in ports { try port.schedule() }
+            let rights = try ports.map { try bench.right(to: $0) }
+            for round in 0..<2 {
+                for right in rights { try right.send(MachMessage()) }
+                let (result, calls) = SystemCallFaults.counting { ThreadRunLoop.current.run(for: patience) }
+                #expect(result == .stopped)
+                if round > 0 { #expect(calls[.poll] == nil, "\(calls)") }
+            }
+            for port in ports { port.invalidate() }
+        }
+    }
     #endif
+
+    @Test("a run that polls is not spent on a port whose message was taken since the kernel reported it")
+    func pollingRun() async throws {
+        try await onBench(over: .socket) { bench in
+            let (pair, handled) = (Box<[MachPort]>(), Counter())
+            // Whichever of the two is first takes the other's message.
+            let takers = try (0..<2).map { index in
+                try bench.port { _, _ in
+                    let other = pair.value.withLock { $0?[1 - index] }
+                    let taken = try? other?.tryReceive()
+                    #expect(taken != nil)
+                    ThreadRunLoop.current.stop()
+                }
+            }
+            pair.value.withLock { $0 = takers }
+            let third = try bench.port { _, _ in handled.increment() }
+            let rights = try (takers + [third]).map { port in
+                try port.schedule()
+                let right = try bench.right(to: port)
+                port.core.receiveFromSockets()  // accepts the connection
+                return right
+            }
+            for right in rights[..<2] { try right.send(MachMessage()) }
+            #expect(ThreadRunLoop.current.run(for: patience) == .stopped)
+            try rights[2].send(MachMessage())
+            #expect(ThreadRunLoop.current.run(for: .zero, returnAfterSourceHandled: true) == .handledSource)
+            #expect(handled.value == 1)
+            for port in takers + [third] { port.invalidate() }
+            pair.value.withLock { $0 = nil }
+        }
+    }
 
     @Test("a request to a loop that sleeps wakes it once")
     func wakeUps() async throws {

@@ -29,6 +29,7 @@ final class LooseSourceRoutine: SourceRoutine {
         state.withLock { $0.source = source }
     }
 
+    var looksWhenPerformed: Bool { true }
     func isReady() -> Bool { core.hasMessage(inTurn: turn) }
     func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void) { core.visitArrivalPlaces(body) }
 

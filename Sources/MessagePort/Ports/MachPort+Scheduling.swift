@@ -94,6 +94,7 @@ extension MachPort {
         let port: MachPort
         let turn: UInt64
 
+        var looksWhenPerformed: Bool { true }
         func isReady() -> Bool { port.core.hasMessage(inTurn: turn) }
         func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void) { port.core.visitArrivalPlaces(body) }
         func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) { port.core.willBeHeardElsewhere() }

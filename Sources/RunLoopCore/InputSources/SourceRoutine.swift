@@ -8,6 +8,9 @@
 package protocol SourceRoutine: Sendable {
     /// Whether a port-based source has something to handle; it has, also when its descriptor is ready.
     func isReady() -> Bool
+    /// Whether to perform a port-based source is a look as well, which does nothing when nothing is there: then it is performed
+    /// also when the kernel has reported its descriptor some turns ago, and is not asked once more.
+    var looksWhenPerformed: Bool { get }
     /// The source has entered a mode of a loop.
     func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop)
     /// The source has left a mode of a loop.
@@ -48,6 +51,7 @@ package struct SourceOutcome: Sendable {
 
 extension SourceRoutine {
     package func isReady() -> Bool { false }
+    package var looksWhenPerformed: Bool { false }
     package func perform(while goesOn: () -> Bool) -> SourceOutcome { perform() }
     package func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void) {}
     package func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop) {}

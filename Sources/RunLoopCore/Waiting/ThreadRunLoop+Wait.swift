@@ -90,7 +90,7 @@ extension ThreadRunLoop {
                 // First the mark goes, then the check is asked: a ring after the check puts the source back on the
                 // list.
                 source.isRung.store(false, ordering: .sequentiallyConsistent)
-                guard source.isReady(look.candidate?.watch, turn: turnCount) else { continue }
+                guard source.isReady(look.candidate?.watch, turn: turnCount, polls: run.polls) else { continue }
                 let answer = accept(&look, run)
                 if answer == .gone { continue }
                 run.hasJustFiredTimers = false
@@ -169,11 +169,12 @@ extension LoopEvent {
 
 extension RunLoopSource {
     /// Whether the source is ready: its check says so, or the kernel says so of its descriptor, now and not some turns
-    /// ago.
-    func isReady(_ watch: SeatWatch?, turn: Int) -> Bool {
+    /// ago, unless the source finds that out when it is performed. A run that polls has one turn, which is for something that
+    /// is there.
+    func isReady(_ watch: SeatWatch?, turn: Int, polls: Bool) -> Bool {
         if routine.isReady() { return true }
         guard let watch else { return false }
-        if watch.report == turn { return true }
+        if watch.report == turn || watch.report != nil && !polls && routine.looksWhenPerformed { return true }
         do throws(SystemError) {
             return !(try sysPoll(watch.descriptor, .readable, until: .distantPast)).isEmpty
         } catch {
