@@ -102,7 +102,8 @@ struct PortctlWatchTests {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("slow", in: scratch, ["--", "sh", "-c", "cat >/dev/null"])
             let right = try PortNameServer(directory: scratch.path("names")).lookUp("slow")
-            try await offThePool {
+            // The request gives the thread a loop: it is waited for.
+            try await onNewThread {
                 for _ in 0..<80 { try right.send(MachMessage(id: 1), within: Watchdog.patience) }
                 let reply = try right.request(MachMessage(id: 0, text: "bye"), replyLimit: Watchdog.patience)
                 #expect(reply.text == "bye")
