@@ -9,7 +9,8 @@ import Synchronization
 final class HeldName: Sendable {
     private struct State: ~Copyable {
         var file: LockedFile?
-        weak var port: PortCore?
+        /// Kept until the name is freed, as it is at the port's end at the latest.
+        var port: PortCore?
         /// What `PortCore.cancelEnding` needs.
         var ending: Int?
     }
@@ -26,10 +27,8 @@ final class HeldName: Sendable {
             remove()
             whenFreed(self)
         }
-        state.withLock { state in
-            state.port = port
-            state.ending = ending
-        }
+        // A dead port has freed it.
+        if let ending { state.withLock { ($0.port, $0.ending) = (port, ending) } }
     }
 
     /// Whether it is this port's.
@@ -43,7 +42,7 @@ final class HeldName: Sendable {
 
     /// Frees the name.
     func remove() {
-        let (port, ending) = state.withLock { ($0.port, $0.ending.take()) }
+        let (port, ending) = state.withLock { ($0.port.take(), $0.ending.take()) }
         let file = state.withLock { $0.file.take() }
         if let file { file.remove() }
         if let ending { port?.cancelEnding(ending) }

@@ -52,6 +52,23 @@ import Testing
         }
     }
 
+    @Test("nothing is left of a worker that checked in with a request and has ended, once nobody has it")
+    func checkInByRequest() async throws {
+        try await withWorkers { scratch in
+            var worker: PortWorker? = try PortWorker.launchProcess(scratch.worker("asking"))
+            _ = try worker?.checkIn(within: patience)
+            #expect(worker?.waitForExit(within: patience) == .exited(status: 7))
+            #expect(worker?.checkInMessage?.expectsReply == true)
+            // The connection is found closed, and is none of the port's any more.
+            worker?.port.core.receiveFromSockets()
+            #expect(worker?.port.core.connectionCount == 0)
+            weak let core = worker?.port.core
+            weak let record = worker?.record
+            worker = nil
+            #expect(core == nil && record == nil)
+        }
+    }
+
     @Test("waiting for the end of a worker whose launcher's port is full sleeps")
     func fullPort() async throws {
         try await withWorkers { scratch in

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+@testable import MessagePort
 import NamedPortServer
 import PortSystem
 import TestSupport
@@ -30,6 +31,18 @@ struct BadName: Sendable, CustomTestStringConvertible {
             #expect(try place.names.lookUp("port") == right)
             try right.send(MachMessage(id: 7), within: .zero)
             #expect(port.queueCount == 1)
+            port.invalidate()
+        }
+    }
+
+    @Test("nobody refers weakly to a port because it has a name, or has lost it")
+    func references() async throws {
+        try await withPlace { place in
+            let port = MachPort()
+            try place.names.register(port, name: "port")
+            #expect(try place.names.lookUp("port") == port.makeSendRight())
+            #expect(place.names.unregister("port"))
+            #expect(!hasSideTable(port.core))
             port.invalidate()
         }
     }

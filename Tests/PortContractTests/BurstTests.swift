@@ -104,6 +104,33 @@ import Testing
         }
     }
 
+    @Test(
+        "who takes messages before they are queued is asked of what can be answered, and the rest comes in bursts")
+    func interceptor() async throws {
+        try await onBench(over: .socket) { bench in
+            let asked = Recorder<Int32>()
+            let port = MachPort(queueLimit: 100, handler: nil) { message in
+                asked.append(message.id)
+                return message.id == 6
+            }
+            _ = try port.core.openSockets()
+            let client = try RingClient(Self.process, at: port)
+            port.core.receiveFromSockets()
+            try client.send(1...4)
+            try client.ring.write(MachMessage(id: 5), asks: 1)
+            try client.ring.write(MachMessage(id: 6), asks: 2)
+            try client.send(7...10)
+            port.core.receiveFromSockets()
+            #expect(asked.elements == [5, 6])
+            #expect(try port.next().id == 1)
+            // All of a burst, until the last of it is taken, and the request.
+            #expect(try cost(at: port).messages == 9)
+            for id: Int32 in [2, 3, 4, 5, 7, 8, 9, 10] { #expect(try port.next().id == id) }
+            #expect(try cost(at: port) == PeerCost())
+            port.invalidate()
+        }
+    }
+
     @Test("of a process alone no more is read than the queue has room for, also while threads send to the port")
     func queueLimit() async throws {
         try await onBench(over: .socket) { bench in

@@ -71,27 +71,49 @@ import Testing
         }
     }
 
+    /// A connection at the right's end, to which a port listens, and over which descriptors come that nobody uses.
+    private struct RightsEnd {
+        var right: SendRight?
+        var peer: RawPeer?
+        let connection: SocketConnection
+        let listening: MachPort
+        let sockets: PortSockets
+        private let token: UInt64
+
+        init(on bench: Bench) throws {
+            let listener = try RawListener(bench.directory.path + "/raw")
+            let remote = try #require(try RightsTable.connect(to: listener.address))
+            (right, peer) = (SendRight(remote), try listener.accept())
+            connection = try #require(remote.connection)
+            token = try connection.givenUpToken()
+            listening = try bench.port()
+            sockets = try listening.core.openSockets()
+            try sockets.add(connection)
+        }
+
+        func receive() { sockets.receive(into: listening.core) }
+
+        /// More than may wait to be closed.
+        func flood() throws {
+            let pipe = try TestPipe()
+            let message = MachMessage(components: Array(repeating: .descriptor(pipe.writing), count: 253))
+            for _ in 0..<6 {
+                try peer?.send(message, answers: token)
+                receive()
+            }
+        }
+    }
+
     @Test("at the right's end nothing is read while too many descriptors wait, no loop is kept busy, and it goes on")
     func rightsEnd() async throws {
         try await onBench(over: .socket) { bench in
-            let listener = try RawListener(bench.directory.path + "/raw")
-            let right = SendRight(try #require(try RightsTable.connect(to: listener.address)))
-            let peer = try listener.accept()
-            let connection = try #require((right.destination as? RemotePort)?.connection)
-            let token = try connection.givenUpToken()
-            let listening = try bench.port()
-            let sockets = try listening.core.openSockets()
-            try sockets.add(connection)
-            let pipe = try TestPipe()
-            let message = MachMessage(components: Array(repeating: .descriptor(pipe.writing), count: 253))
+            let end = try RightsEnd(on: bench)
+            let (right, peer) = (try #require(end.right), try #require(end.peer))
             let before = openCount()
             try DescriptorCloser.suspended {
-                for _ in 0..<6 {
-                    try peer.send(message, answers: token)
-                    sockets.receive(into: listening.core)
-                }
+                try end.flood()
                 #expect(openCount() - before < 4 * 253)
-                #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
+                #expect(end.sockets.epoll.wait(until: .distantPast).isEmpty)
             }
             let other = runOnThread {
                 while let request = try peer.next() {
@@ -100,6 +122,24 @@ import Testing
             }
             #expect(try right.ask(MachMessage()).id == 9)
             try other.join()
+        }
+    }
+
+    @Test("a connection that is closed while it waits, and whose peer has gone, is listened to no more")
+    func closedWhileItWaits() async throws {
+        try await onBench(over: .socket) { bench in
+            var end = try RightsEnd(on: bench)
+            try DescriptorCloser.suspended {
+                try end.flood()
+                #expect(end.connection.isPaused)
+                end.peer = nil
+                end.receive()
+                #expect(end.sockets.state.withLock { $0.silenced.count } == 1)
+                end.right = nil
+                #expect(end.connection.isClosed)
+            }
+            end.receive()
+            #expect(end.sockets.state.withLock { $0.members.isEmpty })
         }
     }
 

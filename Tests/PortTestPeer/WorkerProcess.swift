@@ -8,6 +8,7 @@
 //   silent        never checks in; leaves with its parent   stubborn   ignores SIGTERM and 99
 //   lastwords N   sends N messages when it is asked to      brief      exits with status 7 after it checked in
 //                 leave, and then leaves                    chatty N   the same, and sends N messages before
+//   asking        checks in with a request, and exits with status 7 before it is answered
 
 import ContractServices
 import Glibc
@@ -36,6 +37,12 @@ func work(_ kind: String, _ argument: String) throws(PortError) {
     }
     if kind == "stubborn" { signal(SIGTERM, SIG_IGN) }
     if kind == "chatty" { talk(to: parent, count: argument) }
+    if kind == "asking" {
+        var request = MachMessage(id: MachMessage.checkIn, replyPort: port.makeSendRight())
+        request.setReplyRight(port.makeSendOnceRight())
+        try parent.send(request, within: servicePatience)
+        exit(7)
+    }
     if kind != "silent" {
         try port.schedule()
         try parent.checkIn(port, components: [.bytes(Array(facts.text.utf8))], within: servicePatience)

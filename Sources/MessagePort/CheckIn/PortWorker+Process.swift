@@ -28,7 +28,10 @@ extension PortWorker {
         _ program: WorkerProgram, queueLimit: Int = MachPort.defaultQueueLimit, handler: MachPort.Handler? = nil
     ) throws(PortError) -> PortWorker {
         let record = WorkerRecord()
-        let port = MachPort(queueLimit: queueLimit, handler: handler) { record.takeCheckIn($0) }
+        // The check-in may keep its connection, and that its port.
+        let port = MachPort(queueLimit: queueLimit, handler: handler) { [weak record] message in
+            record?.takeCheckIn(message) ?? false
+        }
         do throws(PortError) {
             let sockets = try port.core.openSockets()
             let (end, process) = try start(program)

@@ -30,8 +30,8 @@ extension PortWorker {
     ) throws(PortError) -> PortWorker {
         let record = WorkerRecord()
         let thread = try start(name: name, stackSize: stackSize)
-        let port = MachPort(queueLimit: queueLimit, handler: handler) { [weak thread] message in
-            guard record.takeCheckIn(message) else { return false }
+        let port = MachPort(queueLimit: queueLimit, handler: handler) { [weak thread, weak record] message in
+            guard let record, record.takeCheckIn(message) else { return false }
             if let own = message.replyPort?.destination as? PortCore {
                 _ = own.whenDead { [weak thread] in thread?.stop() }
             }

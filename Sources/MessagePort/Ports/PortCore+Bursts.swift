@@ -5,11 +5,8 @@ import RunLoopCore
 import Synchronization
 
 extension PortCore {
-    /// Whether several messages may be queued at once: not where each is offered to somebody else first, or has others dropped.
-    var takesBursts: Bool { !readsAhead && !mayServeSenders }
-
-    /// How many messages in sockets find room now.
-    var room: Int { state.withLock { $0.mailbox.room } }
+    /// Whether several messages that cannot be answered may be queued at once: not where each may have others dropped.
+    var takesBursts: Bool { !readsAhead }
 
     /// Keeps places in the queue for messages that are about to be taken out of a ring, until `fillReserved`.
     ///

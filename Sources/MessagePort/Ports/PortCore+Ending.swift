@@ -76,6 +76,7 @@ extension PortCore {
         }
         guard let remains else { return false }
         let extras = remains.extras
+        for address in extras.value.addresses { RightsTable.shared.didEnd(self, at: address) }
         for source in remains.sources.all {
             source.ring()  // a thread blocked in receive(within:) wakes and finds the port dead
             source.invalidate()

@@ -91,7 +91,9 @@ extension PortCore {
     private func admitHere(
         _ offered: inout MachMessage?, _ exceedingLimit: Bool, _ patience: Patience, _ hasRoom: inout Bool
     ) -> MailboxState.Admission {
-        if let interception, let message = offered, !isDead, interception.takes(message) {
+        if let interception, offered?.envelope.hasReplyRight == true, let message = offered, !isDead,
+            interception.takes(message)
+        {
             return .accepted(wasEmpty: false)
         }
         // Set where there is something: what is returned is copied, and that counts references.

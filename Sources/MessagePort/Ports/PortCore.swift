@@ -62,6 +62,8 @@ package final class PortCore: PortDestination {
         var address: PortAddress?
         /// Those whose paths have gone.
         var oldAddresses: [PortAddress] = []
+        /// All under which the port is known.
+        var addresses: [PortAddress] { oldAddresses + (address.map { [$0] } ?? []) }
         /// How many messages were taken, or claimed, since the sockets were looked at.
         var takesSinceLook = 0
         /// Messages in the sockets have found no room since the sockets were looked at.
@@ -85,8 +87,9 @@ package final class PortCore: PortDestination {
         var watchedCount: UInt64 = 0
     }
 
-    /// Takes a message before it is queued, or says that it is for the queue. Called on the sending or receiving thread,
-    /// which may hold the lock of a connection's assembly.
+    /// Takes a message that can be answered before it is queued, or says that it is for the queue; what cannot be
+    /// answered, as most messages of a stream, is for the queue unasked. Called on the sending or receiving thread, which
+    /// may hold the lock of a connection's assembly.
     typealias Interceptor = @Sendable (MachMessage) -> Bool
 
     /// Where an interceptor lies: few ports have one, so it takes a pointer's room in the others.
@@ -119,9 +122,7 @@ package final class PortCore: PortDestination {
 
     deinit {
         if isInherited { return }
-        let (addresses, sockets) = state.withLock { state in
-            (state.extras.oldAddresses + (state.extras.address.map { [$0] } ?? []), state.extras.sockets)
-        }
+        let (addresses, sockets) = state.withLock { ($0.extras.addresses, $0.extras.sockets) }
         // A port has ended before it goes; if one had not, its sockets would stay for ever.
         sockets?.accounts.serve(nil)
         for address in addresses { RightsTable.shared.prune(address) }

@@ -8,19 +8,36 @@
 import PortSystem
 import Synchronization
 
-/// How many descriptors that came over a connection wait to be closed.
+/// How many descriptors that came over a connection wait to be closed. At the right's end it keeps the connection from which
+/// nothing is read until then, so that they need no weak reference to it.
 final class ClosingCount: Sendable {
     private let count = Atomic<Int>(0)
+    private let waiting = Mutex<SocketConnection?>(nil)
 
     /// Whether there are as many as there may be.
     var isAtLimit: Bool { count.load(ordering: .sequentiallyConsistent) >= PeerLimits.standard.queuedDescriptors }
 
     func change(by number: Int) { count.add(number, ordering: .sequentiallyConsistent) }
+
+    /// The connection that waits.
+    var waitingConnection: SocketConnection? { waiting.withLock { $0 } }
+
+    /// Has a connection wait, or none, and marks it so.
+    ///
+    /// - Returns: whether it was marked so before.
+    @discardableResult
+    func setWaiting(_ connection: SocketConnection?, _ mark: borrowing Atomic<Bool>) -> Bool {
+        let (old, wasMarked) = waiting.withLock { waiting in
+            defer { waiting = connection }
+            return (waiting, mark.exchange(connection != nil, ordering: .sequentiallyConsistent))
+        }
+        withExtendedLifetime(old) {}  // goes without the lock
+        return wasMarked
+    }
 }
 
 /// Who is told of the descriptors of a packet.
 final class ClosingDescriptors: DescriptorGiver {
-    private let connection: Weak<SocketConnection>  // immutable
     private let count: ClosingCount  // immutable
     private let owner: PeerOwner  // immutable
     private let ledger: PeerLedger?  // immutable
@@ -29,7 +46,6 @@ final class ClosingDescriptors: DescriptorGiver {
     ///   - connection: over which they came.
     ///   - ledger: the accounts of the connection's port, at its end; nil at the right's end.
     init(_ connection: SocketConnection, _ ledger: PeerLedger?) {
-        self.connection = Weak(object: connection)
         count = connection.closingCount
         owner = connection.owner
         self.ledger = ledger
@@ -42,7 +58,7 @@ final class ClosingDescriptors: DescriptorGiver {
 
     func didClose() {
         count.change(by: -1)
-        guard let ledger else { return connection.object?.readAgainAfterClosing() ?? () }
+        guard let ledger else { return count.waitingConnection?.readAgainAfterClosing() ?? () }
         ledger.giveBack(PeerCost(descriptors: 1), by: owner)
     }
 }
@@ -52,11 +68,12 @@ extension SocketConnection {
     /// paused.
     func holdBackUntilClosed() -> Bool {
         guard closingCount.isAtLimit else { return false }
-        let wasHeldBack = isHeldBack.exchange(true, ordering: .sequentiallyConsistent)
-        // They may have been closed since. Whoever closed the last may see no mark to take away any more.
-        guard closingCount.isAtLimit else {
-            isHeldBack.store(false, ordering: .sequentiallyConsistent)
-            if wasHeldBack { updateInterest() }
+        closingCount.setWaiting(self, isHeldBack)
+        // They may have been closed since. Whoever closed the last may see no mark to take away any more. And a connection
+        // that is closed waits for nothing.
+        guard closingCount.isAtLimit, !isClosed else {
+            closingCount.setWaiting(nil, isHeldBack)
+            updateInterest()  // who has seen the mark meanwhile may have put the connection aside
             return false
         }
         updateInterest()
@@ -66,7 +83,7 @@ extension SocketConnection {
     /// A descriptor was closed.
     fileprivate func readAgainAfterClosing() {
         guard port == nil, isHeldBack.load(ordering: .sequentiallyConsistent), !closingCount.isAtLimit else { return }
-        isHeldBack.store(false, ordering: .sequentiallyConsistent)
+        closingCount.setWaiting(nil, isHeldBack)
         updateInterest()
     }
 }

@@ -10,6 +10,8 @@ struct Arrival: ~Copyable, Sendable {
     var burst = Burst()
     /// What the message that is being put together takes up in its sender's account.
     var charge: PeerCharge?
+    /// The peer has sent messages to the port: it is noted as one of its senders.
+    var hasNotedSender = false
     /// The last packet was a message for the port, and there is room for another, also in the account of its process:
     /// whoever reads on at once need not ask.
     var mayReadOn = false
@@ -88,4 +90,10 @@ struct ReceivingLane: Sendable {
     }
 
     var hasRing: Bool { reader != nil }
+
+    /// Nothing more is in the ring, and a loop looks there by itself: what is in the socket may wait.
+    var isReadForNow: Bool {
+        guard isOnRing, isWatched, !headIsSpent, let reader else { return false }
+        return !reader.hasMore
+    }
 }

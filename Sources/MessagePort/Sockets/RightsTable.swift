@@ -10,7 +10,22 @@ package final class RightsTable: Sendable {
     /// The process's table.
     package static let shared = RightsTable()
 
-    private struct Entry: Sendable {
+    private enum Entry: Sendable {
+        /// A port of this process, kept until it ends: one that others refer to weakly has its references counted the slow
+        /// way, by all who use it.
+        case own(PortCore)
+        /// A port that has ended, or one of another process, as long as there are rights to it.
+        case other(Reference)
+
+        var destination: (any PortDestination)? {
+            switch self {
+            case .own(let core): core
+            case .other(let reference): reference.destination
+            }
+        }
+    }
+
+    private struct Reference: Sendable {
         weak let destination: (any PortDestination)?
     }
 
@@ -20,7 +35,21 @@ package final class RightsTable: Sendable {
 
     /// A port of this process has this address from now on.
     func publish(_ core: PortCore, at address: PortAddress) {
-        entries.withLock { $0[address] = Entry(destination: core) }
+        replaceEntry(at: address, by: .own(core))
+    }
+
+    /// A port of this process has ended: its address leads to it only as long as there are rights to it.
+    func didEnd(_ core: PortCore, at address: PortAddress) {
+        let other = entries.withLock { entries -> Entry? in
+            guard case .own(let own)? = entries[address], own === core else { return nil }
+            return entries.updateValue(.other(Reference(destination: core)), forKey: address)
+        }
+        withExtendedLifetime(other) {}
+    }
+
+    private func replaceEntry(at address: PortAddress, by entry: Entry) {
+        let other = entries.withLock { $0.updateValue(entry, forKey: address) }
+        withExtendedLifetime(other) {}
     }
 
     /// The live port of this process that has an address.
@@ -33,7 +62,8 @@ package final class RightsTable: Sendable {
 
     /// The address leads nowhere any more.
     func forget(_ address: PortAddress) {
-        entries.withLock { _ = $0.removeValue(forKey: address) }
+        let other = entries.withLock { $0.removeValue(forKey: address) }
+        withExtendedLifetime(other) {}
     }
 
     /// Forgets an address whose port or last right is gone.
@@ -84,7 +114,7 @@ package final class RightsTable: Sendable {
             let other = entries[address]?.destination
             if let other, isFit(other) { return (other, nil) }
             let made = RemotePort(address)
-            entries[address] = Entry(destination: made)
+            entries[address] = .other(Reference(destination: made))
             return (made, other)
         }
         withExtendedLifetime(other) {}

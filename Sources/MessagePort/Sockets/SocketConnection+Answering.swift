@@ -68,7 +68,7 @@ extension SocketConnection {
 
 extension SocketConnection {
     /// Whether replies wait for room.
-    var isAwaitingRoom: Bool { port != nil && overdue.withLock { $0.isPausing } }
+    var isAwaitingRoom: Bool { port != nil && !overdue.isQuiet && overdue.withLock { $0.isPausing } }
 
     /// Whether nothing more is read from the peer now.
     var isPaused: Bool { isHeldBack.load(ordering: .acquiring) || isAwaitingRoom }

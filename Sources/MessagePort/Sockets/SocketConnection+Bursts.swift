@@ -14,6 +14,14 @@ struct Burst: ~Copyable, Sendable {
     var packets: [PacketFront] = []
     /// Their messages, before they are queued.
     var messages = MessageRow()
+    /// How many packets are worth a look: fewer where there was no place for all of the last burst.
+    private(set) var most = Burst.mostPackets
+    static let mostPackets = 32
+
+    /// Of so many messages that may be taken, so many have found a place.
+    mutating func didReserve(_ places: Int, of count: Int) {
+        most = places < count ? max(1, places) : min(Self.mostPackets, 2 * most)
+    }
 }
 
 extension SocketConnection {
@@ -26,21 +34,20 @@ extension SocketConnection {
     ///   - arrival: what is kept from one packet to the next.
     ///   - core: the port.
     ///   - limit: the most messages.
-    /// - Returns: how many there were: none when there is no room any more; nil when the next packet is another, lies
-    ///   elsewhere, or is to be looked at by itself.
+    /// - Returns: how many there were: none when there is no room, or no more may be read from the process; nil when the next
+    ///   packet is another, or lies elsewhere.
     func receiveBurst(_ arrival: inout Arrival, _ core: PortCore, limit: Int) -> Int? {
         guard port != nil, core.takesBursts, arrival.lane.isOnRing, !arrival.assembly.isBegun, !isClosed,
             let ledger = ledger(of: core)
         else { return nil }
-        // Others may take room until it is reserved; so many heads are enough.
-        let room = core.room
-        if room == 0 { return 0 }
-        arrival.lane.reader?.seePlain(&arrival.burst.packets, atMost: min(limit, room), size: Self.burstSize)
+        let most = min(limit, arrival.burst.most)
+        arrival.lane.reader?.seePlain(&arrival.burst.packets, atMost: most, size: Self.burstSize)
         if arrival.burst.packets.isEmpty { return nil }
         var isOver = false
         var cost = ledger.charge(owner, forFirstOf: arrival.burst.packets, &isOver)
-        if cost.messages == 0 { return nil }
+        if cost.messages == 0 { return 0 }
         let places = core.reserveRoom(atMost: cost.messages)
+        arrival.burst.didReserve(places, of: cost.messages)
         if places < cost.messages {
             var rest = PeerCost()
             for packet in arrival.burst.packets[places..<cost.messages] { rest += packet.cost }
@@ -49,7 +56,7 @@ extension SocketConnection {
         }
         if places == 0 { return 0 }
         arrival.lane.didTakeFromRing()
-        noteSender(of: core)
+        noteSender(of: core, &arrival)
         let byteCount = take(&arrival, PeerCharge(ledger, owner, cost), count: places)
         let hasRoom = core.fillReserved(by: &arrival.burst.messages, byteCount: byteCount)
         if !arrival.burst.messages.isEmpty { arrival.burst.messages = MessageRow() }  // the port is dead
@@ -73,7 +80,9 @@ extension SocketConnection {
     }
 
     /// The peer sends messages to the port: it is one of its senders.
-    private func noteSender(of core: PortCore) {
+    private func noteSender(of core: PortCore, _ arrival: inout Arrival) {
+        if arrival.hasNotedSender { return }
+        arrival.hasNotedSender = true
         let lookedOn = state.withLock { $0.noteMessages() }
         if lookedOn { core.clientMayCome() }
     }

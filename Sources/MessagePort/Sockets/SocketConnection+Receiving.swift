@@ -78,21 +78,36 @@ extension SocketConnection {
         if isInherited { return (0, false) }
         defer { if isClosed { arrival.giveUp() } }
         arrival.mayReadOn = false
-        var count = 0
+        var (count, isFirst) = (0, true)
         while count < limit {
-            arrival.isBlocked =
-                isAwaitingRoom || port == nil && holdBackUntilClosed()
-                || !arrival.mayReadOn && core.map { mustWait(for: $0, arrival.assembly) } == true
+            arrival.isBlocked = isAwaitingRoom || mustWaitUntilClosed(core)
+            if arrival.isBlocked { return (count, false) }
+            // A burst asks by itself whether there is room; but not again and again when there is hardly any.
+            if isFirst || arrival.mayReadOn, let core,
+                let burst = receiveBurst(&arrival, core, limit: limit - count)
+            {
+                isFirst = false
+                count += burst
+                if burst > 0 {
+                    if depth == .quick, count < limit, arrival.lane.isReadForNow { return (count, false) }
+                    continue
+                }
+                arrival.mayReadOn = false
+            }
+            isFirst = false
+            arrival.isBlocked = !arrival.mayReadOn && core.map { mustWait(for: $0, arrival.assembly) } == true
             if arrival.isBlocked { return (count, false) }
             arrival.mayReadOn = false
-            if let core, let burst = receiveBurst(&arrival, core, limit: limit - count) {
-                count += burst
-                continue
-            }
             count += 1
             guard receivePacket(&arrival, core, depth: depth) else { return (count, false) }
         }
         return (limit, true)
+    }
+
+    /// Whether nothing more is read until descriptors are closed: at the right's end, and for a port that is gone, whose
+    /// packets are in nobody's account.
+    private func mustWaitUntilClosed(_ core: PortCore?) -> Bool {
+        port == nil ? holdBackUntilClosed() : core == nil && closingCount.isAtLimit
     }
 
     /// Whether nothing more is read for a port now.

@@ -260,6 +260,7 @@ final class RemoteReplyReceiver: ReplyReceiver {
 
     /// The request is handed on to another process: the port that got it also listens for the answer.
     func expectReply(over other: SocketConnection) throws(PortError) {
+        try connection.checkProcess()
         guard let core = connection.port?.object else { throw PortError(.invalidPort) }
         try core.openSockets().add(other)
     }

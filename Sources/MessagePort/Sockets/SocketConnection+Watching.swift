@@ -115,7 +115,7 @@ extension SocketConnection: ArrivalPlace {
     var isKept: Bool { keptLook.load(ordering: .sequentiallyConsistent) != 0 && !isClosed }
 
     package func keepLooking(_ look: UInt64, for source: ItemID, on loop: ThreadRunLoop) -> Bool {
-        guard let core = port?.object, !isInherited else { return false }
+        guard !isInherited, let core = port?.object else { return false }
         defer { dropUnreadIfDeaf() }
         var only: RunLoopSource?  // goes without the lock
         return assembly.withLock { arrival in

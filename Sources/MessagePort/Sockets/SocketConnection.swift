@@ -76,8 +76,8 @@ package final class SocketConnection: Sendable {
     package let peer: PeerIdentity  // immutable
     /// In whose account it is.
     let owner: PeerOwner  // immutable
-    /// The port that this end belongs to; nil at the right's end.
-    let port: Weak<PortCore>?  // immutable
+    /// The port that this end belongs to, kept until it ends; nil at the right's end.
+    let port: Kept<PortCore>?  // immutable
     let descriptor: SharedDescriptor  // immutable
     let state = Mutex(State())
     let assembly = Mutex(Arrival())  // held while receiving, so that messages keep their order
@@ -118,7 +118,7 @@ package final class SocketConnection: Sendable {
     package init(_ descriptor: SharedDescriptor, port: PortCore?, peer: PeerIdentity? = nil) throws(PortError) {
         self.descriptor = descriptor
         sendingLane = Mutex(SendingLane(use: port == nil ? .standard : .never))
-        self.port = port.map { Weak(object: $0) }
+        self.port = port.map { Kept($0) }
         self.peer = if let peer { peer } else { try Self.peer(of: descriptor) }
         owner = PeerOwner(self.peer, on: descriptor.rawValue)
     }
@@ -199,6 +199,8 @@ package final class SocketConnection: Sendable {
         incomingRing.object?.close()
         wakeDozer()
         sysShutDown(descriptor.rawValue)
+        // One that has waited for descriptors to be closed may have been put aside: its end is to be seen.
+        if port == nil, closingCount.setWaiting(nil, isHeldBack) { updateInterest() }
         _ = overdue.withLock { $0.charge.take() }
         old.source?.invalidate()
         for target in old.awaited.values { target.failAsking(reason.delivered(.unknown)) }
@@ -242,6 +244,7 @@ extension SocketConnection {
     /// The port at this end is gone: the peer can send nothing more, what lies unread is dropped, and the connection ends as
     /// soon as no reply is owed over it.
     func portDidEnd() {
+        port?.letGo()
         let owesReplies = state.withLock { state in
             state.hasLostPort = true
             return state.owedReplies > 0
