@@ -25,8 +25,9 @@ extension Invocation {
             if message.id == 0 {
                 server.unregister(name)
                 tracing.stop()
-                Self.reply(message.bytes, to: message)
-                return port.invalidate()
+                // Before the reply: who asks after that is not to come to a port that ends.
+                port.invalidate()
+                return Self.reply(message.bytes, to: message)
             }
             answer(message)
         }
