@@ -40,7 +40,7 @@ extension PortNameServer {
         public var age: Duration { since.duration(to: .now) }
 
         /// When the name was registered, by the clock on the wall as it is set now.
-        public var sinceTime: UTCTime { UTCTime(sysWallTime() - age) }
+        public var sinceTime: UTCTime { UTCTime(sysWallTime(at: since)) }
 
         /// When the owner started, by the clock on the wall as it is set now.
         public var ownerStartTime: UTCTime? {

@@ -53,6 +53,16 @@ package func sysWallTime() -> Duration {
     time(CLOCK_REALTIME)
 }
 
+/// The time since 1970 in UTC at which something was, by the clock on the wall as it is set now, to a millisecond: who is
+/// stopped between two looks at clocks looks again.
+package func sysWallTime(at instant: MonotonicInstant) -> Duration {
+    while true {
+        let now = MonotonicInstant.now
+        let time = sysWallTime()
+        if now.duration(to: .now) < .milliseconds(1) { return time - instant.duration(to: now) }
+    }
+}
+
 private func time(_ clock: clockid_t) -> Duration {
     var time = timespec()
     unsafe clock_gettime(clock, &time)

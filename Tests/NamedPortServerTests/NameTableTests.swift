@@ -96,8 +96,11 @@ import Testing
     @Test("a name, its owner and its age print as one line")
     func registration() throws {
         let now = MonotonicInstant.now
+        // In the middle of a second: the time is told to the second, and each time by another look at the clocks.
+        let wall = sysWallTime(at: now)
+        let middle = wall - .seconds(wall.components.seconds) + .milliseconds(500)
         let old = PortNameServer.Registration(
-            name: "org.example.greeter", owner: 4711, since: now.advanced(by: .seconds(-3600)),
+            name: "org.example.greeter", owner: 4711, since: now.advanced(by: .seconds(-3600) - middle),
             ownerStart: .seconds(5))
         #expect(old.age >= .seconds(3600))
         #expect(old.description == "org.example.greeter: process 4711, since \(old.sinceTime)")
