@@ -89,24 +89,9 @@ func onBench(
 private func onBench(
     _ transport: TestTransport, _ ports: String, _ side: FarSide, _ body: @Sendable (Bench) throws -> Void
 ) throws {
-    defer {
-        side.end()
-        waitForSharedThread()
-    }
+    defer { side.end() }
     let link = FarLink { side.carryOut($0) }
     try body(Bench(transport: transport, directory: .open(path: ports), far: link))
-}
-
-/// What is overdue is sent by the shared thread, which has the connection until it is done: its peer may be so before
-/// it.
-private func waitForSharedThread() {
-    guard let loop = SharedReceiver.startedLoop else { return }
-    // With the first block it has seen what the test has done, with the second it has acted on it.
-    for _ in 0..<2 {
-        let done = Gate("the next block of the shared thread")
-        loop.perform { done.open() }
-        done.wait()
-    }
 }
 
 /// The far side is another process, which ends by itself.

@@ -15,6 +15,17 @@ import Testing
     try receiverMade.get()
 }
 
+/// What is overdue is sent by the shared thread, which has the connection until it is done: the test may be so before it.
+func waitForSharedReceiver() {
+    guard let loop = SharedReceiver.startedLoop else { return }
+    // It may have to see what the test has done, to ask the kernel about that, to act, and to end the turn in which it did.
+    for _ in 0..<4 {
+        let done = Gate("the next block of the shared thread")
+        loop.perform { done.open() }
+        done.wait()
+    }
+}
+
 /// The loop has slept with a descriptor, and with a word besides: its doorbell and its set are there, and what it sleeps on. The
 /// descriptor stays.
 private let receiverMade = Result {

@@ -19,7 +19,7 @@ package enum SharedReceiver {
     private static let receiver = Mutex<Receiver?>(nil)
 
     /// Its loop, if it has started.
-    static var startedLoop: ThreadRunLoop? {
+    package static var startedLoop: ThreadRunLoop? {
         receiver.withLock { $0 }.flatMap { $0.isOurs ? $0.thread.loop : nil }
     }
 
