@@ -140,7 +140,7 @@ struct PortctlLineTests {
         }
     }
 
-    @Test("the manual page in Docs is what portctl writes")
+    @Test("the manual page in Docs is what portctl writes", .census)
     func manual() throws {
         #expect(try Document("Docs/portctl.1").text == ManPage.text)
     }

@@ -157,19 +157,15 @@ import Testing
             let parent = try ports.endpoints().id
             var listener: Listener? = try ports.endpoints().makeListener(backlog: 4)
             let name = listener?.name ?? ""
-            // Swift hides fork(2), as little may be done in the child; this child does little, and leaves by _exit.
-            guard let symbol = dlsym(nil, "fork") else { exit(1) }
-            let child = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
-            if child == 0 {
+            let child = try forking {
                 listener = nil
                 guard let own = try? ports.endpoints(), own.id != parent, own.process == sysProcessID(),
                     (try? sysStatus(name, in: ports.sockets.raw)) != .some(nil),
                     (try? LockedFile.isLocked(EndpointFileName.lock(of: parent), in: ports.sockets)) == true
-                else { _exit(2) }
-                _exit(0)
+                else { return ["the parent's sockets are gone, or the child has none of its own"] }
+                return []
             }
-            var status: CInt = 0
-            #expect(waitpid(child, &status, 0) == child && status == 0, "status \(status)")
+            #expect(exitStatus(of: child) == 0)
             guard case .connected = try ProcessEndpoints.connect(toPath: ports.sockets.path + "/" + name) else {
                 exit(3)
             }

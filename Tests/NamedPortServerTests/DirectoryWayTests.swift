@@ -8,7 +8,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("The way to a directory") struct DirectoryWayTests {
+@Suite("The way to a directory", .census) struct DirectoryWayTests {
     /// Goes to a path in a directory whose own way is left out.
     private func steps(_ path: String, in scratch: ScratchDirectory) throws -> (steps: [String], way: DirectoryWay) {
         let way = try DirectoryWay(to: scratch.path + path)

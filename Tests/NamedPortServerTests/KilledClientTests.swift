@@ -35,16 +35,19 @@ struct KilledClientTests {
                             let done = Gate("the loop's next block")
                             loop.perform { done.open() }
                             done.wait()
-                            before = openDescriptors()
+                            before = Self.descriptors()
                             continue
                         }
-                        expectSoon("round \(round): descriptors") { openDescriptors() == before }
+                        expectSoon("round \(round): descriptors") { Self.descriptors() == before }
                     }
                 }
                 local.invalidate()
             }
         }
     }
+
+    /// Those that are open, but the one with which the loop sleeps on words, from the first time on at which it does.
+    private static func descriptors() -> Set<String> { openDescriptors().filter { !$0.contains("[io_uring]") } }
 
     private struct Plan {
         /// When the client uses rings.

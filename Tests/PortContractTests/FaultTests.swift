@@ -220,6 +220,7 @@ import Testing
         "descriptors that cannot be received are lost with their message; the requester is told, the connection lives")
     func descriptorsLost() async throws {
         await #expect(processExitsWith: .success) {
+            await Pools.start()
             SpareDescriptor.shared.keep()
             try await onBench(over: .socket) { bench in
                 let port = try bench.port()
@@ -248,6 +249,7 @@ extension FaultTests {
     )
     func spareLost() async throws {
         await #expect(processExitsWith: .success) {
+            await Pools.start()
             SpareDescriptor.shared.keep()
             try await onBench(over: .socket) { bench in
                 let port = try bench.port()
