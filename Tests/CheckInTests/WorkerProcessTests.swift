@@ -242,7 +242,13 @@ import Testing
         try await withWorkers(leaving: .anything) { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("stubborn"))
             _ = try worker.checkIn(within: patience)
-            #expect(try worker.shutDown(asking: leave, within: .milliseconds(50)) == .signalled(SIGKILL))
+            do throws(PortError) {
+                #expect(try worker.shutDown(asking: leave, within: .milliseconds(50)) == .signalled(SIGKILL))
+            } catch {
+                // On a busy machine it may take longer to go than it is given.
+                #expect(error.code == .workerStillRunning)
+                #expect(worker.waitForExit(within: patience) == .signalled(SIGKILL))
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 
 import Foundation
 import NamedPortServer
+import PortSystem
 import TestSupport
 import Testing
 
@@ -57,6 +58,17 @@ func makeNames(in scratch: ScratchDirectory) throws {
 func portctl(_ arguments: [String], in scratch: ScratchDirectory) async throws -> ProcessResult {
     let process = try ChildProcess(builtProduct("portctl"), ["--directory", scratch.path("names")] + arguments)
     return try await process.waitForExit()
+}
+
+/// Asks what there is to know about a name, as JSON, until that is as expected.
+func portctlInfo(
+    _ name: String, in scratch: ScratchDirectory, until isExpected: (String) -> Bool
+) async throws -> String {
+    let deadline = Watchdog.deadline
+    while true {
+        let told = try await portctl(["info", name, "--json", "--timeout", "1h"], in: scratch).output
+        if isExpected(told) || .now >= deadline { return told }
+    }
 }
 
 /// What a program says that has done what it was asked for.

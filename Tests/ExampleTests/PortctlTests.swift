@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import NamedPortServer
+import PortSystem
 import TestSupport
 import Testing
 
@@ -82,6 +83,8 @@ struct PortctlTests {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("echo", in: scratch)
             #expect(try await portctl(["request", "echo", "1", "hello"], in: scratch) == done("hello"))
+            // The server notices when it does that the client has gone.
+            _ = try await portctlInfo("echo", in: scratch) { $0.contains(#""peers":0,"#) }
             let names = try PortNameServer(directory: scratch.path("names"))
             let port = MachPort()  // in no loop: it answers nobody
             try names.register(port, name: "a\u{1B}[2J\nb")
@@ -119,8 +122,13 @@ struct PortctlTests {
             ] {
                 #expect(info.output.contains(fact))
             }
-            let list = try await portctl(["list", "--json", "--timeout", "10s"], in: scratch)
-            let object = try await portctl(["info", "echo", "--json", "--timeout", "10s"], in: scratch)
+            var (list, object) = (done(), done())
+            let deadline = Watchdog.deadline
+            // Each finds out by itself since when, to the second.
+            repeat {
+                list = try await portctl(["list", "--json", "--timeout", "10s"], in: scratch)
+                object = try await portctl(["info", "echo", "--json", "--timeout", "10s"], in: scratch)
+            } while list.output != "[\(object.output.dropLast())]\n" && .now < deadline
             let statistics =
                 #""statistics":{"peers":0,"queued":0,"queueLimit":64,"queueHighWaterMark":0,"messages":0,"bytes":0,"dropped":0}"#
             #expect(list.output == "[\(object.output.dropLast())]\n")

@@ -70,12 +70,14 @@ struct PortctlWatchTests {
             let server = try await PortctlServer(
                 "slow", in: scratch,
                 ["--", "sh", "-c", "read line <\"$0\"; echo \"$PORT_MESSAGE_ID $line\" >>\"$0.log\"", gate])
-            for id in 1...3 { #expect(try await portctl(["send", "slow", "\(id)"], in: scratch) == done()) }
-            #expect(try await server.line()?.hasPrefix("message 1 ") == true)
             var told = ""
-            repeat {
-                told = try await portctl(["info", "slow", "--json", "--timeout", "1h"], in: scratch).output
-            } while !told.contains(#""queued":2,"#)
+            for id in 1...3 {
+                #expect(try await portctl(["send", "slow", "\(id)"], in: scratch) == done())
+                // Each comes over a connection of its own: what order they have is seen when they have come.
+                told = try await portctlInfo("slow", in: scratch) { $0.contains(#""messages":\#(id),"#) }
+            }
+            #expect(try await server.line()?.hasPrefix("message 1 ") == true)
+            told = try await portctlInfo("slow", in: scratch) { $0.contains(#""queued":2,"#) }
             #expect(told.contains(#""state":"running""#) && told.contains(#""messages":3,"#))
             try await offThePool {
                 for word in ["a", "b", "c"] {

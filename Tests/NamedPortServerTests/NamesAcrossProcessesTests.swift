@@ -95,14 +95,21 @@ struct NamesAcrossProcessesTests {
                     try holder.write("take warm\(index)\n")
                     try holder.expect("taken")
                 }
-                for round in 0..<100 {
+                let deadline = Watchdog.deadline
+                var (round, judged) = (0, 0)
+                while judged < 100, .now < deadline {
+                    round += 1
                     try Self.leave(dead, at: place)
+                    let start = MonotonicInstant.now
                     for holder in holders { try holder.write("take name\n") }
                     let answers = try holders.map { try $0.nextLine() ?? "nothing" }
                     let winner = try #require(answers.firstIndex(of: "taken"))
+                    #expect(answers.filter { $0.hasPrefix("error nameTaken") }.count == 7, "round \(round)")
+                    // On a busy machine the winner may take longer to say who it is than the others ask.
                     let refusal = "error nameTaken, owner \(holders[winner].processID)"
-                    for (index, answer) in answers.enumerated() where index != winner {
-                        #expect(answer == refusal, "round \(round)")
+                    if start.duration(to: .now) < Self.askedFor {
+                        #expect(answers.filter { $0 == refusal }.count == 7, "round \(round): \(answers)")
+                        judged += 1
                     }
                     for holder in holders { try holder.write("find name\n") }
                     for holder in holders { try holder.expect("found") }
@@ -110,9 +117,13 @@ struct NamesAcrossProcessesTests {
                     try holders[winner].expect("freed")
                     #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
                 }
+                #expect(judged == 100)
             }
         }
     }
+
+    /// How long who finds a name taken by a process that has ended asks who has it now.
+    private static let askedFor = Duration.milliseconds(200)
 
     /// Leaves a record as a killed process does.
     private static func leave(_ record: Data, at place: Place) throws {
@@ -136,8 +147,11 @@ struct NamesAcrossProcessesTests {
             let warm = MachPort()
             try place.names.register(warm, name: "warm")
             let dead = try Self.recordOfDead(at: place)
-            for round in 0..<20 {
+            let deadline = Watchdog.deadline
+            var judged = 0
+            while judged < 20, .now < deadline {
                 let losing = Mutex<TestThread<PortError?>?>(nil)
+                let start = MonotonicInstant.now
                 try Self.leave(dead, at: place)
                 // The winner has the lock, and has written nothing yet.
                 let rule = SystemCallFaults.Rule(
@@ -156,9 +170,13 @@ struct NamesAcrossProcessesTests {
                 _ = try SystemCallFaults.with([rule]) { try place.names.register(warm, name: "name") }
                 let error = try #require(losing.withLock { $0 }).join()
                 #expect(error?.code == .nameTaken)
-                #expect(error?.owner == sysProcessID(), "round \(round)")
+                if start.duration(to: .now) < Self.askedFor {
+                    #expect(error?.owner == sysProcessID(), "round \(judged)")
+                    judged += 1
+                }
                 #expect(place.names.unregister("name"))
             }
+            #expect(judged == 20)
             warm.invalidate()
         }
     }

@@ -115,11 +115,12 @@ import Testing
             let receiver = runOnThread {
                 var ids: [Int32] = []
                 while true {
+                    let isLast = ended.isOpen
                     while let message = try port.tryReceive() {
                         ids.append(message.id)
                         try? message.reply(MachMessage(id: message.id))
                     }
-                    if ended.isOpen { return ids }
+                    if isLast { return ids }
                     _ = try port.receive(within: .microseconds(200)).map { message in
                         ids.append(message.id)
                         try? message.reply(MachMessage(id: message.id))

@@ -64,6 +64,8 @@ import Testing
                 let death = try right.notifyWhenDead(on: worker.loop) { told.increment() }
                 let room = try right.notifyWhenSendPossible(on: worker.loop) { _ in told.increment() }
                 #expect(death.cancel() && room.cancel())
+                // The turn in which the worker has looked at what was added may still be under way.
+                for _ in 0..<2 { try worker.perform {} }
             }
             for id in 0..<count { #expect(try port.next().id == id) }
             try port.invalidate()

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import PortSystem
-import RunLoopCore
+@testable import RunLoopCore
 import TestSupport
 import Testing
 
@@ -191,6 +191,8 @@ import Testing
             #expect(trace.takeAll() == ["client registered true true"])
             mayEnd.open()
             while source.isValid { yieldThread() }
+            // It is told, and waited for, when it leaves.
+            while client.state.withLock({ $0.requests.isEmpty }) { yieldThread() }
             leaving.leave()
             leaving.leave()
             try worker.join()

@@ -161,6 +161,7 @@ import Testing
     @Test("S25: an idle loop makes no turn and no wake-up")
     func idle() async throws {
         try await onLoop { loop in
+            loop.waitStrategy = .blocking
             let pipe = try TestPipe()
             loop.add(idleSource())
             loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) {})

@@ -117,7 +117,10 @@ private final class Reports: Sendable {
     func idleness() async throws {
         try await onLoop { loop in
             let idle = Counter("idle")
-            let instrument = IdleHook { idle.increment() }
+            let instrument = IdleHook {
+                idle.increment()
+                loop.perform(in: ["inner"]) { loop.stop() }
+            }
             loop.add(instrument)
             loop.add(idleSource())
             loop.run(for: .zero)
@@ -125,7 +128,7 @@ private final class Reports: Sendable {
             loop.run(mode: "empty", for: Watchdog.patience)
             #expect(idle.value == 0)
             loop.perform {
-                loop.add(RunLoopTimer(after: .milliseconds(20)) { _ in loop.stop() }, to: "inner")
+                loop.add(idleSource(), to: "inner")
                 loop.runGuarded(mode: "inner")
             }
             loop.run(for: .zero)
@@ -143,7 +146,10 @@ private final class Reports: Sendable {
                 try RunLoopStallMonitor(of: loop, threshold: .milliseconds(30)) { slow.append($0) },
                 try RunLoopStallMonitor(of: loop, threshold: .seconds(3_600)) { never.append($0) },
             ]
-            slow.stall(loop, { $0.callout?.name == "slow" }, { slow.waitForFirst($0) })
+            slow.stall(loop, { $0.callout?.name == "slow" }) {
+                slow.waitForFirst($0)
+                quick.waitForFirst(1)
+            }
             for monitor in monitors { monitor.invalidate() }
             #expect(monitors.allSatisfy { !$0.isValid } && !loop.hasInstruments)
         }
@@ -218,11 +224,14 @@ private final class Reports: Sendable {
     @Test("a monitor ends when it is released, and when its handler ends it")
     func release() async throws {
         try await onLoop { loop in
+            var finished: ThreadEvent?
             do {
                 let monitor = try RunLoopStallMonitor(of: loop) { _ in }
                 #expect(loop.hasInstruments && monitor.threshold == RunLoopStallMonitor.defaultThreshold)
+                finished = monitor.watch.finished
             }
             #expect(!loop.hasInstruments)
+            Watchdog.wait(for: try #require(finished), "the monitor's thread goes on")
             let gate = Gate("a report")
             let box = Mutex<RunLoopStallMonitor?>(nil)
             let made = Gate("the monitor")
