@@ -25,9 +25,8 @@ extension Invocation {
             if message.id == 0 {
                 server.unregister(name)
                 tracing.stop()
-                // Before the reply: who asks after that is not to come to a port that ends.
-                port.invalidate()
-                return Self.reply(message.bytes, to: message)
+                Self.reply(message.bytes, to: message)
+                return port.invalidate()
             }
             answer(message)
         }
