@@ -40,11 +40,11 @@ extension PortNameServer {
         public var age: Duration { since.duration(to: .now) }
 
         /// When the name was registered, by the clock on the wall as it is set now.
-        public var sinceTime: UTCTime { UTCTime(sysWallTime(at: since)) }
+        public var sinceTime: UTCTime { UTCTime(sysWallTime(before: { age })) }
 
         /// When the owner started, by the clock on the wall as it is set now.
         public var ownerStartTime: UTCTime? {
-            ownerStart.map { UTCTime(sysWallTime() - (sysTimeSinceBoot() - $0)) }
+            ownerStart.map { start in UTCTime(sysWallTime(before: { sysTimeSinceBoot() - start })) }
         }
 
         /// Name, owner, and since when.

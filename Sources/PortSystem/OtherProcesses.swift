@@ -53,14 +53,19 @@ package func sysWallTime() -> Duration {
     time(CLOCK_REALTIME)
 }
 
-/// The time since 1970 in UTC at which something was, by the clock on the wall as it is set now, to a millisecond: who is
-/// stopped between two looks at clocks looks again.
-package func sysWallTime(at instant: MonotonicInstant) -> Duration {
-    while true {
-        let now = MonotonicInstant.now
-        let time = sysWallTime()
-        if now.duration(to: .now) < .milliseconds(1) { return time - instant.duration(to: now) }
+/// The time since 1970 in UTC at which something was, by the clock on the wall as it is set now, to a millisecond: who was
+/// stopped between two looks at clocks looks again, some times.
+///
+/// - Parameter age: how long ago it was, by another clock.
+/// - Returns: the time.
+package func sysWallTime(before age: () -> Duration) -> Duration {
+    var time = Duration.zero
+    for _ in 0..<10 {
+        let past = age()
+        time = sysWallTime() - past
+        if age() - past < .milliseconds(1) { break }
     }
+    return time
 }
 
 private func time(_ clock: clockid_t) -> Duration {

@@ -97,7 +97,7 @@ import Testing
     func registration() throws {
         let now = MonotonicInstant.now
         // In the middle of a second: the time is told to the second, and each time by another look at the clocks.
-        let wall = sysWallTime(at: now)
+        let wall = sysWallTime(before: { now.duration(to: .now) })
         let middle = wall - .seconds(wall.components.seconds) + .milliseconds(500)
         let old = PortNameServer.Registration(
             name: "org.example.greeter", owner: 4711, since: now.advanced(by: .seconds(-3600) - middle),
