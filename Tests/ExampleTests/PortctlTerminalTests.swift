@@ -126,7 +126,8 @@ struct PortctlTerminalTests {
         let commands = lines.filter { $0.hasPrefix("$ ") }.map { String($0.dropFirst(2)) }
         let shown = lines.filter { !$0.hasPrefix("$ ") }
         // The server notices when it does that a client has gone.
-        let hasGone = #"until portctl info org.example.upper --json | grep -q '"peers":0,'; do :; done"#
+        let name = try #require(commands.first { $0.hasPrefix("portctl serve ") }?.split(separator: " ")[2])
+        let hasGone = "for i in $(seq 1000); do portctl info \(name) --json | grep -q '\"peers\":0,' && break; done"
         let script = commands.flatMap { $0.hasPrefix("portctl list") ? [hasGone, $0] : [$0] } + ["wait"]
         try await withScratchDirectory { scratch in
             let script = #"exec 2>&1; PATH="$PRODUCTS:$PATH"; "# + script.joined(separator: "\n")

@@ -162,7 +162,7 @@ private func stream(_ loop: any MainLoop) {
             // CFRunLoop passes the queue over in the turn after one that has served it.
             counts.value.next = counts.value.performed + 3
             // Where the queue is looked at now and then, a block may come just before that.
-            if counts.value.latest == 0, counts.value.served < 1_000 { return }
+            if counts.value.served < (counts.value.latest == 0 ? 1_000 : 100) { return }
             let late = counts.value.latest
             say(late == 0 ? "at once" : late <= 128 ? "later" : "too late: \(late)")
             loop.stop()

@@ -158,10 +158,10 @@ import Testing
         }
     }
 
-    @Test("S25: an idle loop makes no turn and no wake-up")
-    func idle() async throws {
+    @Test("S25: an idle loop makes no turn and no wake-up", arguments: [WaitStrategy.blocking, .adaptive])
+    func idle(strategy: WaitStrategy) async throws {
         try await onLoop { loop in
-            loop.waitStrategy = .blocking
+            loop.waitStrategy = strategy
             let pipe = try TestPipe()
             loop.add(idleSource())
             loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) {})
