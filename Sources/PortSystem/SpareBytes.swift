@@ -13,8 +13,9 @@ import Synchronization
 package enum SpareBytes {
     /// A list that is made for so many bytes, or fewer, may become a spare one.
     package static let capacity = 64
-    /// What the allocator may give in place of that.
-    private static let kept = capacity..<capacity + 16
+    /// What the allocator may give in place of that: it rounds up, and gives a piece of memory whole whose rest would be too
+    /// small for anybody (two steps of 16 bytes, in the C library).
+    private static let kept = capacity..<capacity + 32
     /// Under the sanitizers nothing is kept: they see errors in how memory is used that this would hide, and cannot see
     /// that a list which is given on is nobody else's any more: counts of references tell that, in code that they do not
     /// watch.

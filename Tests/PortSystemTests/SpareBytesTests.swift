@@ -64,6 +64,18 @@ import Testing
         #expect(capacities.allSatisfy((SpareBytes.capacity..<256).contains))
     }
 
+    @Test("a list is kept if the allocator gave it some more room than it was asked for", .enabled(if: SpareBytes.isUsed))
+    func roomy() throws {
+        let same = try runOnThread {
+            var bytes: [UInt8] = [1]
+            bytes.reserveCapacity(SpareBytes.capacity + 24)
+            let place = place(of: bytes)
+            SpareBytes.leave(consume bytes)
+            return self.place(of: SpareBytes.take(SpareBytes.capacity)) == place
+        }.join()
+        #expect(same)
+    }
+
     @Test("a list for a few bytes has room to be kept", .enabled(if: SpareBytes.isUsed))
     func few() throws {
         let same = try runOnThread {
