@@ -84,8 +84,8 @@ private let lastIdentity = Atomic<UInt64>(0)
         guard let start = source.baseAddress else { return }
         let offset = Int(position) & (Self.capacity - 1)
         let first = min(source.count, Self.capacity - offset)
-        unsafe copyBlocks(to: bytes + offset, from: start, count: first)
-        if first < source.count { unsafe copyBlocks(to: bytes, from: start + first, count: source.count - first) }
+        unsafe copyIn(to: bytes + offset, from: start, count: first)
+        if first < source.count { unsafe copyIn(to: bytes, from: start + first, count: source.count - first) }
     }
 
     /// Copies bytes out.
@@ -93,8 +93,8 @@ private let lastIdentity = Atomic<UInt64>(0)
         guard let start = target.baseAddress else { return }
         let offset = Int(position) & (Self.capacity - 1)
         let first = min(target.count, Self.capacity - offset)
-        unsafe copyBlocks(to: start, from: bytes + offset, count: first)
-        if first < target.count { unsafe copyBlocks(to: start + first, from: bytes, count: target.count - first) }
+        unsafe copyOut(to: start, from: bytes + offset, count: first)
+        if first < target.count { unsafe copyOut(to: start + first, from: bytes, count: target.count - first) }
     }
 
     /// Copies bytes out, in a list of their own.
@@ -148,6 +148,19 @@ private let lastIdentity = Atomic<UInt64>(0)
 
 /// So many bytes are copied at once.
 private let copiedBlock = 2048
+/// So many bytes go past the caches of who writes them: to fetch lines out of another processor's caches takes up to six times
+/// as long as out of memory. Docs/Decisions/0026-long-pieces-go-past-the-caches.md has the measurements.
+private let longCopy = 8192
+
+private func copyIn(to target: UnsafeMutableRawPointer, from source: UnsafeRawPointer, count: Int) {
+    if count < longCopy { return unsafe copyBlocks(to: target, from: source, count: count) }
+    unsafe shim_copy_past_caches(target, source, count)
+}
+
+private func copyOut(to target: UnsafeMutableRawPointer, from source: UnsafeRawPointer, count: Int) {
+    if count < longCopy { return unsafe copyBlocks(to: target, from: source, count: count) }
+    unsafe shim_copy_asking_ahead(target, source, count)
+}
 
 /// Copies in blocks. From 4 KiB on, glibc before 2.40 has the processor copy by one instruction (`rep movsb`), which on
 /// some processors takes many times as long where the target lies up to 63 bytes behind the source, in whatever page.

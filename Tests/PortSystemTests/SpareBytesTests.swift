@@ -64,7 +64,9 @@ import Testing
         #expect(capacities.allSatisfy((SpareBytes.capacity..<256).contains))
     }
 
-    @Test("a list is kept if the allocator gave it some more room than it was asked for", .enabled(if: SpareBytes.isUsed))
+    @Test(
+        "a list is kept if the allocator gave it some more room than it was asked for",
+        .enabled(if: SpareBytes.isUsed))
     func roomy() throws {
         let same = try runOnThread {
             var bytes: [UInt8] = [1]

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the swift-message-port authors
  *
  * What Glibc's Swift overlay lacks: functions that are variadic or missing from its module map, macros, and structures
- * that need _GNU_SOURCE. No logic lives here: each function is one call or one macro.
+ * that need _GNU_SOURCE. No logic lives here: each function is one call or one macro, unless its file says what else it is.
  *
  * This header includes nothing of Glibc's, or Swift would take Glibc's types to be defined here. So times are passed in
  * nanoseconds (negative: no limit), and ids as int and unsigned.
@@ -130,6 +130,10 @@ static inline void shim_prefetch(const void *place) {
 static inline void shim_prefetch_to_read(const void *place) {
     __builtin_prefetch(place, 0);
 }
+/* Copies to memory that is read on another processor, and leaves nothing of it in the caches of this one. */
+void shim_copy_past_caches(void *target, const void *source, size_t count);
+/* Copies from memory that was written on another processor: what comes later is asked for early. */
+void shim_copy_asking_ahead(void *target, const void *source, size_t count);
 static inline void shim_pause(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

@@ -96,6 +96,16 @@ int64_t bare_memory_send(bare_memory *_Nonnull memory, int64_t count);
 void bare_memory_serve(bare_memory *_Nonnull memory, int answers);
 void bare_memory_end(bare_memory *_Nonnull memory);
 
+// MARK: - large bodies through memory that two sides share, and nobody sleeps
+
+typedef struct bare_body_ring bare_body_ring;
+
+/// Starts a thread at a place that takes bodies of so many bytes, a multiple of 32 KiB; NULL when the system refuses.
+bare_body_ring *_Nullable bare_body_ring_start(int64_t size, int past_caches, int place);
+/// Sends a body, and waits until the other side has it, `count` times.
+int64_t bare_body_ring_send(bare_body_ring *_Nonnull ring, int64_t count, int64_t *_Nullable laps);
+void bare_body_ring_end(bare_body_ring *_Nonnull ring);
+
 // MARK: - a list behind a mutex
 
 typedef struct bare_queue bare_queue;

@@ -34,6 +34,17 @@ extension Contestant {
             })
     }
 
+    /// Bodies of so many bytes to another thread, in pieces, as through a connection's ring.
+    static func bodyRing(_ size: Int, pastCaches: Bool, on placement: Placement) throws -> Contestant {
+        let ring = bare_body_ring_start(Int64(size), pastCaches ? 1 : 0, placement.far.number)
+        guard let ring else { throw BenchmarkFailure("no thread") }
+        return Contestant(
+            name: pastCaches ? "bare ring, past the caches" : "bare ring",
+            run: { count, laps in
+                try placement.near.run { bare_body_ring_send(ring, Int64(count), laps?.filled(count)) }
+            }, end: { bare_body_ring_end(ring) })
+    }
+
     /// Messages of 64 bytes to another thread, each in memory of its own.
     static func queueStream() throws -> Contestant {
         guard let queue = bare_queue_start() else { throw BenchmarkFailure("no thread") }

@@ -47,11 +47,14 @@ extension Case {
     private static func payload(_ id: String, _ size: Int) -> Case {
         Case(on: [.anywhere, .twoProcessors]) { placement in
             let unbound = [{ .copy(size) }] + Contestant.peers(peer_ipc_roundtrip, size: size)
+            let bound = [false, true].map { isPast in
+                { try Contestant.bodyRing(size, pastCaches: isPast, on: placement) }
+            }
             return Contest(
                 id: id, goal: Goal(ratio: 0.5),
                 ours: { try .portProcessPair(placement.busy, size: size, on: placement) },
                 baseline: { try .socketPair(bare_stream, there: size, on: placement) },
-                others: placement == .anywhere ? unbound : [])
+                others: placement == .anywhere ? unbound : bound)
         }
     }
 }
