@@ -25,6 +25,8 @@ enum CountedStretch: String {
     case payload
     /// As `inproc.request`; for profilers.
     case request
+    /// As `ports.scale` with 100,000 ports; for profilers.
+    case ports
     /// The same with an eventfd each.
     case bareRoundTrip = "bare-round-trip"
     /// The same over a bare socket.
@@ -55,7 +57,7 @@ enum CountedStretch: String {
     /// How many messages an operation is.
     private var messages: Int {
         switch self {
-        case .stream, .processStream, .processSource, .bareProcessStream: 1
+        case .stream, .processStream, .processSource, .ports, .bareProcessStream: 1
         // There and back. Of the two messages between processes, each side has to do with both.
         default: 2
         }
@@ -72,6 +74,7 @@ enum CountedStretch: String {
         case .busyProcessRoundTrip: try .portProcessPair(.adaptive)
         case .payload: try .portProcessPair(.adaptive, size: 1 << 20)
         case .request: try .portServer()
+        case .ports: try .portField(100_000)
         case .bareRoundTrip: try .eventfdPair()
         case .bareProcessRoundTrip: try .socketPair(bare_packets)
         case .bareProcessStream: try .packetStream(batch: 1)
