@@ -10,7 +10,7 @@
 
 /* One step: what a cache holds as one line. */
 enum { line = 64, vector = 16, vectors = line / vector };
-typedef long long vector_t __attribute__((vector_size(vector)));
+typedef long long vector_t __attribute__((vector_size(vector), may_alias));
 
 /* So far ahead of the copy the next lines are asked for. */
 enum { lead = 4096 };
@@ -42,7 +42,7 @@ void shim_copy_asking_ahead(void *target, const void *source, size_t count) {
     const char *from = source;
     for (; count >= line; to += line, from += line, count -= line) {
         vector_t part[vectors];
-        __builtin_prefetch(from + lead);
+        __builtin_prefetch((const void *)((uintptr_t)from + lead));  /* where there is none, nothing happens */
         memcpy(part, from, line);
         memcpy(to, part, line);
     }

@@ -64,7 +64,8 @@ struct PortctlTerminalTests {
             try session.wait { Self.withoutNumbers($0) == Self.withoutNumbers(narrow.lines) }
             try session.type("\u{03}")
             try session.wait { $0.last == ">" }
-            try session.type("kill -KILL %1 %2 %3; wait; clear; echo over\r")
+            // The shell waits for no job that is stopped, as far as it knows, and does not exit either.
+            try session.type("kill -CONT %1; kill -KILL %1 %2 %3; wait; clear; echo over\r")
             try session.wait { $0.suffix(2) == ["over", ">"] }
         }
     }

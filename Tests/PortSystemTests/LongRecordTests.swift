@@ -18,11 +18,13 @@ import Testing
         "bytes come out as they went in, and none beside them is written, wherever in a line a copy begins",
         arguments: lengths)
     func places(count: Int) throws {
-        let ring = RecordRing(try RawRing().memory, isSecond: false)
+        let memory = try RawRing()
+        let (ring, next) = (RecordRing(memory.memory, isSecond: false), RecordRing(memory.memory, isSecond: true))
+        let empty = [UInt8](repeating: 0xEE, count: RecordRing.capacity)
+        empty.withUnsafeBytes { next.put($0, at: 0) }
         for offset in [0, 1, 8, 33, 63] {
             // The last of them go around the end.
             for position in [0, 8, 24, 1040, RecordRing.capacity - 8, RecordRing.capacity - 8200].map({ $0 + offset }) {
-                let empty = [UInt8](repeating: 0xEE, count: RecordRing.capacity)
                 empty.withUnsafeBytes { ring.put($0, at: 0) }
                 let source = Self.pattern(count + 64, offset)
                 source[offset..<offset + count].withUnsafeBytes { ring.put($0, at: UInt64(position)) }
@@ -41,34 +43,43 @@ import Testing
                 #expect((target[..<offset] + target[(offset + count)...]).allSatisfy { $0 == 0x55 }, "\(position)")
             }
         }
+        #expect(next.bytes(RecordRing.capacity, at: 0) == empty)
+        #expect((0..<RawRing.records).allSatisfy { memory[$0] == 0 })
     }
 
-    @Test("a reader on another thread never sees a record before all of its bytes: 4,000 records")
+    @Test("two threads, each with its own mapping: every long record once, in order, none changed")
     func order() throws {
         let memory = try RawRing()
         let other = try #require(try SharedMemory.map(memory.file, size: RecordRing.pairSize))
         let total: UInt64 = 4000
-        let sizes = { @Sendable (number: UInt64) in 8192 + Int(number * 977 % 24_000) }
+        let payload = { @Sendable (number: UInt64) in
+            [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 8192 + Int(number * 977 % 24_000))
+        }
         let thread = runOnThread {
             var writer = RecordWriter(RecordRing(memory.memory, isSecond: false))
             for number in 0..<total {
-                let payload = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: sizes(number))
-                while writer.write((number, 0, 0, 0, 0), payload[...]) == .full {}
+                var outcome = RecordWriter.Outcome.full
+                while outcome == .full, !writer.ring.isClosed {
+                    outcome = writer.write((number, 0, 0, 0, 0), payload(number)[...])
+                    if outcome == .full { sysYield() }
+                }
+                guard case .written = outcome else { return writer.ring.close() }
             }
         }
         var (reader, next) = (RecordReader(RecordRing(other, isSecond: false), limit: 65_536), UInt64(0))
         while next < total {
             switch reader.read() {
-            case .empty: continue
-            case .packet(let words, let payload)
-            where words.0 == next
-                && payload == [UInt8](repeating: UInt8(truncatingIfNeeded: next), count: sizes(next)):
+            case .packet(let words, let bytes) where words.0 == next && bytes == payload(next):
                 next += 1
-            default:
-                Issue.record("record \(next) is another")
-                reader.ring.close()
-                next = total
+                continue
+            case .empty where !reader.ring.isClosed || reader.hasMore:
+                sysYield()
+                continue
+            default: break
             }
+            Issue.record("record \(next) is missing, or another")
+            reader.ring.close()
+            break
         }
         try thread.join()
     }

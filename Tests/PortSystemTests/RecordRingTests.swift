@@ -240,7 +240,7 @@ import Testing
             var writer = writer
             for number in 0..<total {
                 let payload = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: Int(number % 97))
-                while writer.write(Self.head(number), payload[...]) == .full {}
+                while !writer.ring.isClosed, writer.write(Self.head(number), payload[...]) == .full {}
             }
         }
         var (reader, next) = (ends.reader, UInt64(0))
@@ -250,6 +250,7 @@ import Testing
             let payload = [UInt8](repeating: UInt8(truncatingIfNeeded: next), count: Int(next % 97))
             guard Self.isPacket(outcome, next, payload) else {
                 Issue.record("record \(next) is another")
+                reader.ring.close()
                 break
             }
             next += 1

@@ -7,7 +7,7 @@
 #include "common.h"
 
 enum { capacity = 256 << 10, piece = 32 << 10, line = 64, lead = 4096 };
-typedef long long vector __attribute__((vector_size(16)));
+typedef long long vector __attribute__((vector_size(16), may_alias));
 
 struct bare_body_ring {
     _Alignas(128) uint64_t sent;
@@ -33,7 +33,7 @@ static void copy_past_caches(char *to, const char *from) {
 
 static void copy_asking_ahead(char *to, const char *from) {
     for (int at = 0; at < piece; at += line) {
-        __builtin_prefetch(from + at + lead);
+        __builtin_prefetch((const void *)((uintptr_t)from + at + lead));
         memcpy(to + at, from + at, line);
     }
 }
@@ -85,7 +85,10 @@ bare_body_ring *bare_body_ring_start(int64_t size, int past_caches, int place) {
     bare_body_ring *ring = aligned_alloc(4096, sizeof *ring);
     if (!ring) return NULL;
     memset(ring, 0, sizeof *ring);
-    *ring = (bare_body_ring){.size = size, .past_caches = past_caches, .source = malloc(size), .target = malloc(size)};
+    ring->size = size;
+    ring->past_caches = past_caches;
+    ring->source = malloc(size);
+    ring->target = malloc(size);
     if (!ring->source || !ring->target || pthread_create(&ring->thread, NULL, receive, ring) != 0) {
         discard(ring);
         return NULL;

@@ -27,11 +27,11 @@ enum CountedStretch: String {
     case request
     /// As `ports.scale` with 100,000 ports; for profilers.
     case ports
-    /// The same with an eventfd each.
+    /// As `round-trip` with an eventfd each.
     case bareRoundTrip = "bare-round-trip"
-    /// The same over a bare socket.
+    /// As `process-round-trip` over a bare socket.
     case bareProcessRoundTrip = "bare-process-round-trip"
-    /// The same over a bare socket.
+    /// As `process-stream` over a bare socket.
     case bareProcessStream = "bare-process-stream"
 
     /// Does the stretch that the arguments name, so many times. With a third one, the calls are counted here and reported
