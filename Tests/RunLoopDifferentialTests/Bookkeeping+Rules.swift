@@ -77,9 +77,11 @@ extension Bookkeeping {
         commonItems.contains(item) && modes(of: item).isEmpty
     }
 
-    /// D22: CFRunLoop passes each block of a phase once.
     private var mayAddCommonMode: Bool {
-        !levels.contains(where: \.isInBlocks) || !blocks.contains { $0.modes.contains(.common) }
+        // D23: it adds the common items, as `add` does.
+        if commonItems.contains(where: isCollected) { return false }
+        // D22: CFRunLoop passes each block of a phase once.
+        return !levels.contains(where: \.isInBlocks) || !blocks.contains { $0.modes.contains(.common) }
     }
 
     private func mayRun(_ mode: Mode, _ limit: Limit) -> Bool {

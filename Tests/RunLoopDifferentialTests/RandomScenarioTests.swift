@@ -22,6 +22,24 @@ import Testing
         #expect(reach[.passedOver] < actions.map { reach[$0] }.reduce(0, +), "most actions are passed over")
     }
 
+    /// D23: s1, which the outer run has to come to, would be performed by the run inside.
+    @Test("a mode does not become common inside of a run while the one outside has common sources to perform")
+    func commonInside() async throws {
+        var scenario = Scenario(
+            [
+                .source("s1"), .source("s2", [.run(.beta, .long, returns: true)]), .timer("idle", .far),
+                .observer("o", [.woke], [.addCommonMode(.beta)]),
+            ],
+            [
+                .add("s1", .common), .add("s2", .default), .add("idle", .beta), .add("o", .beta), .signal("s2"),
+                .signal("s1"), .run(.default, .long),
+            ], traced: [.default, .beta])
+        scenario.isGuarded = true
+        let comparison = try await offThePool { [scenario] in try Comparison(scenario) }
+        #expect(comparison.isEqual, "\(comparison)")
+        #expect(comparison.reach[.passedOver] == 1)
+    }
+
     /// What a thousand scenarios do at least: about half of what they do.
     private static let minimums: [(Reach.Feat, Int)] = [
         (.source, 400), (.port, 250), (.timer, 250), (.observer, 4500), (.block, 400), (.routine, 700),
