@@ -107,11 +107,7 @@ int64_t bare_body_ring_send(bare_body_ring *ring, int64_t count, int64_t *laps) 
         unsigned looks = 0;
         put_body(ring);
         while (__atomic_load_n(&ring->read, __ATOMIC_ACQUIRE) < ring->sent) bare_look_again(&looks);
-        if (laps) {
-            int64_t now = bare_now();
-            laps[i] = now - last;
-            last = now;
-        }
+        bare_end_lap(laps, i, &last);
     }
     int64_t time = bare_now() - start;
     bare_gate_close(&ring->gate);

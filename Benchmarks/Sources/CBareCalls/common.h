@@ -36,6 +36,14 @@ static inline void bare_look_again(unsigned *looks) {
     }
 }
 
+/// Notes how long an operation took, if laps are wanted. The next one begins now.
+static inline void bare_end_lap(int64_t *laps, int64_t index, int64_t *last) {
+    if (!laps) return;
+    int64_t now = bare_now();
+    laps[index] = now - *last;
+    *last = now;
+}
+
 /// Whether the other side may spin now. Between its turns it sleeps, and disturbs nobody.
 typedef int bare_gate;
 

@@ -64,11 +64,7 @@ int64_t bare_eventfd_run(bare_eventfd_pair *pair, int64_t count, int64_t *laps) 
     for (int64_t i = 0; i < count; i++) {
         bare_ring(pair->far.bell);
         wait_for(&pair->near);
-        if (laps) {
-            int64_t now = bare_now();
-            laps[i] = now - last;
-            last = now;
-        }
+        bare_end_lap(laps, i, &last);
     }
     return bare_now() - start;
 }

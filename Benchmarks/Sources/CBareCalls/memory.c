@@ -85,11 +85,7 @@ int64_t bare_memory_run(bare_memory *memory, int64_t count, int64_t *laps) {
         put(&memory->there, bytes);
         more_than(&memory->back.sent, position);
         take(&memory->back, position, bytes);
-        if (laps) {
-            int64_t now = bare_now();
-            laps[i] = now - last;
-            last = now;
-        }
+        bare_end_lap(laps, i, &last);
     }
     int64_t time = bare_now() - start;
     bare_gate_close(&memory->gate);

@@ -80,11 +80,7 @@ int64_t bare_socket_run(int descriptor, int nested, size_t there, size_t back, i
     for (; done < count; done++) {
         send_all(descriptor, out, there);
         if (!receive_all(descriptor, sets, in, back)) break;
-        if (laps) {
-            int64_t now = bare_now();
-            laps[done] = now - last;
-            last = now;
-        }
+        bare_end_lap(laps, done, &last);
     }
     int64_t time = done == count ? bare_now() - start : -1;
     free(out);
@@ -108,11 +104,7 @@ int64_t bare_copy_run(size_t size, int64_t count, int64_t *laps) {
     for (int64_t i = 0; i < count; i++) {
         memcpy(to, from, size);
         __asm__ volatile("" : : "r"(to) : "memory");
-        if (laps) {
-            int64_t now = bare_now();
-            laps[i] = now - last;
-            last = now;
-        }
+        bare_end_lap(laps, i, &last);
     }
     int64_t time = bare_now() - start;
     free(from);
