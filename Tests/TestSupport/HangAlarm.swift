@@ -6,7 +6,8 @@ import PortSystem
 import Testing
 
 /// Ends the process with a sentence that names the test, when a test goes on for five times the watchdog's limit. Swift
-/// Testing's time limit would count the wait for the test's turn too, and cannot end a thread that blocks.
+/// Testing's time limit would count the wait for the test's turn too, and cannot end a thread that blocks. What this
+/// process and its children are at is told too: it may happen where nobody can look any more.
 final class HangAlarm: Sendable {
     private let ended: ThreadEvent
     private let thread: TestThread<Void>?
@@ -20,8 +21,10 @@ final class HangAlarm: Sendable {
         }
         thread = runOnThread(name: "hang-alarm") {
             if ended.wait(until: .after(limit * 5)) { return }
-            try? FileHandle.standardError.write(
-                contentsOf: Data("The test \(name) at \(sourceLocation) hangs: it ran for \(limit * 5).\n".utf8))
+            let sentence = "The test \(name) at \(sourceLocation) hangs: it ran for \(limit * 5)."
+            let processes = ["self"] + childProcesses()
+            let lines = [sentence] + processes.flatMap(whatThreadsAreAt)
+            try? FileHandle.standardError.write(contentsOf: Data((lines.joined(separator: "\n") + "\n").utf8))
             abort()
         }
     }

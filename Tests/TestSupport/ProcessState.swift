@@ -92,6 +92,15 @@ func childProcesses() -> Set<String> {
     return found
 }
 
+/// The threads of a process, each with its name, its state as in proc_pid_stat(5), and where in the kernel it waits.
+func whatThreadsAreAt(inProcess process: String) -> [String] {
+    directoryEntries("/proc/\(process)/task").map { thread in
+        let directory = "/proc/\(process)/task/\(thread)"
+        let facts = (firstLine("\(directory)/stat") ?? "?").split(separator: " ").prefix(3).joined(separator: " ")
+        return "process \(process), thread \(facts) \(firstLine("\(directory)/wchan") ?? "")"
+    }
+}
+
 func directoryEntries(_ path: String) -> [String] {
     guard let stream = opendir(path) else { return [] }
     defer { closedir(stream) }
