@@ -25,8 +25,9 @@ enum CountedStretch: String {
     case payload
     /// As `inproc.request`; for profilers.
     case request
-    /// As `ports.scale` with 100,000 ports; for profilers.
+    /// As `ports.scale` with 100,000 ports, and with ten; for profilers.
     case ports
+    case fewPorts = "few-ports"
     /// As `round-trip` with an eventfd each.
     case bareRoundTrip = "bare-round-trip"
     /// As `process-round-trip` over a bare socket.
@@ -57,7 +58,7 @@ enum CountedStretch: String {
     /// How many messages an operation is.
     private var messages: Int {
         switch self {
-        case .stream, .processStream, .processSource, .ports, .bareProcessStream: 1
+        case .stream, .processStream, .processSource, .ports, .fewPorts, .bareProcessStream: 1
         // There and back. Of the two messages between processes, each side has to do with both.
         default: 2
         }
@@ -75,6 +76,7 @@ enum CountedStretch: String {
         case .payload: try .portProcessPair(.adaptive, size: 1 << 20)
         case .request: try .portServer()
         case .ports: try .portField(100_000)
+        case .fewPorts: try .portField(10)
         case .bareRoundTrip: try .eventfdPair()
         case .bareProcessRoundTrip: try .socketPair(bare_packets)
         case .bareProcessStream: try .packetStream(batch: 1)
