@@ -12,8 +12,8 @@ package func sysProcessDescriptor(of process: pid_t) throws(SystemError) -> File
     do throws(SystemError) {
         return FileDescriptor(owning: try retrying(.pidfd_open) { shim_pidfd_open(process) })
     } catch {
-        // EINVAL: a number that is a thread's, no process's.
-        if error.code == ESRCH || error.code == EINVAL { return nil }
+        // The other two: a number that is a thread's, no process's; which of them depends on the kernel.
+        if error.code == ESRCH || error.code == EINVAL || error.code == ENOENT { return nil }
         throw error
     }
 }

@@ -154,6 +154,15 @@ import Testing
         #expect(sysProcessStart(0x3FFF_FFFF) == nil)
     }
 
+    @Test("the number of a thread is none of a process")
+    func noThread() throws {
+        try onNewThread {
+            let there = try sysProcessDescriptor(of: sysThreadID()) != nil
+            #expect(!there)
+            #expect(sysHasEnded(sysThreadID()))
+        }
+    }
+
     private func descriptor(of process: pid_t) throws -> FileDescriptor {
         guard let descriptor = try sysProcessDescriptor(of: process) else { throw SystemError(ESRCH) }
         return descriptor
