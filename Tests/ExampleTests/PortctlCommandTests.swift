@@ -3,6 +3,7 @@
 
 import Foundation
 import NamedPortServer
+import PortSystem
 import TestSupport
 import Testing
 
@@ -71,10 +72,13 @@ struct PortctlCommandTests {
                 ])
             // The watch has begun when a message is shown; those before it were not.
             var id: Int32 = 100
+            let deadline = Watchdog.deadline
             repeat {
                 _ = try await portctl(["request", "echo", "\(id)", "hello"], in: scratch)
                 id += 1
-            } while watcher.isRunning
+            } while watcher.isRunning && .now < deadline
+            #expect(!watcher.isRunning, "nothing is shown")
+            watcher.kill()
             let lines = try await watcher.waitForExit().output.split(separator: "\n")
             #expect(lines.count == 2)
             for line in lines {

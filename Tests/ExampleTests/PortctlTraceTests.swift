@@ -3,6 +3,7 @@
 
 import Foundation
 import NamedPortServer
+import PortSystem
 import TestSupport
 import Testing
 
@@ -25,8 +26,10 @@ struct PortctlTraceTests {
             let file = scratch.path("trace.json")
             for output in [file, "-"] {
                 var names: Set<String> = []
+                let deadline = Watchdog.deadline
                 // Where the machine is busy the program has done nothing in that time.
                 while !names.isSuperset(of: Self.expected) {
+                    try #require(.now < deadline, "the trace has only \(names)")
                     let result = try await portctl(
                         ["trace", "\(program.processID)", "--duration", "20ms", "--output", output], in: scratch)
                     try #require(result.end == .exited(0) && result.errors == "")
@@ -145,7 +148,7 @@ struct PortctlTraceTests {
             let command = try #require(line.flatMap { Int32($0) })
             #expect(try await offThePool { try program.nextLine() } == "traced")
             kill(command, signal)
-            while program.isRunning { await Task.yield() }  // with its input it would end by itself
+            await program.waitUntilEnded()  // without its input it would end by itself
             let result = try await program.waitForExit()
             #expect(result.end == .exited(128 + signal))
             #expect(FileManager.default.fileExists(atPath: file) == (signal != SIGKILL))
@@ -165,7 +168,7 @@ struct PortctlTraceTests {
                     scratch.path("names"),
                 ],
                 environment: ["SWIFT_BACKTRACE": "enable=no"])
-            while program.isRunning { await Task.yield() }  // with its input it would end by itself
+            await program.waitUntilEnded()  // without its input it would end by itself
             let end = try await program.waitForExit().end
             #expect(end == .exited(128 + SIGILL) || end == .exited(128 + SIGTRAP))
             let names = try Self.names(in: String(contentsOfFile: file, encoding: .utf8))
@@ -182,7 +185,7 @@ struct PortctlTraceTests {
                 ["trace", "--output", file, "--", builtProduct("port-test-peer"), "traced", scratch.path("names")])
             #expect(try await offThePool { try program.nextLine() } == "traced")
             program.kill(SIGTERM)
-            while program.isRunning { await Task.yield() }  // with its input it would end by itself
+            await program.waitUntilEnded()  // without its input it would end by itself
             #expect(try await program.waitForExit().end == .exited(128 + SIGTERM))
             #expect(FileManager.default.fileExists(atPath: file))
         }

@@ -41,9 +41,11 @@ final class TerminalSession {
     /// - Returns: whether it has come.
     @discardableResult
     func read(until text: String) throws -> Bool {
+        let deadline = Watchdog.deadline
         while !output.contains(text) {
-            if try sysPoll(master.raw, .readable, until: Watchdog.deadline).isEmpty {
+            if try .now >= deadline || sysPoll(master.raw, .readable, until: deadline).isEmpty {
                 Watchdog.expired("the terminal never showed \(text.debugDescription): \(output.debugDescription)")
+                return false
             }
             // The kernel says EIO when nobody has the terminal any more.
             guard let bytes = try? sysRead(master.raw, capacity: 4096), !bytes.isEmpty else { return false }

@@ -3,6 +3,7 @@
 
 import Foundation
 import NamedPortServer
+import PortSystem
 import TestSupport
 import Testing
 
@@ -88,10 +89,13 @@ final class TmuxSession {
     /// - Throws: what it shows when the watchdog barks, or the shell ends.
     func wait(until isRight: ([String]) -> Bool) throws {
         var shown: [String] = []
+        let deadline = Watchdog.deadline
         do {
             while true {
                 shown = try screen()
                 if isRight(shown) { return }
+                // Also where something is written all the time.
+                if .now >= deadline { throw TmuxError(text: "the watchdog ended a wait") }
                 while !hasChanged {
                     guard let line = try client.nextLine() else { throw TmuxError(text: "tmux has ended") }
                     note(line)
@@ -111,7 +115,10 @@ final class TmuxSession {
     /// Ends the shell, and tmux with it.
     func end() throws -> ProcessResult {
         try type("\u{15}exit\r")
-        while try client.nextLine() != nil {}
+        let deadline = Watchdog.deadline
+        while try client.nextLine() != nil {
+            if .now >= deadline { throw TmuxError(text: "the watchdog ended a wait") }
+        }
         return try client.waitForExit()
     }
 }

@@ -93,6 +93,15 @@ package final class ChildProcess: Sendable {
         }
     }
 
+    /// Suspends until the child has ended by itself: its standard input stays as it is. When the watchdog ends the wait,
+    /// records an issue.
+    package func waitUntilEnded(sourceLocation: SourceLocation = #_sourceLocation) async {
+        await offThePool { [self] in
+            _ = Watchdog.wait(
+                for: ended, "\(name) (process \(processID)) did not end by itself", sourceLocation: sourceLocation)
+        }
+    }
+
     /// Ends the child's standard input, blocks until it has ended and its output has been read. When the watchdog ends
     /// the wait, records an issue and kills the child.
     @discardableResult

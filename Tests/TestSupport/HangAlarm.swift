@@ -7,7 +7,7 @@ import Testing
 
 /// Ends the process with a sentence that names the test, when a test goes on for five times the watchdog's limit. Swift
 /// Testing's time limit would count the wait for the test's turn too, and cannot end a thread that blocks. What this
-/// process and its children are at is told too: it may happen where nobody can look any more.
+/// process and those below it are at is told too: it may happen where nobody can look any more.
 final class HangAlarm: Sendable {
     private let ended: ThreadEvent
     private let thread: TestThread<Void>?
@@ -22,7 +22,7 @@ final class HangAlarm: Sendable {
         thread = runOnThread(name: "hang-alarm") {
             if ended.wait(until: .after(limit * 5)) { return }
             let sentence = "The test \(name) at \(sourceLocation) hangs: it ran for \(limit * 5)."
-            let processes = ["self"] + childProcesses()
+            let processes = ["self"] + descendants(of: "self")
             let lines = [sentence] + processes.flatMap(whatThreadsAreAt)
             try? FileHandle.standardError.write(contentsOf: Data((lines.joined(separator: "\n") + "\n").utf8))
             abort()

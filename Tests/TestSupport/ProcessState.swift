@@ -83,13 +83,18 @@ private func listedDescriptors(without spare: CInt?) -> Set<String> {
 }
 
 /// The children that nobody has waited for, running or ended.
-func childProcesses() -> Set<String> {
+func childProcesses(of process: String = "self") -> Set<String> {
     var found: Set<String> = []
-    for thread in directoryEntries("/proc/self/task") {
-        let line = firstLine("/proc/self/task/\(thread)/children") ?? ""
+    for thread in directoryEntries("/proc/\(process)/task") {
+        let line = firstLine("/proc/\(process)/task/\(thread)/children") ?? ""
         found.formUnion(line.split(separator: " ").map(String.init))
     }
     return found
+}
+
+/// The children of a process, their children, and so on.
+func descendants(of process: String) -> [String] {
+    childProcesses(of: process).sorted().flatMap { [$0] + descendants(of: $0) }
 }
 
 /// The threads of a process, each with its name, its state as in proc_pid_stat(5), and where in the kernel it waits.
