@@ -70,6 +70,12 @@ final class TerminalSession {
     /// - Returns: its status, as a shell tells it.
     func end() throws -> Int32 {
         try read(until: "\u{0}never")
+        if let running = try sysProcessDescriptor(of: process),
+            try sysPoll(running.raw, .readable, until: Watchdog.deadline).isEmpty
+        {
+            Watchdog.expired("process \(process) has closed its terminal and did not exit")
+            kill(SIGKILL)
+        }
         var status: CInt = 0
         while waitpid(process, &status, 0) == -1, errno == EINTR {}
         return status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F

@@ -21,6 +21,7 @@ final class HangAlarm: Sendable {
         }
         thread = runOnThread(name: "hang-alarm") {
             if ended.wait(until: .after(limit * 5)) { return }
+            alarm(120)  // where what follows hangs, too
             let sentence = "The test \(name) at \(sourceLocation) hangs: it ran for \(limit * 5)."
             let processes = ["self"] + descendants(of: "self")
             let lines = [sentence] + processes.flatMap(whatThreadsAreAt)

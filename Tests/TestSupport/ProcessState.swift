@@ -6,6 +6,7 @@
 import Glibc
 import MessagePort
 import PortSystem
+import Testing
 
 /// What this process holds at one moment: each thing as a line of text.
 package struct ProcessState: Sendable {
@@ -55,7 +56,10 @@ package func openDescriptors() -> Set<String> {
         let descriptors = listedDescriptors(without: spare)
         let isSettled = !isClosing && spare == SpareDescriptor.shared.rawValue
         if isSettled, !descriptors.contains(where: isStatusOfThread) { return descriptors }
-        if .now >= deadline { return descriptors }
+        if .now >= deadline {
+            Watchdog.expired(isClosing ? "descriptors are being closed" : "the list of descriptors changes")
+            return descriptors
+        }
         yieldThread()
     }
 }
