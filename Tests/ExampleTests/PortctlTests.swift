@@ -45,6 +45,19 @@ struct PortctlTests {
         }
     }
 
+    @Test("the last reply arrives whole, however large: a server ends after it has been read")
+    func lastReply() async throws {
+        try await withScratchDirectory { scratch in
+            let server = try await PortctlServer("echo", in: scratch)
+            let text = String(repeating: "many lines\n", count: 800_000)
+            let client = try ChildProcess(
+                builtProduct("portctl"), ["request", "--directory", scratch.path("names"), "echo", "0", "-"])
+            try client.write(text)
+            #expect(try await client.waitForExit() == done(text))
+            #expect(try await server.end() == done())
+        }
+    }
+
     @Test("a name that is taken is told with its owner, and is free when that is killed")
     func takenName() async throws {
         try await withScratchDirectory(leaving: .anything) { scratch in

@@ -25,6 +25,12 @@ struct Order: MessageContent {
     }
 }
 
+func commentOnFlushing(_ port: MachPort) -> Never {
+    port.invalidate()
+    if !MachPort.flushReplies(within: .seconds(5)) { print("a requester does not read its reply") }
+    exit(0)
+}
+
 func commentOnMessages(_ port: MachPort, answer: (_ message: MachMessage) -> String) async throws {
     for try await message in port.messages {
         try message.reply(content: answer(message))

@@ -250,20 +250,4 @@ extension RawPeer {
     fileprivate var isSilent: Bool {
         get throws { try sysPoll(socket.rawValue, .readable, until: .distantPast).isEmpty }
     }
-
-    /// Reads a whole message.
-    ///
-    /// - Returns: the bytes of its payload.
-    fileprivate func readMessage() throws -> Int {
-        var (total, count) = (Int.max, 0)
-        while count < total {
-            let seen = try sysPoll(socket.rawValue, .readable, until: Watchdog.deadline)
-            if seen.isEmpty { throw NothingCame() }
-            let (_, bytes) = try sysReceivePacket(socket.rawValue, limit: PacketHeader.packetLimit)
-            let header = try #require(PacketHeader(bytes))
-            if header.kind == .message { total = Int(header.totalLength) }
-            count += bytes.count - PacketHeader.size
-        }
-        return count
-    }
 }

@@ -57,7 +57,8 @@ struct RawPeer: Sendable {
         return try connection.givenUpToken()
     }
 
-    /// Waits for the next packet.
+    /// Waits for the next packet. Rings that are offered, as `PORT_RING=always` wants it with the first message, are passed
+    /// over, and so never taken.
     ///
     /// - Returns: its head; nil at the end of the connection.
     func next() throws -> PacketHeader? {
@@ -68,12 +69,29 @@ struct RawPeer: Sendable {
             switch outcome {
             case .packet:
                 guard let header = PacketHeader(bytes) else { throw PortError(.malformedPacket) }
+                if header.kind == .ring { continue }
                 return header
             case .peerClosed: return nil
             case .reset, .wouldBlock: continue
             case .truncated, .descriptorsLost: throw PortError(.malformedPacket)
             }
         }
+    }
+
+    /// Reads a whole message; notices before it are passed over.
+    ///
+    /// - Returns: the bytes of its payload.
+    func readMessage() throws -> Int {
+        var (total, count) = (Int.max, 0)
+        while count < total {
+            let seen = try sysPoll(socket.rawValue, .readable, until: Watchdog.deadline)
+            if seen.isEmpty { throw NothingCame() }
+            let (_, bytes) = try sysReceivePacket(socket.rawValue, limit: PacketHeader.packetLimit)
+            let header = try #require(PacketHeader(bytes))
+            if header.kind == .message { total = Int(header.totalLength) }
+            count += bytes.count - PacketHeader.size
+        }
+        return count
     }
 }
 

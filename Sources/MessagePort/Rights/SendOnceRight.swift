@@ -30,7 +30,8 @@ public struct SendOnceRight: ~Copyable, Sendable {
     ///
     /// Nor does it wait for a requester in another process that has sent its request to a port of this one: what finds
     /// no room in the connection is kept, and sent by a thread of the library as the requester reads. Until then
-    /// nothing more is received from that process. What is still kept when this process ends is lost.
+    /// nothing more is received from that process. What is still kept when this process ends is lost:
+    /// ``MachPort/flushReplies(within:)-9op2h`` waits until nothing is.
     ///
     /// Only a reply to a reply, to a request that came as the answer of another process, waits for room.
     ///

@@ -19,6 +19,8 @@ extension SocketConnection {
         var isPausing = false
         /// For them, in the peer's account.
         var charge: PeerCharge?
+        /// The connection is closed: nothing of them is sent any more.
+        var isOver = false
 
         var isEmpty: Bool { !needsAbort && packets.isEmpty }
 
@@ -64,18 +66,40 @@ struct OverdueLock: ~Copyable, Sendable {
     private let overdue = Mutex(SocketConnection.Overdue())
     /// Changed under the lock.
     private let hasNothing = Atomic<Bool>(true)
+    /// The connection is among those that keep replies. Changed under the lock.
+    private let isCounted = Atomic<Bool>(false)
+    /// Where it is counted while something is overdue; nil at the right's end, where no reply is kept.
+    private let keptReplies: KeptReplies?  // immutable
+
+    init(countedIn keptReplies: KeptReplies?) {
+        self.keptReplies = keptReplies
+    }
 
     /// Whether nothing is overdue, and the peer is read. What was added by somebody who found the turn taken is seen by
     /// whoever has given it: he looks at the turn after this was set, whoever gives it looks at this after that, and all are
     /// sequentially consistent.
     var isQuiet: Bool { hasNothing.load(ordering: .sequentiallyConsistent) }
 
+    /// Wakes, without the lock, who waits until no reply is kept, when `body` took the last.
     func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending SocketConnection.Overdue) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
-        try overdue.withLock { overdue throws(Failure) in
-            defer { hasNothing.store(overdue.isEmpty && !overdue.isPausing, ordering: .sequentiallyConsistent) }
+        var isDone = false
+        defer { if isDone { keptReplies?.leave() } }
+        return try overdue.withLock { overdue throws(Failure) in
+            defer {
+                let isQuiet = overdue.isEmpty && !overdue.isPausing
+                hasNothing.store(isQuiet, ordering: .sequentiallyConsistent)
+                isDone = count(!isQuiet && !overdue.isOver)
+            }
             return try body(&overdue)
         }
+    }
+
+    /// - Returns: whether the connection is among those that keep replies no more.
+    private func count(_ isKeeping: Bool) -> Bool {
+        guard let keptReplies, isCounted.exchange(isKeeping, ordering: .relaxed) != isKeeping else { return false }
+        if isKeeping { keptReplies.enter() }
+        return !isKeeping
     }
 }

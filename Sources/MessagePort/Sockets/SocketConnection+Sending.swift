@@ -191,7 +191,7 @@ extension SocketConnection {
     /// Drops what is overdue: nobody is there to read it.
     private func dropOverdue() {
         var dropped = overdue.withLock { overdue in
-            var rest = Overdue(isWatched: overdue.isWatched)
+            var rest = Overdue(isWatched: overdue.isWatched, isOver: overdue.isOver)
             swap(&rest, &overdue)
             return rest
         }

@@ -83,7 +83,7 @@ package final class SocketConnection: Sendable {
     let assembly = Mutex(Arrival())  // held while receiving, so that messages keep their order
     let sendingLane: Mutex<SendingLane>  // changed by whoever has the turn, or receives
     let turn = SendTurn()
-    let overdue = OverdueLock()
+    let overdue: OverdueLock
     /// How many bytes of messages' payloads have been sent: for whoever shows progress.
     let sentByteCount = Atomic<Int>(0)
     /// How many descriptors that came over the connection wait to be closed.
@@ -118,6 +118,7 @@ package final class SocketConnection: Sendable {
     package init(_ descriptor: SharedDescriptor, port: PortCore?, peer: PeerIdentity? = nil) throws(PortError) {
         self.descriptor = descriptor
         sendingLane = Mutex(SendingLane(use: port == nil ? .standard : .never))
+        overdue = OverdueLock(countedIn: port == nil ? nil : .current)
         self.port = port.map { Kept($0) }
         self.peer = if let peer { peer } else { try Self.peer(of: descriptor) }
         owner = PeerOwner(self.peer, on: descriptor.rawValue)
@@ -201,7 +202,10 @@ package final class SocketConnection: Sendable {
         sysShutDown(descriptor.rawValue)
         // One that has waited for descriptors to be closed may have been put aside: its end is to be seen.
         if port == nil, closingCount.setWaiting(nil, isHeldBack) { updateInterest() }
-        _ = overdue.withLock { $0.charge.take() }
+        _ = overdue.withLock { overdue in
+            overdue.isOver = true
+            return overdue.charge.take()
+        }
         old.source?.invalidate()
         for target in old.awaited.values { target.failAsking(reason.delivered(.unknown)) }
         for watches in old.abandonWatches.values { for tell in watches { tell() } }

@@ -26,7 +26,8 @@ extension Invocation {
                 server.unregister(name)
                 tracing.stop()
                 Self.reply(message.bytes, to: message)
-                return port.invalidate()
+                port.invalidate()
+                return flushReplies()
             }
             answer(message)
         }
@@ -40,6 +41,14 @@ extension Invocation {
             guard error.code == .nameNotDeclared else { throw error }
             try server.register(port, name: name)
         }
+    }
+
+    /// So long the process stays for clients that have not read their replies.
+    private static let flushLimit = Duration.seconds(10)
+
+    private func flushReplies() {
+        if MachPort.flushReplies(within: Self.flushLimit) { return }
+        Console.note("A client has not read its reply within \(Self.flushLimit); it is lost.")
     }
 
     /// The requester may have gone meanwhile: then nobody wants the reply.

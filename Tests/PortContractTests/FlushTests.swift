@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Other tests of this process keep replies, too, and let them go. So here nobody expects that nothing is kept, except of a
+// count that is the test's own; and who waits does so as long as the watchdog.
+
+import ContractServices
+@testable import MessagePort
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+/// Waiting until what this process has replied is sent.
+@Suite("flushing replies", .tasks) struct FlushTests {
+    @Test("a flush waits until a requester has read its reply, also that of a port that has ended")
+    func waits() async throws {
+        try await onBench(over: .socket) { bench in
+            let (peer, size) = try bench.keepingReply()
+            #expect(!MachPort.flushReplies(within: .zero))
+            let reader = runOnThread { try peer.readMessage() }
+            #expect(MachPort.flushReplies(within: patience))
+            #expect(try reader.join() == size)
+        }
+    }
+
+    @Test("a flush in a task waits, too, and ends when it is cancelled")
+    func waitsInTask() async throws {
+        try await onBench(over: .socket) { bench in
+            let (peer, size) = try bench.keepingReply()
+            let outcomes = Recorder<Bool>()
+            let cancelled = Task { outcomes.append(await MachPort.flushReplies(within: patience)) }
+            cancelled.cancel()
+            #expect(outcomes.waitUntilCount(1) == [false])
+            Task { outcomes.append(await MachPort.flushReplies(within: patience)) }
+            #expect(try peer.readMessage() == size)
+            #expect(outcomes.waitUntilCount(2) == [false, true])
+        }
+    }
+
+    @Test("a flush does not wait for a requester that has gone")
+    func requesterGoes() async throws {
+        try await onBench(over: .socket) { bench in
+            do {
+                let (peer, _) = try bench.keepingReply()
+                #expect(!MachPort.flushReplies(within: .zero))
+                withExtendedLifetime(peer) {}
+            }
+            #expect(MachPort.flushReplies(within: patience))
+        }
+    }
+
+    @Test("a flush does not wait for a connection that was ended because its requester reads nothing")
+    func endedConnection() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1), asks: 1)
+            try port.next().reply(MachMessage(bytes: pattern(1 << 20)))
+            let connection = try #require(port.core.sockets?.state.withLock { $0.members.values.first })
+            #expect(!MachPort.flushReplies(within: .zero))
+            connection.endBecauseUnread()
+            #expect(MachPort.flushReplies(within: patience))
+            withExtendedLifetime(peer) {}
+        }
+    }
+
+    @Test("a handler may flush the reply that it has just given", arguments: [TestTransport.memory, .socket, .ring])
+    func inHandler(transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            let outcomes = Recorder<Bool>()
+            try bench.serving({ _, message in
+                try? message.reply(MachMessage(bytes: pattern(8 << 20)))
+                outcomes.append(MachPort.flushReplies(within: patience))
+            }) { right, _, _ in
+                let reply = try right.ask(MachMessage(id: 1))
+                #expect(reply.bytes == pattern(8 << 20))
+            }
+            #expect(outcomes.elements == [true])
+        }
+    }
+
+    @Test("who waits is woken by the last connection that keeps replies, and not before")
+    func last() throws {
+        let kept = KeptReplies()
+        #expect(kept.waitUntilSent(until: .distantPast))
+        kept.enter()
+        kept.enter()
+        kept.leave()
+        #expect(!kept.waitUntilSent(until: .distantPast))
+        let waiter = runOnThread { kept.waitUntilSent(until: Watchdog.deadline) }
+        kept.leave()
+        #expect(try waiter.join())
+        #expect(kept.waitUntilSent(until: .distantPast))
+    }
+
+    @Test("a connection that comes and goes many times beside a flush leaves nobody waiting")
+    func race() throws {
+        let kept = KeptReplies()
+        let changer = runOnThread {
+            for _ in 0..<20_000 {
+                kept.enter()
+                kept.leave()
+            }
+        }
+        var count = 0
+        while count < 20_000, kept.waitUntilSent(until: Watchdog.deadline) { count += 1 }
+        try changer.join()
+        #expect(count == 20_000)
+        #expect(kept.waitUntilSent(until: .distantPast))
+    }
+
+    @Test("a forked child has none of its parent's replies to wait for")
+    func forked() async {
+        await #expect(processExitsWith: .success) {
+            try await onBench(over: .socket) { bench in
+                let (peer, size) = try bench.keepingReply()
+                let child = try forking { MachPort.flushReplies(within: .zero) ? [] : ["it waits for its parent's"] }
+                #expect(exitStatus(of: child) == 0)
+                #expect(!MachPort.flushReplies(within: .zero))
+                #expect(try peer.readMessage() == size)
+                #expect(MachPort.flushReplies(within: patience))
+            }
+        }
+    }
+}
+
+extension Bench {
+    /// A client that does not read, and how many bytes the reply has of which the greater part is kept for it. The port has
+    /// ended.
+    fileprivate func keepingReply() throws -> (RawPeer, Int) {
+        let port = try port()
+        let peer = try RawPeer(to: port, on: self)
+        try peer.send(MachMessage(id: 1), asks: 1)
+        try port.next().reply(MachMessage(bytes: pattern(1 << 20)))
+        port.invalidate()
+        return (peer, 1 << 20 + 8)
+    }
+}
