@@ -131,6 +131,7 @@ struct WireFormatDocumentTests {
     private func packets(_ send: (SocketConnection) throws -> Void) throws -> [[UInt8]] {
         let (near, far) = try sysPacketSocketPair()
         let connection = try SocketConnection(near, port: nil)
+        connection.useRings(.never)
         try send(connection)
         var packets: [[UInt8]] = []
         while case (.packet, let bytes) = try sysReceivePacket(far.rawValue, limit: PacketHeader.packetLimit) {

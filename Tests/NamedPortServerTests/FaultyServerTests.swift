@@ -13,12 +13,14 @@ import Testing
 /// What one process asks of the system to receive and to reply: refused at each call in turn.
 @Suite("Servers when the system refuses", .census(warmingUp: makeSpareDescriptor))
 struct FaultyServerTests {
-    @Test("a server refused at each call in turn: each request is answered or told of, and handled once, 100 times")
-    func server() async throws {
+    @Test(
+        "a server refused at each call in turn: each request is answered or told of, and handled once, 100 times",
+        arguments: ["never", "always"])
+    func server(rings: String) async throws {
         try await withPlace { place in
             let port = MachPort()
             try place.names.register(port, name: "name")
-            try withPeer(["pace", place.directory, "name"], at: place) { client in
+            try withPeer(["pace", place.directory, "name"], at: place, rings: rings) { client in
                 try client.expect("ready")
                 let desk = FaultyDesk(port: port, client: client)
                 try desk.serve("before", [])

@@ -18,9 +18,10 @@ import Testing
 
     @Test(
         "interrupted calls are made again",
-        arguments: [SystemCall.sendmsg, .recvmsg, .accept, .poll, .epoll_wait, .epoll_ctl])
-    func interrupted(_ call: SystemCall) async throws {
-        try await onBench(over: .socket) { bench in
+        arguments: [SystemCall.sendmsg, .recvmsg, .accept, .poll, .epoll_wait, .epoll_ctl],
+        [TestTransport.socket, .ring])
+    func interrupted(_ call: SystemCall, over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
             let (result, _) = try SystemCallFaults.with([Rule(call, .fail(EINTR), times: 5)]) {
                 let port = try bench.port()
                 let right = try bench.right(to: port)
@@ -107,9 +108,11 @@ import Testing
         }
     }
 
-    @Test("a notice that finds no room, or no memory in the kernel, is sent later", arguments: [EAGAIN, ENOBUFS])
-    func overdueNotice(code: CInt) async throws {
-        try await onBench(over: .socket) { bench in
+    @Test(
+        "a notice that finds no room, or no memory in the kernel, is sent later", arguments: [EAGAIN, ENOBUFS],
+        [TestTransport.socket, .ring])
+    func overdueNotice(code: CInt, over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
             try bench.serving({ _, message in
                 _ = SystemCallFaults.with([Rule(.sendmsg, .fail(code))]) { message.takeReplyRight()?.drop() }
             }) { right, _, _ in
@@ -118,9 +121,11 @@ import Testing
         }
     }
 
-    @Test("a kernel without memory for a packet loses none: it is read later", arguments: [ENOBUFS, ENOMEM])
-    func noMemoryToReceive(code: CInt) async throws {
-        try await onBench(over: .socket) { bench in
+    @Test(
+        "a kernel without memory for a packet loses none: it is read later", arguments: [ENOBUFS, ENOMEM],
+        [TestTransport.socket, .ring])
+    func noMemoryToReceive(code: CInt, over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
             try right.send(MachMessage(id: 1))
@@ -194,9 +199,11 @@ import Testing
         }
     }
 
-    @Test("a request that cannot wait for want of a descriptor was not sent", arguments: [0, 1, 2])
-    func requestAtLimit(skipping: Int) async throws {
-        try await onBench(over: .socket) { bench in
+    @Test(
+        "a request that cannot wait for want of a descriptor was not sent", arguments: [0, 1, 2],
+        [TestTransport.socket, .ring])
+    func requestAtLimit(skipping: Int, over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
             let (error, hits) = SystemCallFaults.with([Rule(.epoll_create, .fail(EMFILE), skipping: skipping)]) {
@@ -217,16 +224,18 @@ import Testing
     }
 
     @Test(
-        "descriptors that cannot be received are lost with their message; the requester is told, the connection lives")
-    func descriptorsLost() async throws {
-        await #expect(processExitsWith: .success) {
+        "descriptors that cannot be received are lost with their message; the requester is told, the connection lives",
+        arguments: ["socket", "ring"])
+    func descriptorsLost(over name: String) async throws {
+        await #expect(processExitsWith: .success) { [name = name as String] in
             await Pools.start()
             SpareDescriptor.shared.keep()
-            try await onBench(over: .socket) { bench in
+            try await onBench(over: #require(TestTransport(rawValue: name))) { bench in
                 let port = try bench.port()
                 let right = try bench.right(to: port)
                 try right.send(MachMessage(id: 1))
                 _ = try port.next()
+                #expect(try port.tryReceive()?.id == nil)  // a bell is taken, too
                 let requester = runOnThread {
                     let pipe = try TestPipe()
                     let message = MachMessage(components: [.descriptor(pipe.reading), .descriptor(pipe.writing)])

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// What is different over rings when the system refuses: a message is in memory before the kernel is asked for anything, and a
+// bell that is not rung must not leave it unseen. What is the same is in FaultTests, over both.
+
+#if DEBUG
+
+import ContractServices
+import Glibc
+@testable import MessagePort
+import PortSystem
+import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("forced faults over rings", .rings, .contract) struct RingFaultTests {
+    typealias Rule = SystemCallFaults.Rule
+
+    /// A port whose reader waits for a bell, and a right to it by a ring that has been used.
+    private func quiet(on bench: Bench) throws -> (port: MachPort, right: SendRight, connection: SocketConnection) {
+        let port = try bench.port()
+        let right = try bench.right(to: port)
+        try right.send(MachMessage(id: -1))
+        #expect(try port.next().id == -1)
+        #expect(try port.tryReceive()?.id == nil)
+        let connection = try #require(right.destination as? RemotePort).reached()
+        #expect(connection.sendingLane.withLock { $0.usesRing && $0.isReaderAsleep })
+        return (port, right, connection)
+    }
+
+    @Test(
+        "a bell for which the kernel has no memory, or no room, for a moment is rung again",
+        arguments: [ENOBUFS, ENOMEM, EAGAIN])
+    func bellAgain(code: CInt) async throws {
+        try await onBench(over: .ring) { bench in
+            let (port, right, _) = try quiet(on: bench)
+            let (_, hits) = try SystemCallFaults.with([Rule(.sendmsg, .fail(code), times: 3)]) {
+                try right.send(MachMessage(id: 1))
+            }
+            #expect(hits == 3)
+            #expect(try port.next().id == 1)
+        }
+    }
+
+    @Test(
+        "a bell that the kernel does not take at all ends the connection: what was sent is read, and a requester told why",
+        arguments: [ENOBUFS, ENOMEM])
+    func noBell(code: CInt) async throws {
+        try await onBench(over: .ring) { bench in
+            let (port, right, connection) = try quiet(on: bench)
+            let (error, _) = SystemCallFaults.with([Rule(.sendmsg, .fail(code), times: .max)]) {
+                portError { () throws(PortError) in _ = try right.ask(MachMessage(id: 2)) }
+            }
+            #expect(error?.code == .systemCallFailed)
+            #expect(error?.systemError == SystemError(code))
+            #expect(connection.isClosed)
+            let later = portError { () throws(PortError) in try right.send(MachMessage(id: 3)) }
+            #expect(later?.code == .systemCallFailed)
+            #expect(try port.tryReceive()?.id == 2)
+            // Another connection finds the port as it was.
+            try bench.right(to: port).send(MachMessage(id: 4))
+            #expect(try port.next().id == 4)
+        }
+    }
+
+    @Test("a reply whose bell is refused for a moment arrives", arguments: [ENOBUFS, EAGAIN])
+    func reply(code: CInt) async throws {
+        try await onBench(over: .ring) { bench in
+            let hits = Recorder<Int>()
+            try bench.serving({ _, message in
+                // The first leads to the ring.
+                if message.id == 0 { return (try? message.reply(MachMessage())) ?? () }
+                hits.append(
+                    SystemCallFaults.with([Rule(.sendmsg, .fail(code), times: 3)]) {
+                        try? message.reply(MachMessage(id: message.id))
+                    }.hits)
+            }) { right, _, _ in
+                ThreadRunLoop.current.waitStrategy = .blocking
+                for id in Int32(0)...10 {
+                    let reply = try right.ask(MachMessage(id: id))
+                    #expect(reply.id == id)
+                }
+            }
+            #expect(hits.waitUntilCount(10).count == 10)
+        }
+    }
+
+    @Test(
+        "the packet that leads to a ring is refused: the send fails with its number, later ones succeed",
+        arguments: [ENOBUFS, ENOMEM])
+    func lane(code: CInt) async throws {
+        try await onBench(over: .ring) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            let (error, hits) = SystemCallFaults.with([Rule(.sendmsg, .fail(code))]) {
+                portError { () throws(PortError) in try right.send(MachMessage(id: -1)) }
+            }
+            #expect(hits == 1)
+            #expect(error?.code == .systemCallFailed)
+            #expect(error?.systemError == SystemError(code))
+            for id in Int32(1)...3 { try right.send(MachMessage(id: id)) }
+            for id in Int32(1)...3 { #expect(try port.next().id == id) }
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+
+    @Test(
+        "a message of many pieces that is broken off for want of memory is not delivered, and can be sent again",
+        arguments: 0..<6)
+    func pieces(skipping: Int) async throws {
+        try await onBench(over: .ring) { bench in
+            let (port, right, _) = try quiet(on: bench)
+            let sender = runOnThread {
+                SystemCallFaults.with([Rule(.sendmsg, .fail(ENOBUFS), times: 2, skipping: skipping)]) {
+                    for id in Int32(1)...3 {
+                        let message = MachMessage(id: id, bytes: pattern(900_000))
+                        var error = portError { () throws(PortError) in try right.send(message) }
+                        // It is refused twice.
+                        for _ in 0..<2 where error != nil {
+                            #expect(error?.systemError == SystemError(ENOBUFS))
+                            error = portError { () throws(PortError) in try right.send(message) }
+                        }
+                        #expect(error == nil)
+                    }
+                }
+            }
+            for id in Int32(1)...3 {
+                let message = try port.next()
+                #expect(message.id == id && message.bytes == pattern(900_000))
+            }
+            _ = try sender.join()
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+}
+
+#endif
