@@ -107,6 +107,28 @@ import Testing
     }
 
     @Test(
+        "a packet that the kernel does not give at once, whichever look it is, is taken later: nothing is lost",
+        arguments: [EAGAIN, ENOBUFS], 0..<6)
+    func laterLook(code: CInt, skipping: Int) async throws {
+        try await onBench(over: .ring) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            var ids: [Int32] = []
+            try right.send(MachMessage(id: 1))
+            let (_, hits) = try SystemCallFaults.with([Rule(.recvmsg, .fail(code), skipping: skipping)]) {
+                for id in Int32(2)...6 {
+                    for _ in 0..<2 { if let message = try port.tryReceive() { ids.append(message.id) } }
+                    try right.send(MachMessage(id: id))
+                }
+            }
+            #expect(hits == 1)
+            while ids.count < 6 { ids.append(try port.next().id) }
+            #expect(ids == [1, 2, 3, 4, 5, 6])
+            #expect(try port.tryReceive()?.id == nil)
+        }
+    }
+
+    @Test(
         "a message of many pieces that is broken off for want of memory is not delivered, and can be sent again",
         arguments: 0..<6)
     func pieces(skipping: Int) async throws {

@@ -87,7 +87,8 @@ extension SocketConnection {
             case .descriptorsLost, .truncated: return refuse(.malformedPacket)
             // Told once, when the peer has gone with something unread; the bell is still there.
             case .reset: return true
-            case .wouldBlock, .peerClosed: break  // the next look tells
+            case .wouldBlock: return false  // it is there all the same, and taken later
+            case .peerClosed: break  // the next look tells
             }
             lane.headIsSpent = false
             return depth == .thorough || !lane.isOnRing
