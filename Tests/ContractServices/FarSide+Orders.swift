@@ -8,6 +8,17 @@ import RunLoopCore
 import Synchronization
 
 extension FarSide {
+    /// How many descriptors the process has, without those with which loops sleep on words: each makes one when it first
+    /// does, and keeps it.
+    private static func descriptorCount() -> Int {
+        let path = "/proc/self/fd"
+        guard let names = try? sysList(path) else { return -1 }
+        return names.count { name in
+            let target = (try? sysReadLink("\(path)/\(name)")) ?? nil
+            return target != "anon_inode:[io_uring]"
+        }
+    }
+
     func perform(_ order: Order, _ parts: MachMessage) throws(PortError) -> Parcel<Answer> {
         let number = order.numbers.first ?? 0
         switch order.deed {
@@ -27,7 +38,7 @@ extension FarSide {
             return try performOnSender(order, parts)
         case .die: kill(sysProcessID(), SIGKILL)
         case .countDescriptors:
-            return Parcel(Answer(numbers: [(try? sysList("/proc/self/fd").count) ?? -1]))
+            return Parcel(Answer(numbers: [Self.descriptorCount()]))
         }
         return Parcel(Answer())
     }

@@ -60,7 +60,7 @@ package struct Order: Sendable {
         case request
         /// Cancels what was begun with the right.
         case cancel
-        /// Counts the descriptors that the process has.
+        /// Counts the descriptors that the process has, but for those with which its loops sleep on words.
         case countDescriptors
         /// Kills the process.
         case die
