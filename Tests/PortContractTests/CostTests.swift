@@ -143,22 +143,46 @@ import Testing
         }
     }
 
-    @Test("a request to a loop that sleeps wakes it once")
-    func wakeUps() async throws {
-        try await onNewThread {
-            let server = Worker("server")
-            let port = MachPort { _, message in try? message.reply(MachMessage(id: message.id)) }
-            try server.perform { try port.schedule() }
-            server.loop.waitStrategy = .blocking
-            let right = port.makeSendRight()
-            _ = try right.request(MachMessage(id: 0))
-            let before = server.loop.waitCounts.sleeps
-            for id in Int32(0)..<100 { _ = try right.request(MachMessage(id: id)) }
-            #expect(server.loop.waitCounts.sleeps - before <= 101)
-            try server.perform { port.invalidate() }
-            try server.end()
+    @Test("a request to a loop that sleeps wakes it once, and so does the reply", arguments: TestTransport.inProcess)
+    func wakeUps(over transport: TestTransport) async throws {
+        try await onBench(over: transport) { bench in
+            try bench.serving({ _, message in try? message.reply(MachMessage(id: message.id)) }) { right, _, server in
+                let loops = [server.loop, ThreadRunLoop.current]
+                for loop in loops { loop.waitStrategy = .blocking }
+                for id in Int32(0)..<5 { _ = try right.ask(MachMessage(id: id)) }
+                let before = loops.map { $0.waitCounts.sleeps }
+                for id in Int32(0)..<100 { _ = try right.ask(MachMessage(id: id)) }
+                for (loop, count) in zip(loops, before) { #expect(loop.waitCounts.sleeps - count <= 101) }
+            }
         }
     }
+
+    #if DEBUG
+    @Test("a request within a process to a loop that sleeps takes two system calls of either side: to wake, and to sleep")
+    func callsOfSleepers() async throws {
+        try await onBench(over: .memory) { bench in
+            let counted = Box<[SystemCall: Int]>()
+            let port = try bench.port { port, message in
+                if message.id == 0 { port.invalidate() }
+                try? message.reply(MachMessage(id: message.id))
+            }
+            let server = runOnThread {
+                ThreadRunLoop.current.waitStrategy = .blocking
+                try port.schedule()
+                let (_, calls) = SystemCallFaults.counting { ThreadRunLoop.current.run(for: patience) }
+                counted.value.withLock { $0 = calls }
+            }
+            ThreadRunLoop.current.waitStrategy = .blocking
+            let right = port.makeSendRight()
+            let (_, calls) = try SystemCallFaults.counting { () throws in
+                for id in (Int32(0)..<100).reversed() { _ = try right.ask(MachMessage(id: id)) }
+            }
+            try server.join()
+            let both = [calls, counted.value.withLock { $0 } ?? [:]]
+            for calls in both { #expect(calls.values.reduce(0, +) <= 204, "\(calls)") }
+        }
+    }
+    #endif
 
     /// Of a build without optimization, which allocates much more than programs do: a stream then takes next to none for
     /// each message, as portbench counts; a message to another process takes but that for its bytes. A fifth more is
