@@ -73,6 +73,11 @@ struct DocumentTests {
                 switch (program, words.dropFirst().first) {
                 case ("swift", "build"), ("swift", "test"), ("swift", "format"), ("wc", _): break
                 case ("swift", "run") where words.count == 2: #expect(page.path == "README.md")  // the reader's own
+                case ("swift", "run") where words[2] == "--package-path":
+                    // Another package, which is not built here: its directory, `-c release`, its program.
+                    try #require(words.count > 6)
+                    let sources = "\(Document.packageDirectory)/\(words[3])/Sources/\(words[6])"
+                    #expect(FileManager.default.fileExists(atPath: sources), "\(page.path): \(line)")
                 case ("swift", "run"): _ = try builtProduct(String(try #require(words.dropFirst(2).first)))
                 default:
                     let path = Document.packageDirectory + "/" + program
