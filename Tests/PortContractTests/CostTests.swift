@@ -158,7 +158,7 @@ import Testing
     }
 
     #if DEBUG
-    @Test("a request within a process to a loop that sleeps takes two system calls of either side: to wake, and to sleep")
+    @Test("a request within a process to a loop that sleeps takes either side two system calls: to wake, and to sleep")
     func callsOfSleepers() async throws {
         try await onBench(over: .memory) { bench in
             let counted = Box<[SystemCall: Int]>()

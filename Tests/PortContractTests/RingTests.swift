@@ -44,6 +44,30 @@ import Testing
         }
     }
 
+    /// Some tenth of a second is without a wake-up: a loop that woke now and then to look would have none.
+    @Test("loops at rest with rings between them sleep on", arguments: [WaitStrategy.blocking, .adaptive])
+    func rest(strategy: WaitStrategy) async throws {
+        try await onBench(over: .ring) { bench in
+            try bench.serving({ _, message in try? message.reply(message) }) { right, _, server in
+                let own = ThreadRunLoop.current
+                for loop in [own, server.loop] { loop.waitStrategy = strategy }
+                for id in Int32(0)..<200 { _ = try right.ask(MachMessage(id: id)) }
+                #expect(try hasRings(right))
+                let keeper = RunLoopSource {}
+                own.add(keeper)
+                defer { keeper.invalidate() }
+                let deadline = Watchdog.deadline
+                while true {
+                    let (before, ownBefore) = (server.loop.waitCounts, own.waitCounts)
+                    #expect(own.run(for: .milliseconds(100)) == .timedOut)
+                    let hasRested = server.loop.waitCounts == before && own.waitCounts.sleeps - ownBefore.sleeps <= 1
+                    if hasRested { return }
+                    if .now > deadline { return Watchdog.expired("a tenth of a second without a wake-up") }
+                }
+            }
+        }
+    }
+
     @Test("a busy connection earns rings, an idle one does not, and one that shall not have any never does")
     func earning() async throws {
         try await onBench(over: .socket) { bench in
