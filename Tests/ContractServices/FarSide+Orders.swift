@@ -9,8 +9,10 @@ import Synchronization
 
 extension FarSide {
     /// How many descriptors the process has, without those with which loops sleep on words: each makes one when it first
-    /// does, and keeps it.
+    /// does, and keeps it; once those of what was let go, the memory of rings among them, are closed.
     private static func descriptorCount() -> Int {
+        let deadline = MonotonicInstant.after(servicePatience)
+        while !DescriptorCloser.isIdle, .now < deadline { sched_yield() }
         let path = "/proc/self/fd"
         guard let names = try? sysList(path) else { return -1 }
         return names.count { name in

@@ -165,8 +165,7 @@ import Testing
                     remote.invalidate()
                 }
                 try visit()
-                // With rings from the first message on the server may begin to sleep on their words.
-                try expectNoNewDescriptorsButOneToSleep { for _ in 0..<20 { try visit() } }
+                try expectNoNewDescriptors { for _ in 0..<20 { try visit() } }
             }
         }
     }
