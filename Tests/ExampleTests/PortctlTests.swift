@@ -45,7 +45,7 @@ struct PortctlTests {
         }
     }
 
-    @Test("the last reply arrives whole, however large: a server ends after it has been read")
+    @Test("the last reply arrives whole, however large: a server ends when all of it had room")
     func lastReply() async throws {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("echo", in: scratch)

@@ -241,7 +241,8 @@ import Testing
                     let message = MachMessage(components: [.descriptor(pipe.reading), .descriptor(pipe.writing)])
                     return portError { () throws(PortError) in _ = try right.ask(message) }?.code
                 }
-                while port.core.sockets?.isReadable != true { sched_yield() }
+                let deadline = Watchdog.deadline
+                while port.core.sockets?.isReadable != true, .now < deadline { sched_yield() }
                 try atDescriptorLimit { port.core.receiveFromSockets() }
                 #expect(try requester.join() == .descriptorsLost)
                 #expect(port.queueCount == 0)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Other tests of this process keep replies, too, and let them go. So here nobody expects that nothing is kept, except of a
-// count that is the test's own; and who waits does so as long as the watchdog.
+// Tests of suites without a census may keep replies at the same time, and let them go. So here nobody expects that nothing is
+// kept, except of a count that is the test's own; and who waits does so as long as the watchdog.
 
 import ContractServices
+import Glibc
 @testable import MessagePort
 import PortSystem
 import Synchronization
@@ -88,9 +89,14 @@ import Testing
         kept.enter()
         kept.leave()
         #expect(!kept.waitUntilSent(until: .distantPast))
-        let waiter = runOnThread { kept.waitUntilSent(until: Watchdog.deadline) }
+        let ended = Recorder<Bool>("waits")
+        let waiter = runOnThread { ended.append(kept.waitUntilSent(until: Watchdog.deadline)) }
+        kept.enter()
         kept.leave()
-        #expect(try waiter.join())
+        #expect(ended.count == 0)
+        kept.leave()
+        try waiter.join()
+        #expect(ended.elements == [true])
         #expect(kept.waitUntilSent(until: .distantPast))
     }
 
@@ -109,6 +115,47 @@ import Testing
         #expect(count == 20_000)
         #expect(kept.waitUntilSent(until: .distantPast))
     }
+
+    @Test("who waits for a reply of his own is not woken by another's that went out before he came")
+    func stale() throws {
+        let kept = KeptReplies()
+        let isOver = Gate("the end")
+        let changer = runOnThread {
+            while !isOver.isOpen {
+                kept.enter()
+                kept.leave()
+            }
+        }
+        var wokenCount = 0
+        for _ in 0..<20_000 {
+            kept.enter()
+            if kept.waitUntilSent(until: .distantPast) { wokenCount += 1 }
+            kept.leave()
+        }
+        isOver.open()
+        try changer.join()
+        #expect(wokenCount == 0)
+    }
+
+    #if DEBUG
+    @Test("a reply of a port that has ended goes out, and is waited for, also where no descriptor is left to wait with")
+    func noDescriptor() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1), asks: 1)
+            let rules = [SystemCallFaults.Rule(.epoll_create, .fail(EMFILE), times: .max)]
+            let (_, hits) = try SystemCallFaults.with(rules) {
+                try port.next().reply(MachMessage(bytes: pattern(1 << 20)))
+                port.invalidate()
+            }
+            #expect(hits > 0)
+            #expect(!MachPort.flushReplies(within: .zero))
+            #expect(try peer.readMessage() == 1 << 20 + 8)
+            #expect(MachPort.flushReplies(within: patience))
+        }
+    }
+    #endif
 
     @Test("a forked child has none of its parent's replies to wait for")
     func forked() async {

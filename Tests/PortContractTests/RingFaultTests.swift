@@ -83,7 +83,10 @@ import Testing
                     #expect(reply.id == id)
                 }
             }
-            #expect(hits.waitUntilCount(10).count == 10)
+            let counts = hits.waitUntilCount(10)
+            #expect(counts.count == 10)
+            // A requester that sleeps on the ring's word is rung for by no packet.
+            if !SleepOnWords.isAllowed { #expect(counts.reduce(0, +) > 0) }
         }
     }
 

@@ -10,8 +10,10 @@ extension MachPort {
     /// goes with this process, where on the Mac the kernel has the whole reply. After this call it has here, too, or it lies
     /// in memory that is shared with the requester, who reads it though this process has ended.
     ///
-    /// It looks at the replies of all ports, also of those that have ended. A requester that goes away is not waited for,
-    /// nor is a request that was not replied to. First end what makes new replies: free the name, invalidate the ports.
+    /// It looks at the replies of all ports, also of those that have ended, and at what is kept behind them, news of their
+    /// ends, say. A requester that goes away is not waited for, nor is a request that was not replied to. First end what
+    /// makes new replies: free the name, invalidate the ports. A reply to a reply, to a request that came as the answer of
+    /// another process, is not looked at: to send it waits for room, and one that is handed on, or an error, may be lost.
     ///
     /// ```swift
     /// port.invalidate()
@@ -19,8 +21,8 @@ extension MachPort {
     /// exit(0)
     /// ```
     ///
-    /// Blocks the thread, and runs no loop: a thread of the library sends. May be called on any thread. D-Bus has
-    /// `dbus_connection_flush` for this, ZeroMQ `ZMQ_LINGER`.
+    /// Blocks the thread, and runs no loop: a thread of the library sends. A requester on the same thread does not read
+    /// meanwhile. May be called on any thread. D-Bus has `dbus_connection_flush` for this, ZeroMQ `ZMQ_LINGER`.
     ///
     /// - Parameter limit: how long to wait. Zero or less only looks.
     /// - Returns: whether no reply was waiting at some moment of the call; false when the limit came first.

@@ -13,7 +13,7 @@ final class KeptReplies: Sendable {
     }
 
     /// Who waits looks at the count after he is among those who are woken; who takes the last one away looks at those
-    /// afterwards. All is sequentially consistent, so one of the two sees the other.
+    /// afterwards. All is sequentially consistent, so one of the two sees the other. Who comes meanwhile takes the waking over.
     private let count = Atomic<Int>(0)
     private let waiting = Mutex(Waiting())
     private let forkCount = sysForkCount()  // immutable
@@ -41,7 +41,9 @@ final class KeptReplies: Sendable {
     func leave() {
         let (_, left) = count.wrappingSubtract(1, ordering: .sequentiallyConsistent)
         if left > 0 { return }
-        let woken = waiting.withLock { waiting in
+        let woken = waiting.withLock { waiting -> [Int: Waiter] in
+            // Another has entered since, perhaps with a reply for which one of them waits: it wakes them when it leaves.
+            if count.load(ordering: .sequentiallyConsistent) > 0 { return [:] }
             defer { waiting.waiters = [:] }
             return waiting.waiters
         }

@@ -68,7 +68,7 @@ struct OverdueLock: ~Copyable, Sendable {
     private let hasNothing = Atomic<Bool>(true)
     /// The connection is among those that keep replies. Changed under the lock.
     private let isCounted = Atomic<Bool>(false)
-    /// Where it is counted while something is overdue; nil at the right's end, where no reply is kept.
+    /// Where it is counted while something is overdue; nil at the right's end.
     private let keptReplies: KeptReplies?  // immutable
 
     init(countedIn keptReplies: KeptReplies?) {

@@ -113,7 +113,8 @@ extension SocketConnection {
         dropOverdue()
     }
 
-    /// When the kernel has no memory for a packet, or too many descriptors are under way, it is asked again after this time.
+    /// When the kernel has no memory for a packet, too many descriptors are under way, or there is none to wait with, it is
+    /// asked again after this time.
     private static let timeUntilRetry = Duration.milliseconds(10)
 
     /// Sends what is overdue as far as there is room. Never waits; when another thread is sending, it does this afterwards.
@@ -166,12 +167,13 @@ extension SocketConnection {
         if isWatched { return }
         // A port that has ended keeps its connections no more, but what it owes is still to be sent.
         let owner = port == nil ? nil : self
-        if let pause {
-            return loop.add(
+        func retry(after pause: Duration) {
+            loop.add(
                 RunLoopTimer(after: pause) { [weak self, owner] _ in
                     withExtendedLifetime(owner) { self?.roomDidCome() }
                 })
         }
+        if let pause { return retry(after: pause) }
         let notice = LoopNotice<SendPossibility>(on: loop, in: .default) { [weak self, owner] _ in
             withExtendedLifetime(owner) { self?.roomDidCome() }
         }
@@ -179,6 +181,8 @@ extension SocketConnection {
             try watchRoom(notice)
         } catch {
             notice.cancel()
+            // There is no descriptor to wait with: at the port's end, from which nobody may look any more, it is tried anew.
+            if owner != nil { return retry(after: Self.timeUntilRetry) }
             overdue.withLock { $0.isWatched = false }
         }
     }

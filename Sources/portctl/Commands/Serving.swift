@@ -43,12 +43,12 @@ extension Invocation {
         }
     }
 
-    /// So long the process stays for clients that have not read their replies.
+    /// So long the process stays for clients that read so little that their replies have no room.
     private static let flushLimit = Duration.seconds(10)
 
     private func flushReplies() {
         if MachPort.flushReplies(within: Self.flushLimit) { return }
-        Console.note("A client has not read its reply within \(Self.flushLimit); it is lost.")
+        Console.note("A client did not read within \(Self.flushLimit); what was left of its reply is lost.")
     }
 
     /// The requester may have gone meanwhile: then nobody wants the reply.
