@@ -45,7 +45,9 @@ import Testing
     }
 
     /// Some tenth of a second is without a wake-up: a loop that woke now and then to look would have none.
-    @Test("loops at rest with rings between them sleep on", arguments: [WaitStrategy.blocking, .adaptive])
+    @Test(
+        "loops at rest with rings between them sleep on",
+        arguments: [WaitStrategy.blocking, .adaptive, .spinning(for: .microseconds(100))])
     func rest(strategy: WaitStrategy) async throws {
         try await onBench(over: .ring) { bench in
             try bench.serving({ _, message in try? message.reply(message) }) { right, _, server in

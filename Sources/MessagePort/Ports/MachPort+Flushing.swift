@@ -7,8 +7,8 @@ extension MachPort {
     /// Waits until no reply of this process waits for room: for a process that is about to end.
     ///
     /// A reply never waits for its requester. What a requester of another process has not made room for is kept here, and
-    /// goes with this process, where on the Mac the kernel has the whole reply. After this call it has here, too, or it lies
-    /// in memory that is shared with the requester, who reads it though this process has ended.
+    /// goes with this process, where on the Mac the kernel has the whole reply. After a call that returns true the kernel has
+    /// it here, too, or it lies in memory that is shared with the requester, who reads it though this process has ended.
     ///
     /// It looks at the replies of all ports, also of those that have ended, and at what is kept behind them, news of their
     /// ends, say. A requester that goes away is not waited for, nor is a request that was not replied to. First end what
