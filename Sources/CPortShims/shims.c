@@ -19,6 +19,7 @@
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -72,6 +73,12 @@ int shim_ppoll(int descriptor, short events, short *returned, int64_t nanosecond
     int count = ppoll(&entry, 1, nanoseconds < 0 ? NULL : &timeout, NULL);
     *returned = entry.revents;
     return count;
+}
+
+int shim_descriptor_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX) return INT_MAX;
+    return (int)limit.rlim_cur;
 }
 
 int shim_inotify_create(void) { return inotify_init1(IN_CLOEXEC | IN_NONBLOCK); }

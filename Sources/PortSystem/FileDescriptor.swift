@@ -54,6 +54,9 @@ package func sysDuplicate(_ descriptor: CInt) throws(SystemError) -> FileDescrip
     FileDescriptor(owning: try retrying(.dup) { shim_dup_cloexec(descriptor) })
 }
 
+/// How many descriptors this process may have now: its soft limit `RLIMIT_NOFILE`. Numbers are below it.
+package func sysDescriptorLimit() -> Int { Int(shim_descriptor_limit()) }
+
 /// A file descriptor with several owners, closed when the last lets go: the form in which a descriptor travels in a
 /// message.
 ///

@@ -227,13 +227,7 @@ enum Loss: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
 /// Raises the soft limit of descriptors as far as a test of many needs it.
 func raisingDescriptorLimit(_ body: () throws -> Void) throws {
-    var old = rlimit()
-    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old)
-    var new = old
-    new.rlim_cur = max(old.rlim_cur, min(2048, old.rlim_max))
-    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &new)
-    defer { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old) }
-    try body()
+    try withDescriptorLimit(max(2048, sysDescriptorLimit()), body)
 }
 
 /// Both ends of a pipe.

@@ -296,27 +296,17 @@ extension FaultTests {
 
 /// Runs `body` while the process has all the descriptors that it may have. For exit tests only.
 private func withAllDescriptorsTaken(_ body: () throws -> Void) throws {
-    var old = rlimit()
-    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old)
-    var lower = old
-    lower.rlim_cur = 256
-    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &lower)
-    defer { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old) }
-    var taken: [SharedDescriptor] = []
-    while let next = try? sysPacketSocket() { taken.append(SharedDescriptor(next)) }
-    try body()
-    withExtendedLifetime(taken) {}
+    try withDescriptorLimit(256) {
+        var taken: [SharedDescriptor] = []
+        while let next = try? sysPacketSocket() { taken.append(SharedDescriptor(next)) }
+        try body()
+        withExtendedLifetime(taken) {}
+    }
 }
 
 /// Runs `body` while the process may open no more descriptors. For exit tests only.
 private func atDescriptorLimit(_ body: () throws -> Void) throws {
-    var old = rlimit()
-    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old)
-    var lower = old
-    lower.rlim_cur = 0
-    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &lower)
-    defer { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old) }
-    try body()
+    try withDescriptorLimit(0, body)
 }
 
 extension PortSockets {

@@ -1,8 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Glibc
 import PortSystem
 package import Testing
+
+/// Runs `body` while the soft limit of the process's descriptors is another. The limit is the process's: for exit tests,
+/// and under `.census`.
+///
+/// - Parameters:
+///   - limit: how many descriptors there may be; zero, say, so that none can be opened and all are kept.
+///   - body: what is run.
+/// - Returns: what `body` returns.
+/// - Throws: what `body` throws.
+package func withDescriptorLimit<Result, Failure: Error>(
+    _ limit: Int, _ body: () throws(Failure) -> Result
+) throws(Failure) -> Result {
+    var old = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old)
+    var new = old
+    new.rlim_cur = min(rlim_t(limit), old.rlim_max)
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &new)
+    defer { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old) }
+    return try body()
+}
 
 /// Runs `body` and records an issue when other descriptors are open after it than before it. For code that runs without
 /// other tests beside it: under `.census`, or in an exit test.

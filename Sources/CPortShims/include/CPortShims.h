@@ -41,6 +41,8 @@ extern const uint32_t SHIM_IN_CREATE, SHIM_IN_DELETE, SHIM_IN_MODIFY, SHIM_IN_CL
 
 int shim_openat(int directory, const char *path, int flags, unsigned mode);
 int shim_dup_cloexec(int descriptor);
+/* RLIMIT_NOFILE, the soft limit; INT_MAX when it is larger, or there is none. */
+int shim_descriptor_limit(void);
 /* Open-file-description locks (fcntl(2)): dropped by the kernel when the last descriptor of the open file is closed. */
 int shim_lock_exclusive(int descriptor);
 int shim_unlock(int descriptor);

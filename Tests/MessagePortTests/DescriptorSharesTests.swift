@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+@testable import MessagePort
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("DescriptorShares", .census) struct DescriptorSharesTests {
+    @Test("a budget gives all or nothing, up to its limit, and again what was given back")
+    func budget() {
+        let budget = DescriptorBudget { 5 }
+        #expect(budget.take(2) && budget.take(2))
+        #expect(!budget.take(2))
+        #expect(budget.take(1))
+        budget.give(2)
+        #expect(!budget.take(3))
+        #expect(budget.take(2))
+    }
+
+    @Test("threads that take from a budget and give back never have more than its limit together")
+    func together() throws {
+        let (budget, held) = (DescriptorBudget { 7 }, SharedCount())
+        let threads = (0..<4).map { _ in
+            runOnThread {
+                for _ in 0..<20_000 where budget.take(2) {
+                    #expect(held.count.add(2, ordering: .sequentiallyConsistent).newValue <= 7)
+                    held.count.subtract(2, ordering: .sequentiallyConsistent)
+                    budget.give(2)
+                }
+            }
+        }
+        for thread in threads { try thread.join() }
+        #expect(budget.take(7))
+        #expect(!budget.take(1))
+    }
+
+    @Test("a budget follows the limit of the process's descriptors")
+    func changedLimit() {
+        withDescriptorLimit(64) {
+            #expect(sysDescriptorLimit() == 64 && DescriptorShares().wakePipes == 16)
+            let budget = DescriptorBudget { DescriptorShares().wakePipes }
+            #expect(budget.take(16) && !budget.take(1))
+            withDescriptorLimit(32) { #expect(!budget.take(1)) }
+            budget.give(8)
+            withDescriptorLimit(32) { #expect(!budget.take(1)) }
+            #expect(budget.take(8))
+        }
+    }
+}
+
+private final class SharedCount: Sendable {
+    let count = Atomic<Int>(0)
+}
