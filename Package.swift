@@ -36,11 +36,12 @@ let package = Package(
     ],
     targets: [
         .target(name: "CPortShims", linkerSettings: [.linkedLibrary("dispatch")]),
-        .target(name: "PortSystem", dependencies: ["CPortShims"]),
-        .target(name: "RunLoopCore", dependencies: ["PortSystem"]),
-        .target(name: "MessagePort", dependencies: ["PortSystem", "RunLoopCore"]),
-        .target(name: "NamedPortServer", dependencies: ["PortSystem", "RunLoopCore", "MessagePort"]),
-        .executableTarget(name: "portctl", dependencies: ["NamedPortServer"]),
+        .target(name: "PortCLibrary"),
+        .target(name: "PortSystem", dependencies: ["CPortShims", "PortCLibrary"]),
+        .target(name: "RunLoopCore", dependencies: ["PortCLibrary", "PortSystem"]),
+        .target(name: "MessagePort", dependencies: ["PortCLibrary", "PortSystem", "RunLoopCore"]),
+        .target(name: "NamedPortServer", dependencies: ["PortCLibrary", "PortSystem", "RunLoopCore", "MessagePort"]),
+        .executableTarget(name: "portctl", dependencies: ["PortCLibrary", "NamedPortServer"]),
 
         .target(
             name: "TestSupport", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
@@ -111,7 +112,9 @@ for (name, folder) in examples.sorted(by: { $0.key < $1.key }) {
 
 // libFuzzer brings the main function of its programs, so they are built without the others; see Tests/Fuzzing/run.
 if Context.environment["PORT_FUZZING"] != nil {
-    let libraries: Set = ["CPortShims", "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "RawRing"]
+    let libraries: Set = [
+        "CPortShims", "PortCLibrary", "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "RawRing",
+    ]
     package.products = []
     package.targets.removeAll { !libraries.contains($0.name) }
     package.targets += [

@@ -6,7 +6,7 @@
 // the path is made and removed by the holder of that lock only. The lock of the name itself stays free: it is the
 // owner's.
 
-import Glibc
+import PortCLibrary
 import MessagePort
 import PortSystem
 import Synchronization

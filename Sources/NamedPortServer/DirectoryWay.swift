@@ -5,7 +5,7 @@
 // and "..". Each directory on it can be moved; a link can be replaced; and the last one that is there gets, or loses,
 // the name that comes next.
 
-import Glibc
+import PortCLibrary
 import PortSystem
 
 /// Which directories a path leads through, and by which names.

@@ -4,7 +4,7 @@
 // The listening sockets that a supervisor handed to this process, as sd_listen_fds(3) says. They are close-on-exec from
 // the first look on, so no child gets them, whatever its environment says; and LISTEN_PID is not a child's id.
 
-import Glibc
+import PortCLibrary
 import MessagePort
 import PortSystem
 import Synchronization

@@ -9,7 +9,7 @@
 //
 // A watch is added first and what it tells of is looked at afterwards, so nothing falls between the two.
 
-import Glibc
+import PortCLibrary
 import MessagePort
 import PortSystem
 

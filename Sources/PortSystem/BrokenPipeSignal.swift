@@ -5,7 +5,7 @@
 // the process unless somebody cares for the signal. A library must change no handlers of the process. So the signal is
 // blocked on the thread meanwhile, and taken when it came.
 
-import Glibc
+import PortCLibrary
 
 /// Runs `body` so that a write to a pipe or socket without a reader fails with EPIPE and ends nothing.
 ///

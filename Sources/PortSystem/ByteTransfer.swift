@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import CPortShims
-import Glibc
+import PortCLibrary
 
 /// Reads at most `capacity` bytes.
 ///

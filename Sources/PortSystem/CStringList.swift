@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import Glibc
+import PortCLibrary
 
 /// A list of C strings that ends with a null pointer, as `execve(2)` takes it; it owns the strings.
 @safe struct CStringList: ~Copyable {

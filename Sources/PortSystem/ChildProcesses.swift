@@ -5,7 +5,7 @@
 // pidfd (pidfd_open(2)), which cannot come to mean another process, and waited for exactly once.
 
 import CPortShims
-package import Glibc
+package import PortCLibrary
 
 /// How a child process ended.
 package enum ChildEnd: Hashable, Sendable {

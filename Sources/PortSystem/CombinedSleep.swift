@@ -6,7 +6,7 @@
 // forbid it: then there is none, and words cannot be slept on beside descriptors.
 
 import CPortShims
-import Glibc
+import PortCLibrary
 import Synchronization
 
 /// A word in shared memory on which a thread may sleep while it has a value, and which other processes wake.

@@ -4,7 +4,7 @@
 // Changes of directories, as inotify(7) tells them.
 
 import CPortShims
-import Glibc
+import PortCLibrary
 
 /// What happens in, or to, a directory.
 package struct DirectoryEvents: OptionSet, Hashable, Sendable {

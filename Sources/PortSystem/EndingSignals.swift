@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import CPortShims
-import Glibc
+import PortCLibrary
 
 /// Has something done before a signal ends the process: SIGINT, SIGTERM, SIGHUP, SIGQUIT, or a fault, as far as the
 /// program leaves them to the kernel. It ends by that signal all the same. SIGKILL tells nobody.

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import CPortShims
-import Glibc
+import PortCLibrary
 
 /// What to wait for on a descriptor, and what was seen on it.
 package struct EpollEvents: OptionSet, Hashable, Sendable {

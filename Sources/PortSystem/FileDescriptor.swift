@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import CPortShims
-import Glibc
+import PortCLibrary
 
 /// A file descriptor with exactly one owner, closed when the owner is done with it.
 package struct FileDescriptor: ~Copyable, Sendable {

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import CPortShims
-package import Glibc
+package import PortCLibrary
 
 /// What the package asks about a file.
 package struct FileStatus: Hashable, Sendable {

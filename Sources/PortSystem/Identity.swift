@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import CPortShims
-package import Glibc
+package import PortCLibrary
 
 /// This process's id.
 package func sysProcessID() -> pid_t { getpid() }

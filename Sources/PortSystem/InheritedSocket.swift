@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import CPortShims
-import Glibc
+import PortCLibrary
 
 /// Whether a socket listens for connections.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import Glibc
+import PortCLibrary
 
 /// A moment on the kernel's monotonic clock (`CLOCK_MONOTONIC`), in nanoseconds since an arbitrary start.
 ///

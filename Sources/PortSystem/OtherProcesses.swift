@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import CPortShims
-package import Glibc
+package import PortCLibrary
 
 /// A descriptor that stands for a process: readable once it has ended and all its files are closed. Close-on-exec.
 ///

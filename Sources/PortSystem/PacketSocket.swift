@@ -5,7 +5,7 @@
 // All are non-blocking and close-on-exec from birth. A packet arrives whole or not at all.
 
 import CPortShims
-package import Glibc
+package import PortCLibrary
 
 /// What became of a packet that was to be sent.
 package enum SendOutcome: Hashable, Sendable {

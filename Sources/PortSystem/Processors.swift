@@ -5,7 +5,7 @@
 // one, whoever spins keeps the thread that it waits for from running.
 
 import CPortShims
-import Glibc
+import PortCLibrary
 
 /// How many processors the calling thread may run on (`sched_getaffinity(2)`); at least one.
 package func sysAllowedProcessorCount() -> Int { max(1, Int(shim_allowed_processor_count())) }

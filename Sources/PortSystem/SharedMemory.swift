@@ -5,7 +5,7 @@
 // can take it away under the other: an access never faults.
 
 import CPortShims
-import Glibc
+import PortCLibrary
 
 /// A mapping of shared memory, which goes with the object. What lies in it, the other process may change at any time.
 @safe package final class SharedMemory: @unchecked Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import Glibc
+import PortCLibrary
 
 /// Runs `body` while the calling thread takes no signal, except those that its own instructions raise (SIGSEGV and the
 /// like). Threads that the body starts take none either.

@@ -6,7 +6,7 @@
 // ticket; who rings makes all tickets void. So a ring is never missed that comes after the ticket was taken.
 
 import CPortShims
-import Glibc
+import PortCLibrary
 import Synchronization
 
 /// A word in memory on which one thread sleeps, and which any thread may ring.

@@ -5,7 +5,7 @@
 // interrupted is made again. (close(2) is the exception: on Linux the descriptor is gone even when EINTR is reported.)
 // In debug builds a test may force results here: see `SystemCallFaults`.
 
-import Glibc
+import PortCLibrary
 
 /// The system calls that the package makes, named as in section 2 of the manual (`posix_spawn`: section 3).
 package enum SystemCall: String, Sendable, CaseIterable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import Glibc
+import PortCLibrary
 
 /// An error number that the kernel gave, as in `errno(3)`.
 public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {

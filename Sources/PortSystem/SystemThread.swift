@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import CPortShims
-import Glibc
+import PortCLibrary
 
 /// A thread that was started here: it is joined once, or detached when this value goes away.
 package struct SystemThread: ~Copyable, Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import Glibc
+import PortCLibrary
 
 /// An event that a thread waits for with a deadline: once set, seen by every waiter, now or later, until it is cleared.
 @safe package final class ThreadEvent: @unchecked Sendable {

@@ -5,7 +5,7 @@
 // Rings coalesce: however many there were, `silence` makes the descriptor unreadable again.
 
 import CPortShims
-import Glibc
+import PortCLibrary
 
 /// A descriptor that any thread can make readable, and its owner can make unreadable.
 package struct WakeDescriptor: ~Copyable, Sendable {

@@ -3,7 +3,7 @@
 
 // portctl: looks at named ports and talks to them. `portctl help` tells how.
 
-import Glibc
+import PortCLibrary
 import NamedPortServer
 
 var invocation: Invocation?

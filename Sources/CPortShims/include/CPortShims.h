@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the swift-message-port authors
  *
- * What Glibc's Swift overlay lacks: functions that are variadic or missing from its module map, macros, and structures
+ * What the C library's Swift module lacks: functions that are variadic or missing from its module map, macros, and structures
  * that need _GNU_SOURCE. No logic lives here: each function is one call or one macro, unless its file says what else it is.
  *
- * This header includes nothing of Glibc's, or Swift would take Glibc's types to be defined here. So times are passed in
+ * This header includes nothing of the C library's, or Swift would take its types to be defined here. So times are passed in
  * nanoseconds (negative: no limit), and ids as int and unsigned.
  */
 #ifndef CPORTSHIMS_H

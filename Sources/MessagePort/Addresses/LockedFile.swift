@@ -8,7 +8,7 @@
 // the file that was locked: the owner before may have removed it between our open and our lock. Then another file may
 // be there by now, and the round starts again.
 
-import Glibc
+import PortCLibrary
 import PortSystem
 
 /// A file in a trusted directory, exclusively locked as long as this value lives.

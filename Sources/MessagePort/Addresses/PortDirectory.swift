@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-package import Glibc
+package import PortCLibrary
 import PortSystem
 import Synchronization
 

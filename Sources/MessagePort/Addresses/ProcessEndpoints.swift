@@ -5,7 +5,7 @@
 // made before the first of them: when its lock is free, the process has ended and its sockets are rubbish, which the
 // next process that starts sweeps away.
 
-import Glibc
+import PortCLibrary
 import PortSystem
 import Synchronization
 

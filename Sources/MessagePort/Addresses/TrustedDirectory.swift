@@ -6,7 +6,7 @@
 // The directories above it are not verified: they must not let others rename or remove what belongs to this user
 // (a sticky /tmp does not).
 
-import Glibc
+import PortCLibrary
 import PortSystem
 
 /// A directory that belongs to this process's user, is closed to all others, and is open here.

@@ -5,7 +5,7 @@
 // and a variable of its environment tells the descriptor and, so that no other descriptor is mistaken for it, the
 // socket's inode. See Docs/CheckIn.md and Docs/WireFormat.md.
 
-import Glibc
+import PortCLibrary
 import PortSystem
 import Synchronization
 

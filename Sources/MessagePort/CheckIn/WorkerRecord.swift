@@ -8,7 +8,7 @@
 //   launched ──check-in──▶ checked in ──exit──▶ ended
 //       └─────────────────────exit────────────────▲
 
-import Glibc
+import PortCLibrary
 import PortSystem
 import RunLoopCore
 import Synchronization

@@ -6,7 +6,7 @@
 // are more. So there is never more than one block: the order is kept, also where blocks may run beside each other, and
 // what waits stays in the port's queue, whose senders wait for room as ever.
 
-import Glibc
+import PortCLibrary
 import PortSystem
 import RunLoopCore
 import Synchronization

@@ -10,7 +10,7 @@
 // whoever waits for the socket, in whatever way, needs to know nothing of rings. Docs/Decisions/0011-shared-ring.md has the
 // proof.
 
-import Glibc
+import PortCLibrary
 import PortSystem
 import RunLoopCore
 import Synchronization

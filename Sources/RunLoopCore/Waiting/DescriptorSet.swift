@@ -7,7 +7,7 @@
 // under a key that is not known any more is stale and dropped. When a stale key comes again, its descriptor was
 // closed while a duplicate of it lives on, and the kernel cannot be told to forget it: then the set is made anew.
 
-import Glibc
+import PortCLibrary
 import PortSystem
 import Synchronization
 

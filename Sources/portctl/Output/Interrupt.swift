@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import Glibc
+import PortCLibrary
 import NamedPortServer
 
 /// The end of the pipe into which the signal handler writes.
@@ -32,7 +32,7 @@ struct Interrupt {
                 let isOfTerminal = (information?.pointee.si_code ?? 0) > 0
                 var byte = UInt8(number) | (isOfTerminal ? Self.terminalMark : 0)
                 let code = errno
-                _ = Glibc.write(interruptBell, &byte, 1)
+                _ = PortCLibrary.write(interruptBell, &byte, 1)
                 errno = code
             }
             sigaction(number, &action, nil)
@@ -69,7 +69,7 @@ struct Interrupt {
         lastWords = words
         for number in signals {
             signal(number) { _ in
-                _ = Glibc.write(STDOUT_FILENO, lastWords.utf8Start, lastWords.utf8CodeUnitCount)
+                _ = PortCLibrary.write(STDOUT_FILENO, lastWords.utf8Start, lastWords.utf8CodeUnitCount)
                 _exit(ExitStatus.done.rawValue)
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import Glibc
+import PortCLibrary
 import NamedPortServer
 
 /// The file into which a trace will be written. Whether it can be is found out before anything is recorded, so that a
@@ -22,7 +22,7 @@ struct TraceOutput {
         do throws(SystemError) {
             // A signal may end this process before there is a trace, but not while the file is there.
             try withSignalsBlocked { () throws(SystemError) in
-                let made = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+                let made = PortCLibrary.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
                 if made < 0 { throw SystemError(errno) }
                 unlink(path)
                 close(made)
@@ -35,7 +35,7 @@ struct TraceOutput {
     }
 
     private static func open(_ path: String) throws(PortError) -> CInt {
-        let number = Glibc.open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+        let number = PortCLibrary.open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
         guard number >= 0 else { throw PortError(SystemError(errno), subject: .path(path)) }
         return number
     }
