@@ -33,7 +33,8 @@
 #define MAX_DESCRIPTORS 253
 
 const uint32_t SHIM_EPOLLIN = EPOLLIN, SHIM_EPOLLOUT = EPOLLOUT, SHIM_EPOLLHUP = EPOLLHUP, SHIM_EPOLLERR = EPOLLERR,
-               SHIM_EPOLLRDHUP = EPOLLRDHUP, SHIM_EPOLLPRI = EPOLLPRI;
+               SHIM_EPOLLRDHUP = EPOLLRDHUP, SHIM_EPOLLPRI = EPOLLPRI,
+               SHIM_EPOLLET = EPOLLET;
 const int SHIM_EPOLL_CTL_ADD = EPOLL_CTL_ADD, SHIM_EPOLL_CTL_MOD = EPOLL_CTL_MOD, SHIM_EPOLL_CTL_DEL = EPOLL_CTL_DEL;
 const int SHIM_MSG_TRUNC = MSG_TRUNC, SHIM_MSG_CTRUNC = MSG_CTRUNC, SHIM_SCM_MAX_FD = MAX_DESCRIPTORS;
 
@@ -64,6 +65,9 @@ long shim_discard(int descriptor, size_t capacity) {
 }
 
 int shim_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+/* A byte that means nothing. */
+long shim_write_byte(int descriptor) { return write(descriptor, "", 1); }
 
 int shim_pipe(int descriptors[2]) { return pipe2(descriptors, O_CLOEXEC | O_NONBLOCK); }
 
@@ -208,8 +212,13 @@ long shim_peek(int socket, void *buffer, size_t capacity) {
     return recv(socket, buffer, capacity, MSG_PEEK | MSG_DONTWAIT);
 }
 
-/* Linux 3.17; F_SEAL_SEAL last, so that nobody adds or takes any. */
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
+#endif
+/* F_SEAL_SEAL, so that nobody adds or takes any. */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
+
+int shim_allocate(int descriptor, size_t size) { return fallocate(descriptor, 0, 0, (off_t)size); }
 
 int shim_memory_file(void) { return memfd_create("port-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING); }
 
@@ -221,8 +230,8 @@ int shim_is_sealed(int descriptor, int *sealed) {
     return seals;
 }
 
-intptr_t shim_map_shared(int descriptor, size_t size) {
-    return (intptr_t)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+intptr_t shim_map_shared(int descriptor, size_t size, int writable) {
+    return (intptr_t)mmap(NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, descriptor, 0);
 }
 
 int shim_socket_path(int socket, char *path, int capacity, int *length) {
@@ -281,8 +290,6 @@ int shim_sleep_on(const void *word, unsigned ticket, int64_t limit) {
 }
 
 int shim_wake_on(void *word) { return (int)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1); }
-
-int shim_wake_all(void *word) { return (int)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX); }
 
 int shim_thread_id(void) { return (int)syscall(SYS_gettid); }
 

@@ -17,6 +17,8 @@ package struct EpollEvents: OptionSet, Hashable, Sendable {
     package static let peerClosed = EpollEvents(rawValue: SHIM_EPOLLRDHUP)
     package static let hangUp = EpollEvents(rawValue: SHIM_EPOLLHUP)
     package static let error = EpollEvents(rawValue: SHIM_EPOLLERR)
+    /// Reports what happens, not what is: for `add` and `modify`.
+    package static let edgeTriggered = EpollEvents(rawValue: SHIM_EPOLLET)
     /// One value, because a list of two is put together by generic code each time.
     package static let hangUpOrError = EpollEvents(rawValue: SHIM_EPOLLHUP | SHIM_EPOLLERR)
 }
@@ -32,7 +34,8 @@ package struct EpollReport: Hashable, Sendable {
     }
 }
 
-/// A set of descriptors that can be waited on together (`epoll(7)`), level-triggered.
+/// A set of descriptors that can be waited on together (`epoll(7)`), level-triggered
+/// unless a member asks for edges.
 ///
 /// Registrations are told apart by a key that the caller never uses twice, so that a stale report can be recognised.
 package struct EpollSet: ~Copyable, Sendable {

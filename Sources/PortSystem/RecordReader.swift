@@ -139,7 +139,6 @@ package struct RecordReader: Sendable {
 
     private mutating func advance(by size: Int) {
         position += UInt64(size)
-        ring.readCount.store(position, ordering: .relaxed)
         unsafe ring.head.pointee.store(position, ordering: .releasing)
     }
 
@@ -149,8 +148,8 @@ package struct RecordReader: Sendable {
     /// Wants to be rung for what is published from now on. What `hasMore` says afterwards decides whether that is enough.
     package func sleep() { ring.setReader(.asleep) }
 
-    /// As `sleep`; but it is the ring's word that is to be woken.
-    package func doze() { ring.setReader(.dozing) }
+    /// As `sleep`; but a byte in the reader's wake pipe will do.
+    package func park() { ring.setReader(.parked) }
 
     /// Does not want to be rung.
     package func wake() { ring.setReader(.awake) }

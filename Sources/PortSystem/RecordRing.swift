@@ -3,80 +3,110 @@
 //
 // A queue of records from one writer to one reader in shared memory. Docs/WireFormat.md has its layout.
 //
-//   tail   how many bytes were ever written; the highest bit: the reader takes nothing more
+// Each side has memory that it alone writes, and the other maps to read. The writer's has the bytes and
+//
+//   tail   how many bytes were ever written
+//
+// The reader's has
+//
 //   head   how many bytes were ever read
-//   awake  1 while the reader looks by itself, or has been told; 0 when it wants a bell; 2 while it sleeps on this very word
+//   state  its lowest two bits say how the reader learns of a record: 0 by a bell over the socket, 1 by itself, 2 by a byte in its
+//          wake pipe. The rest grows by one each time that the state is set, so each sleep has a value of its own, and the writer
+//          remembers for which it has woken the reader
+//   end    zero; 1 << 62 while the reader closes the ring; then 1 << 63 and how many bytes it takes in all
 //
 // Writer and reader keep their own positions privately, and believe the other's only within its bounds. What is read is
-// copied out first and looked at then: the other side may change the memory at any time.
+// copied out first and checked then: the writer may change the memory at any time.
 //
-// Who writes publishes, then looks whether the reader is awake. Who reads says that it is not awake, then looks whether
-// something was published. All four are sequentially consistent, so one of the two sees the other. The end is decided by
-// one word: a record is either before the closing bit, and will be read, or is refused.
+// Who writes publishes the tail, then reads the state. Who reads sets the state, then reads the tail. All four are
+// sequentially consistent, so one of the two sees the other. The end is decided likewise: the reader says that it closes the ring, then
+// reads the tail, and says how far it reads; the writer publishes, then reads the end. A record is either before the end, and will
+// be read, or is refused; where the reader is between its two steps, the writer waits for the second,
+// for a limited time.
 
 import CPortShims
 import Synchronization
 
-private let lastIdentity = Atomic<UInt64>(0)
-
 /// One direction of a connection's shared memory.
 @safe package final class RecordRing: @unchecked Sendable {
     // Unchecked: the counters are atomic; the bytes are shared as the head of this file says.
-    private let memory: SharedMemory  // immutable; keeps what the pointers lead to
+    private let writerMemory: SharedMemory  // immutable; keeps what the pointers lead to
+    private let readerMemory: SharedMemory  // immutable; the same
     let tail: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
     let head: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
-    let awake: UnsafeMutablePointer<Atomic<UInt32>>  // immutable
+    private let state: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
+    private let end: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
     let bytes: UnsafeMutableRawPointer  // immutable
-    /// Its number in this process.
-    private let identity = lastIdentity.wrappingAdd(1, ordering: .relaxed).newValue
-    /// What was written when this side closed the ring, and never more, whatever the memory says; the largest number before.
-    private let lastTail = Atomic<UInt64>(.max)
-    /// How many bytes this side has read: the head, as nobody else can change it. Written by the reading end.
-    let readCount = Atomic<UInt64>(0)
 
     /// The bytes of one ring: a power of two.
     package static let capacity = 256 << 10
-    /// The counters of all rings, and then their bytes.
-    private static let counterSize = 384
     private static let bytesOffset = 4096
-    /// The memory of two rings.
-    package static let pairSize = bytesOffset + 2 * capacity
-    static let closed: UInt64 = 1 << 63
+    /// The memory of one side: what it writes of its own ring and of the other's.
+    package static let memorySize = bytesOffset + capacity
+    private static let isEnding: UInt64 = 1 << 62
+    private static let hasEnded: UInt64 = 1 << 63
 
-    /// The first or the second ring in a memory of `pairSize` bytes.
-    package init(_ memory: SharedMemory, isSecond: Bool) {
-        if memory.size != Self.pairSize {
-            fatalError("A pair of rings has \(Self.pairSize) bytes, not \(memory.size): map as many.")
+    /// The ring of a writer.
+    ///
+    /// - Parameters:
+    ///   - writer: the memory that the writer has made.
+    ///   - reader: the memory that the reader has made.
+    package init(from writer: SharedMemory, to reader: SharedMemory) {
+        for size in [writer.size, reader.size] where size != Self.memorySize {
+            fatalError("Memory for rings has \(Self.memorySize) bytes, not \(size): map as many.")
         }
-        self.memory = memory
-        let counters = unsafe memory.base + (isSecond ? Self.counterSize : 0)
-        unsafe tail = counters.assumingMemoryBound(to: Atomic<UInt64>.self)
-        unsafe head = (counters + 128).assumingMemoryBound(to: Atomic<UInt64>.self)
-        unsafe awake = (counters + 256).assumingMemoryBound(to: Atomic<UInt32>.self)
-        unsafe bytes = memory.base + Self.bytesOffset + (isSecond ? Self.capacity : 0)
+        (writerMemory, readerMemory) = (writer, reader)
+        unsafe tail = writer.base.assumingMemoryBound(to: Atomic<UInt64>.self)
+        unsafe bytes = writer.base + Self.bytesOffset
+        unsafe head = (reader.base + 128).assumingMemoryBound(to: Atomic<UInt64>.self)
+        unsafe state = (reader.base + 256).assumingMemoryBound(to: Atomic<UInt64>.self)
+        unsafe end = (reader.base + 264).assumingMemoryBound(to: Atomic<UInt64>.self)
     }
 
-    /// The reader takes nothing more than was published before. Any thread.
+    /// For the reader: takes nothing more than was published before. Any thread.
     package func close() {
-        let old = unsafe tail.pointee.bitwiseOr(Self.closed, ordering: .sequentiallyConsistent).oldValue
-        _ = lastTail.compareExchange(
-            expected: .max, desired: old & ~Self.closed, ordering: .sequentiallyConsistent)
+        let isFirst = unsafe end.pointee.compareExchange(
+            expected: 0, desired: Self.isEnding, ordering: .sequentiallyConsistent
+        ).exchanged
+        if !isFirst { return }
+        let last = unsafe tail.pointee.load(ordering: .sequentiallyConsistent) & (Self.isEnding - 1)
+        unsafe end.pointee.store(last | Self.hasEnded, ordering: .sequentiallyConsistent)
     }
 
-    /// Whether the reader takes nothing more.
-    package var isClosed: Bool {
-        unsafe tail.pointee.load(ordering: .sequentiallyConsistent) & Self.closed != 0
-    }
+    /// Whether the reader takes nothing more, or is about to say so.
+    package var isClosed: Bool { unsafe end.pointee.load(ordering: .sequentiallyConsistent) != 0 }
 
-    /// Whether something lies in it that this side has not read, as the tail says. For a quick look from any thread, after
-    /// which the reading end decides.
-    package var isFilled: Bool { readCount.load(ordering: .relaxed) != published }
+    /// Whether something lies in it that this side has not read, as the tail says. For a quick look from any thread of the
+    /// reader, after which the reading end decides.
+    package var isFilled: Bool { unsafe head.pointee.load(ordering: .relaxed) != published }
 
-    /// How many bytes were written, as the memory says.
+    /// For the reader: how many bytes were written, as the memory says; once the ring is closed, as it said then.
     var published: UInt64 {
-        let now = unsafe tail.pointee.load(ordering: .sequentiallyConsistent) & ~Self.closed
-        let last = lastTail.load(ordering: .sequentiallyConsistent)
-        return last == .max ? now : last
+        let now = unsafe tail.pointee.load(ordering: .sequentiallyConsistent)
+        var last = unsafe end.pointee.load(ordering: .sequentiallyConsistent)
+        if last == 0 { return now }
+        // Another thread of this process is between two steps of `close`.
+        while last == Self.isEnding {
+            sysYield()
+            last = unsafe end.pointee.load(ordering: .sequentiallyConsistent)
+        }
+        return last & ~Self.hasEnded
+    }
+
+    /// For the writer: whether what was published up to a position is read, once the reader has closed the ring.
+    ///
+    /// - Parameters:
+    ///   - position: where the record ends.
+    ///   - patience: how long to wait for a reader that is between the two steps of `close`.
+    /// - Returns: whether it is; no when the reader does not say so in time.
+    func isRead(upTo position: UInt64, patience: Duration) -> Bool {
+        let deadline = MonotonicInstant.after(patience)
+        while true {
+            let last = unsafe end.pointee.load(ordering: .sequentiallyConsistent)
+            if last & Self.hasEnded != 0 { return last & ~Self.hasEnded >= position }
+            if last == 0 || .now > deadline { return false }
+            sysYield()
+        }
     }
 
     /// Copies bytes in at a position, around the end if need be.
@@ -186,51 +216,29 @@ extension RecordRing {
     package enum ReaderState: UInt32, Sendable {
         /// It wants a bell.
         case asleep = 0
-        /// It looks by itself, or has been told.
+        /// It polls by itself, or has been woken.
         case awake = 1
-        /// It sleeps on the word that says so.
-        case dozing = 2
+        /// It sleeps where a byte in its wake pipe is seen.
+        case parked = 2
 
-        /// What a word says that may have been written by anybody.
+        /// What a word says, which the reader may have written as it wants.
         fileprivate init(_ word: UInt32) { self = Self(rawValue: word) ?? .asleep }
     }
 
-    /// What the reader does. For the writer.
-    package var readerState: ReaderState {
-        ReaderState(unsafe awake.pointee.load(ordering: .sequentiallyConsistent))
+    /// For the writer: how the reader waits, and for which of its sleeps.
+    var readerState: (state: ReaderState, sleep: UInt64) {
+        let word = unsafe state.pointee.load(ordering: .sequentiallyConsistent)
+        return (ReaderState(UInt32(word & 3)), word)
     }
 
-    /// For the writer: from now on the reader counts as awake.
-    ///
-    /// - Returns: what it has done until now: unless it was awake, it is to be told.
-    func takeSleep() -> ReaderState {
-        let state = readerState
-        if state == .awake { return .awake }
-        return ReaderState(unsafe awake.pointee.exchange(ReaderState.awake.rawValue, ordering: .sequentiallyConsistent))
+    /// For the reader: how it waits from now on. One thread at a time.
+    package func setReader(_ wanted: ReaderState) {
+        let next = unsafe (state.pointee.load(ordering: .relaxed) >> 2 &+ 1) << 2
+        unsafe state.pointee.store(next | UInt64(wanted.rawValue), ordering: .sequentiallyConsistent)
     }
 
-    /// For the reader: what it does from now on.
-    package func setReader(_ state: ReaderState) {
-        unsafe awake.pointee.store(state.rawValue, ordering: .sequentiallyConsistent)
-    }
-
-    /// For the reader: from now on it looks by itself, unless something else was said since it dozes.
-    package func endDoze() {
-        _ = unsafe awake.pointee.compareExchange(
-            expected: ReaderState.dozing.rawValue, desired: ReaderState.awake.rawValue,
-            ordering: .sequentiallyConsistent)
-    }
-
-    /// On which the reader sleeps while it dozes.
-    package var word: SharedWord {
-        unsafe SharedWord(awake, sleepingAt: ReaderState.dozing.rawValue, identity: identity)
-    }
-
-    /// Wakes a reader that was dozing.
-    ///
-    /// - Returns: whether one slept.
-    package func wakeReader() -> Bool {
-        let number = unsafe awake
-        return (try? retrying(.futex) { unsafe shim_wake_all(number) }) ?? 0 > 0
+    /// For the reader: from now on it polls by itself, unless something else was said since it was parked.
+    package func unpark() {
+        if readerState.state == .parked { setReader(.awake) }
     }
 }

@@ -20,10 +20,20 @@ package struct RecordWriter: Sendable {
     package let ring: RecordRing
     private var position: UInt64 = 0
     private var knownHead: UInt64 = 0
+    /// For which of its sleeps the reader was woken last; none has this number.
+    private var wokenSleep = UInt64.max
+
+    private let patience: Duration
 
     /// The writing end of a ring in which nothing was written yet.
-    package init(_ ring: RecordRing) {
+    ///
+    /// - Parameters:
+    ///   - ring: the ring.
+    ///   - patience: how long a record that is written while the reader closes the ring waits to learn whether it will be read; it
+    ///     counts as refused then.
+    package init(_ ring: RecordRing, patience: Duration = .milliseconds(100)) {
         self.ring = ring
+        self.patience = patience
     }
 
     /// Room for a mark is always kept.
@@ -82,13 +92,24 @@ package struct RecordWriter: Sendable {
 
     private mutating func publishRecord(_ size: Int) -> Outcome {
         let outcome = publish(size)
-        return outcome == .written(.awake) ? .written(ring.readerState) : outcome
+        return outcome == .written(.awake) ? .written(readerState) : outcome
     }
 
-    /// Has a reader that was not awake when something was written count as awake from now on.
+    /// How the reader waits; awake, too, once it was woken from the sleep that it is in.
+    package var readerState: RecordRing.ReaderState {
+        let (state, sleep) = ring.readerState
+        return sleep == wokenSleep ? .awake : state
+    }
+
+    /// Has a reader that was not awake when something was written count as awake until it sleeps again.
     ///
-    /// - Returns: what it has done until now: unless it has woken by itself, it is to be told.
-    package func takeSleep() -> RecordRing.ReaderState { ring.takeSleep() }
+    /// - Returns: how it has waited until now: unless it has woken by itself, it is to be woken.
+    package mutating func takeSleep() -> RecordRing.ReaderState {
+        let (state, sleep) = ring.readerState
+        if sleep == wokenSleep { return .awake }
+        wokenSleep = sleep
+        return state
+    }
 
     /// Writes a mark. The reader is not told of it: what it stands for does that. There is at most one in the ring.
     ///
@@ -119,10 +140,10 @@ package struct RecordWriter: Sendable {
     }
 
     private mutating func publish(_ size: Int) -> Outcome {
-        let (next, closed) = (position + UInt64(size), RecordRing.closed)
-        let (exchanged, original) = unsafe ring.tail.pointee.compareExchange(
-            expected: position, desired: next, ordering: .sequentiallyConsistent)
-        guard exchanged else { return original == position | closed ? .closed : .broken }
+        if ring.isClosed { return .closed }
+        let next = position + UInt64(size)
+        unsafe ring.tail.pointee.store(next, ordering: .sequentiallyConsistent)
+        if ring.isClosed, !ring.isRead(upTo: next, patience: patience) { return .closed }
         position = next
         return .written(.awake)
     }

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Memory that two processes map, made of a file without a name (memfd_create(2)). Its size is sealed, so neither side
-// can take it away under the other: an access never faults.
+// Memory that one process writes and another reads, made of a file without a name (memfd_create(2)). Its pages are there
+// from the beginning. Its seals keep its size, and forbid to map it anew to write and to make holes in it: so nobody but its maker writes
+// there, and an access never faults, whatever the system's rule for memory that is promised (vm.overcommit_memory).
 
 import CPortShims
 import PortCLibrary
 
-/// A mapping of shared memory, which goes with the object. What lies in it, the other process may change at any time.
+/// A mapping of shared memory, which goes with the object. The maker may change what is in it at any time.
 @safe package final class SharedMemory: @unchecked Sendable {
     // Unchecked: the pointer never changes, and whoever uses what it leads to says how threads share that.
-    let base: UnsafeMutableRawPointer  // immutable
+    /// Where the memory begins. Only its maker may write there.
+    @unsafe package let base: UnsafeMutableRawPointer  // immutable
     package let size: Int  // immutable
 
-    private init(mapping descriptor: CInt, size: Int) throws(SystemError) {
-        let address = try retrying(.mmap) { shim_map_shared(descriptor, size) }
+    private init(mapping descriptor: CInt, size: Int, isWritable: Bool) throws(SystemError) {
+        let address = try retrying(.mmap) { shim_map_shared(descriptor, size, isWritable ? 1 : 0) }
         guard let base = unsafe UnsafeMutableRawPointer(bitPattern: address) else { throw SystemError(ENOMEM) }
         unsafe self.base = base
         self.size = size
@@ -26,24 +28,27 @@ import PortCLibrary
 
     /// Makes memory, all zeros.
     ///
-    /// - Returns: its mapping, and the file to give to another process.
+    /// - Returns: its mapping, which can be written, and the file to give to another process.
+    /// - Throws: EINVAL before Linux 5.1; ENOSPC or ENOMEM when there is not so much memory; EMFILE.
     package static func make(size: Int) throws(SystemError) -> (memory: SharedMemory, file: SharedDescriptor) {
         let file = SharedDescriptor(owning: try retrying(.memfd_create) { shim_memory_file() })
         _ = try retrying(.ftruncate) { ftruncate(file.rawValue, size) }
+        _ = try retrying(.fallocate) { shim_allocate(file.rawValue, size) }
+        let memory = try SharedMemory(mapping: file.rawValue, size: size, isWritable: true)
         _ = try retrying(.fcntl) { shim_seal(file.rawValue) }
-        return (try SharedMemory(mapping: file.rawValue, size: size), file)
+        return (memory, file)
     }
 
-    /// Maps a file that another process gave.
+    /// Maps a file that another process gave, to read.
     ///
-    /// - Returns: nil when it is not sealed memory of exactly that size.
+    /// - Returns: nil when it is not sealed memory of exactly that size, or has pages that are not there yet.
     package static func map(_ file: SharedDescriptor, size: Int) throws(SystemError) -> SharedMemory? {
         guard try isSealed(file.rawValue) else { return nil }
-        // Its size is looked at after its seals: from then on it stays.
+        // Its size and its pages are looked at after its seals: from then on they stay.
         var status = stat()
         _ = try retrying(.fstat) { unsafe fstat(file.rawValue, &status) }
-        guard status.st_size == size else { return nil }
-        return try SharedMemory(mapping: file.rawValue, size: size)
+        guard status.st_size == size, Int(status.st_blocks) * 512 >= size else { return nil }
+        return try SharedMemory(mapping: file.rawValue, size: size, isWritable: false)
     }
 
     private static func isSealed(_ descriptor: CInt) throws(SystemError) -> Bool {

@@ -34,14 +34,9 @@ package struct WakeDescriptor: ~Copyable, Sendable {
             reading = FileDescriptor(owning: try retrying(.eventfd) { shim_eventfd() })
             writing = nil
         case .pipe:
-            var ends: (CInt, CInt) = (-1, -1)
-            _ = try retrying(.pipe) {
-                unsafe withUnsafeMutableBytes(of: &ends) {
-                    unsafe shim_pipe($0.assumingMemoryBound(to: CInt.self).baseAddress)
-                }
-            }
-            reading = FileDescriptor(owning: ends.0)
-            writing = FileDescriptor(owning: ends.1)
+            let ends = try sysPipe()
+            reading = FileDescriptor(owning: ends.reading)
+            writing = FileDescriptor(owning: ends.writing)
         }
     }
 

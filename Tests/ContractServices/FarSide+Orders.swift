@@ -8,17 +8,14 @@ import RunLoopCore
 import Synchronization
 
 extension FarSide {
-    /// How many descriptors the process has, without those with which loops sleep on words: each makes one when it first
-    /// does, and keeps it; once those of what was let go, the memory of rings among them, are closed.
+    /// How many descriptors the process has, once those of what was let go, the memory of rings among them, are closed; without
+    /// the pipes of rings, which a connection keeps once it has earned them.
     private static func descriptorCount() -> Int {
         let deadline = MonotonicInstant.after(servicePatience)
         while !DescriptorCloser.isIdle, .now < deadline { sched_yield() }
         let path = "/proc/self/fd"
         guard let names = try? sysList(path) else { return -1 }
-        return names.count { name in
-            let target = (try? sysReadLink("\(path)/\(name)")) ?? nil
-            return target != "anon_inode:[io_uring]"
-        }
+        return names.count - DescriptorBudget.wakePipes.count
     }
 
     func perform(_ order: Order, _ parts: MachMessage) throws(PortError) -> Parcel<Answer> {

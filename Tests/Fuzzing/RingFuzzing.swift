@@ -11,8 +11,8 @@ import RawRing
 public enum RingFuzzing {
     /// Traps when an end of a ring does something else than Docs/WireFormat.md says.
     public static func check(_ input: [UInt8]) {
-        guard let memory = try? RawRing() else { return }
-        var run = Run(memory, input)
+        guard let memory = try? RawRing(), let back = try? RawRing() else { return }
+        var run = Run(memory, back, input)
         for _ in 0..<stepLimit where !run.step() { break }
     }
 
@@ -29,7 +29,12 @@ public enum RingFuzzing {
 private struct Run {
     var writer: RecordWriter
     var reader: RecordReader
+    /// The writer's memory.
     let words: RawRing
+    /// The reader's memory.
+    let back: RawRing
+    /// How many bytes were written, and so where the tail is when a record was.
+    var written: UInt64 = 0
     var rest: ArraySlice<UInt8>
 
     /// How many bytes the plain reader has read, and how many are there to be read as it knows.
@@ -38,11 +43,11 @@ private struct Run {
     /// How many were there when the ring was closed.
     var last: UInt64?
 
-    init(_ words: RawRing, _ input: [UInt8]) {
-        let ring = RecordRing(words.memory, isSecond: false)
+    init(_ words: RawRing, _ back: RawRing, _ input: [UInt8]) {
+        let ring = RecordRing(from: words.memory, to: back.memory)
         writer = RecordWriter(ring)
         reader = RecordReader(ring, limit: RingFuzzing.limit)
-        self.words = words
+        (self.words, self.back) = (words, back)
         rest = input[...]
     }
 
@@ -60,7 +65,7 @@ private struct Run {
         case 1: words.tail = number(8)
         case 2: words.tail &+= number(1) * 8
         case 3: words[RawRing.records + Int(number(2)) & 32_767] = number(8)
-        case 4: words[Int(number(2)) & 33_791] ^= 1 << (number(1) & 63)
+        case 4: words[Int(number(2)) % RawRing.wordCount] ^= 1 << (number(1) & 63)
         case 5: return write(Int(number(2)))
         case 6: return learn(number(8))
         default: return change(Int(number(1)))
@@ -102,7 +107,7 @@ private struct Run {
         case packet([UInt8])
     }
 
-    var published: UInt64 { last ?? words.tail & ~RawRing.closed }
+    var published: UInt64 { last ?? words.tail }
 
     /// Looks as far as the reader does: it asks for the tail behind each packet that it sees.
     ///
@@ -147,10 +152,10 @@ private struct Run {
         let count = min(count, RingFuzzing.limit - 40)
         switch writer.write((1, 2, 3, 4, 5), RingFuzzing.payload[..<count]) {
         case .written:
-            precondition(
-                words.tail == oldTail + UInt64(8 + (40 + count + 7) / 8 * 8), "a tail that is not the record's end")
+            written += UInt64(8 + (40 + count + 7) / 8 * 8)
+            precondition(words.tail == written, "a tail that is not the record's end")
         case .full: precondition(words.tail == oldTail, "full, and yet changed")
-        case .closed: precondition(words.tail == oldTail && words.tail & RawRing.closed != 0, "closed, but by nobody")
+        case .closed: precondition(words.tail == oldTail && last != nil, "closed, but by nobody")
         case .broken: return false
         }
         return true
@@ -158,21 +163,23 @@ private struct Run {
 
     /// Sets the head: the writer believes it only within its bounds.
     mutating func learn(_ number: UInt64) -> Bool {
-        words.head = number
+        let head = back.head
+        back.head = number
+        defer { back.head = head }  // the reader's memory is its own
         return writer.isEmpty() != nil
     }
 
     mutating func change(_ what: Int) -> Bool {
         switch what & 3 {
         case 0:
-            if last == nil { last = words.tail & ~RawRing.closed }
+            if last == nil { last = words.tail & (RawRing.closed / 2 - 1) }
             reader.ring.close()
         case 1: reader.sleep()
         case 2: reader.wake()
         // There is room for one mark, which is written once all is read.
         default:
             guard let isEmpty = writer.isEmpty() else { return false }
-            if isEmpty, writer.writeMark() == .broken { return false }
+            if isEmpty, case .written = writer.writeMark() { written += 8 }
         }
         return true
     }

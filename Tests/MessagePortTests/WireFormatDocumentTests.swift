@@ -65,7 +65,7 @@ struct WireFormatDocumentTests {
             connection.useRings(.always)
             connection.offerRings()
         }.first
-        sent["ring-answer"] = PacketHeader(kind: .ringAnswer).encoded
+        sent["ring-answer"] = PacketHeader(kind: .ringAnswer, descriptorCount: 2).encoded
         sent["lane"] = PacketHeader(kind: .lane).encoded
         sent["bell"] = PacketHeader(kind: .bell).encoded
         sent.merge(try looks()) { $1 }

@@ -23,7 +23,7 @@ struct KilledClientTests {
                     try other.expect("ready")
                     desk.ignore(other.processID)
                     var generator = Seed.generator()
-                    var before: (others: Set<String>, toSleep: Int)?
+                    var before: Set<String>?
                     for round in 0..<100 {
                         let plan = Plan(rings, &generator)
                         try Self.kill(by: plan, desk, at: place, beside: other, "round \(round), \(plan)")
@@ -35,26 +35,15 @@ struct KilledClientTests {
                             let done = Gate("the loop's next block")
                             loop.perform { done.open() }
                             done.wait()
-                            before = Self.descriptors()
+                            before = openDescriptors()
                             continue
                         }
-                        expectSoon("round \(round): descriptors") {
-                            let (others, toSleep) = Self.descriptors()
-                            return others == before.others && toSleep <= before.toSleep + 1
-                        }
+                        expectSoon("round \(round): descriptors") { openDescriptors() == before }
                     }
                 }
                 local.invalidate()
             }
         }
-    }
-
-    /// Those that are open, and how many of all are for loops that sleep on words: this loop has one from the first time on at
-    /// which it does.
-    private static func descriptors() -> (others: Set<String>, toSleep: Int) {
-        let all = openDescriptors()
-        let others = all.filter { !$0.contains("[io_uring]") }
-        return (others, all.count - others.count)
     }
 
     private struct Plan {

@@ -17,7 +17,7 @@ struct StoppedServerTests {
             try withLedgerServer(ledger, at: place) { server in
                 let port = try RemoteMessagePort(name: "name", nameServer: place.names)
                 #expect(try port.ask(Act.reverse, "first") == "first")
-                try expectNoNewDescriptorsButOneToSleep {
+                try expectNoNewDescriptorsButOfRings {
                     for round in 0..<100 {
                         server.pause()
                         let error = failure {

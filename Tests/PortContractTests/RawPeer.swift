@@ -61,16 +61,19 @@ struct RawPeer: Sendable {
     /// over, and so never taken.
     ///
     /// - Returns: its head; nil at the end of the connection.
-    func next() throws -> PacketHeader? {
+    func next() throws -> PacketHeader? { try nextPacket()?.header }
+
+    /// As `next`, and the descriptors that came with it.
+    func nextPacket() throws -> (header: PacketHeader, descriptors: [SharedDescriptor])? {
         while true {
             let seen = try sysPoll(socket.rawValue, .readable, until: Watchdog.deadline)
             if seen.isEmpty { throw NothingCame() }
             let (outcome, bytes) = try sysReceivePacket(socket.rawValue, limit: PacketHeader.packetLimit)
             switch outcome {
-            case .packet:
+            case .packet(_, let descriptors):
                 guard let header = PacketHeader(bytes) else { throw PortError(.malformedPacket) }
                 if header.kind == .ring { continue }
-                return header
+                return (header, descriptors)
             case .peerClosed: return nil
             case .reset, .wouldBlock: continue
             case .truncated, .descriptorsLost: throw PortError(.malformedPacket)

@@ -22,19 +22,24 @@ import Testing
 
     /// What the requester sees and says of the ring that leads back to it.
     private final class Reader: Sendable {
-        private let words: RawRing  // anybody's
+        private let words: RawRing  // this side's
+        private let there: SharedMemory  // the port's
         private let isOver = Atomic<Bool>(false)
         private let looks = Atomic<Int>(0)
         /// How much was written when there was room for no other piece.
         let full: UInt64
 
-        init(_ words: RawRing) {
-            self.words = words
+        init(_ words: RawRing, _ there: SharedMemory) {
+            (self.words, self.there) = (words, there)
             let first = UInt64(8 + PacketHeader.size + RecordKind.headSize)
-            full = words.backTail + first + UInt64(roomCount) * piece
+            full = Self.tail(there) + first + UInt64(roomCount) * piece
         }
 
-        var written: UInt64 { words.backTail }
+        var written: UInt64 { Self.tail(there) }
+
+        private static func tail(_ memory: SharedMemory) -> UInt64 {
+            memory.base.assumingMemoryBound(to: UInt64.self).pointee
+        }
 
         /// Waits until so much is in the ring.
         ///
@@ -59,7 +64,7 @@ import Testing
             }
         }
 
-        func hasRead(_ count: UInt64) { words.backHead = count }
+        func hasRead(_ count: UInt64) { words.head = count }
 
         func end() { isOver.store(true, ordering: .releasing) }
     }
@@ -74,6 +79,7 @@ import Testing
             let port = try bench.port()
             ring = try RingPeer(to: port, on: bench) { _ = port.core.receiveFromSockets() }
             for token in UInt64(1)...2 { try ring.peer.send(MachMessage(), asks: token) }
+            try ring.peer.send(PacketHeader(kind: .lane))
             try port.next().reply(MachMessage(bytes: pattern(32_000)))
             request = try port.next()
             self.port = port
@@ -85,7 +91,7 @@ import Testing
         func reply<Answer: Sendable>(
             beside body: @escaping @Sendable (Reader) -> Answer
         ) throws -> (usesRing: Bool, answer: Answer) {
-            let reader = Reader(ring.words)
+            let reader = Reader(ring.words, try #require(ring.portsMemory))
             let thread = runOnThread { body(reader) }
             if ReplyWaitTests.maySpin { reader.awaitCompany() }
             let payload = pieceCount * (Int(piece) - PacketHeader.size - 8)

@@ -9,10 +9,6 @@ import Synchronization
 import TestSupport
 import Testing
 
-extension DozeAnswer {
-    fileprivate var word: SharedWord? { if case .word(let word) = self { word } else { nil } }
-}
-
 /// What comes through rings counts as what comes through sockets does.
 @Suite("fairness between processes with rings", .rings, .contract) struct RingFairnessTests {
     private static let (crowd, other) = (Int32(900_001), Int32(900_002))
@@ -152,21 +148,21 @@ extension DozeAnswer {
             port.core.receiveFromSockets()
             let connection = client.connection
             let first = try #require(connection.beginLooking())
-            #expect(connection.doze(first).word != nil)
-            #expect(client.ring.writer.ring.readerState == .dozing)
+            #expect(connection.park(first) == .parked)
+            #expect(client.ring.writer.readerState == .parked)
             connection.endLooking()
-            #expect(client.ring.writer.ring.readerState == .asleep)
+            #expect(client.ring.writer.readerState == .asleep)
             let second = try #require(connection.beginLooking())
             #expect(second != first)
-            #expect(connection.doze(second).word != nil)
-            connection.endDoze(first)
+            #expect(connection.park(second) == .parked)
+            connection.unpark(first)
             connection.endLooking(first)
-            if case .word = connection.doze(first) { Issue.record("the first look is over") }
-            #expect(client.ring.writer.ring.readerState == .dozing)
-            connection.endDoze(second)
-            #expect(client.ring.writer.ring.readerState == .awake)
+            #expect(connection.park(first) == .ended)
+            #expect(client.ring.writer.readerState == .parked)
+            connection.unpark(second)
+            #expect(client.ring.writer.readerState == .awake)
             connection.endLooking(second)
-            #expect(client.ring.writer.ring.readerState == .asleep)
+            #expect(client.ring.writer.readerState == .asleep)
         }
     }
 

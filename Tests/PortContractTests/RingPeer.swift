@@ -16,8 +16,13 @@ final class RingPeer {
     /// Reads from the ring back.
     var reader: RecordReader
 
+    /// The memory of the port's end.
+    let portsMemory: SharedMemory?
+
     /// What the port's end said to the offer.
     let answer: PacketHeader?
+    /// The pipe that came with it.
+    let waker: PipeWaker?
 
     /// Connects to a port, which is served or waits to be looked at by `look`, and offers rings.
     convenience init(to port: MachPort, on bench: Bench, look: () -> Void = {}) throws {
@@ -28,11 +33,16 @@ final class RingPeer {
     init(_ peer: RawPeer, look: () -> Void = {}) throws {
         self.peer = peer
         words = try RawRing()
-        writer = RecordWriter(RecordRing(words.memory, isSecond: false))
-        reader = RecordReader(RecordRing(words.memory, isSecond: true), limit: PacketHeader.packetLimit)
         try peer.offer(words.file)
         look()
-        answer = try peer.next()
+        let packet = try peer.nextPacket()
+        answer = packet?.header
+        waker = packet?.descriptors.dropFirst().first.flatMap { PipeWaker($0) }
+        portsMemory = try packet?.descriptors.first.flatMap { try SharedMemory.map($0, size: RecordRing.memorySize) }
+        // A peer that was refused has nobody to talk to but itself.
+        let other = portsMemory ?? words.memory
+        writer = RecordWriter(RecordRing(from: words.memory, to: other))
+        reader = RecordReader(RecordRing(from: other, to: words.memory), limit: PacketHeader.packetLimit)
     }
 
     /// How many bytes were written to the port, as it sees it.
@@ -43,8 +53,8 @@ final class RingPeer {
 
     /// How many bytes were read of the ring back, as the port sees it.
     var backHead: UInt64 {
-        get { words.backHead }
-        set { words.backHead = newValue }
+        get { words.head }
+        set { words.head = newValue }
     }
 
     /// Writes a message into the ring, and rings if the port sleeps.
@@ -62,7 +72,7 @@ final class RingPeer {
         switch writer.takeSleep() {
         case .awake: break
         case .asleep: try peer.send(PacketHeader(kind: .bell))
-        case .dozing: _ = writer.ring.wakeReader()
+        case .parked: if waker?.wake() != true { try peer.send(PacketHeader(kind: .bell)) }
         }
     }
 
@@ -78,7 +88,7 @@ final class RingPeer {
 
 extension RawPeer {
     /// Offers a file as memory for rings.
-    func offer(_ file: SharedDescriptor?, size: Int = RecordRing.pairSize) throws {
+    func offer(_ file: SharedDescriptor?, size: Int = RecordRing.memorySize) throws {
         let files = file.map { [$0] } ?? []
         try send(
             PacketHeader(kind: .ring, descriptorCount: UInt16(files.count), totalLength: UInt64(size)), [], files)

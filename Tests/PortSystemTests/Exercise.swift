@@ -26,11 +26,11 @@ struct Exercise {
             case .clone: { try Exercise.done(sysStartThread {}.join()) }
             case .sigtimedwait: Exercise.takeSignal
             case .futex: { Exercise.done(SleepWord().ring()) }
-            case .io_uring_enter, .io_uring_setup: try Exercise.combinedSleep()
+            case .fchmod: { try WakePipe.make().pipe.rawValue >= 0 ? .done : .notNow }
             case .sched_yield: { Exercise.done(sysYield()) }
             case .dup, .epoll_create, .epoll_ctl, .epoll_wait, .eventfd, .pipe, .poll, .read, .write:
                 try Exercise.descriptorCall(call)
-            case .ftruncate, .memfd_create, .mmap:
+            case .fallocate, .ftruncate, .memfd_create, .mmap:
                 { try SharedMemory.make(size: 4096).memory.size == 4096 ? .done : .notNow }
             case .pidfd_open, .pidfd_send_signal, .posix_spawn, .waitid: try Exercise.processCall(call)
             }
@@ -38,20 +38,6 @@ struct Exercise {
 
     func run() throws -> Outcome {
         try body()
-    }
-
-    /// The calls that this system allows.
-    static let allowed = SystemCall.allCases.filter {
-        ![.io_uring_enter, .io_uring_setup].contains($0) || SleepOnWords.isAllowed
-    }
-
-    private static func combinedSleep() throws -> () throws -> Outcome {
-        let bell = try WakeDescriptor()
-        bell.ring()
-        return {
-            var sleep = try CombinedSleep(watching: bell.raw)
-            return try sleep.sleep(until: .distantPast) ? .done : .notNow
-        }
     }
 
     private static func socketCall(_ call: SystemCall, _ scratch: ScratchDirectory) throws -> () throws -> Outcome {

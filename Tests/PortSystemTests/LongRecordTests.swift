@@ -3,6 +3,7 @@
 
 @testable import PortSystem
 import RawRing
+import Synchronization
 import TestSupport
 import Testing
 
@@ -18,10 +19,9 @@ import Testing
         "bytes come out as they went in, and none beside them is written, wherever in a line a copy begins",
         arguments: lengths)
     func places(count: Int) throws {
-        let memory = try RawRing()
-        let (ring, next) = (RecordRing(memory.memory, isSecond: false), RecordRing(memory.memory, isSecond: true))
+        let (memory, back) = (try RawRing(), try RawRing())
+        let ring = RecordRing(from: memory.memory, to: back.memory)
         let empty = [UInt8](repeating: 0xEE, count: RecordRing.capacity)
-        empty.withUnsafeBytes { next.put($0, at: 0) }
         for offset in [0, 1, 8, 33, 63] {
             // The last of them go around the end.
             for position in [0, 8, 24, 1040, RecordRing.capacity - 8, RecordRing.capacity - 8200].map({ $0 + offset }) {
@@ -43,21 +43,23 @@ import Testing
                 #expect((target[..<offset] + target[(offset + count)...]).allSatisfy { $0 == 0x55 }, "\(position)")
             }
         }
-        #expect(next.bytes(RecordRing.capacity, at: 0) == empty)
         #expect((0..<RawRing.records).allSatisfy { memory[$0] == 0 })
+        #expect((0..<RawRing.wordCount).allSatisfy { back[$0] == 0 })
     }
 
     @Test("two threads, each with its own mapping: every long record once, in order, none changed")
     func order() throws {
-        let memory = try RawRing()
-        let other = try #require(try SharedMemory.map(memory.file, size: RecordRing.pairSize))
+        let (memory, back) = (try RawRing(), try RawRing())
+        let (memoryThere, backThere) = (try memory.mapped(), try back.mapped())
+        let isOver = Atomic<Bool>(false)
         let total: UInt64 = 4000
         let payload = { @Sendable (number: UInt64) in
             [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 8192 + Int(number * 977 % 24_000))
         }
         let thread = runOnThread {
-            var writer = RecordWriter(RecordRing(memory.memory, isSecond: false))
-            defer { writer.ring.close() }  // so that a reader who misses one does not wait for it
+            var writer = RecordWriter(RecordRing(from: memory.memory, to: backThere))
+            // So that a reader that misses a record does not wait for it.
+            defer { isOver.store(true, ordering: .sequentiallyConsistent) }
             for number in 0..<total {
                 var outcome = RecordWriter.Outcome.full
                 while outcome == .full, !writer.ring.isClosed {
@@ -67,13 +69,13 @@ import Testing
                 guard case .written = outcome else { return }
             }
         }
-        var (reader, next) = (RecordReader(RecordRing(other, isSecond: false), limit: 65_536), UInt64(0))
+        var (reader, next) = (RecordReader(RecordRing(from: memoryThere, to: back.memory), limit: 65_536), UInt64(0))
         while next < total {
             switch reader.read() {
             case .packet(let words, let bytes) where words.0 == next && bytes == payload(next):
                 next += 1
                 continue
-            case .empty where !reader.ring.isClosed || reader.hasMore:
+            case .empty where !isOver.load(ordering: .sequentiallyConsistent) || reader.hasMore:
                 sysYield()
                 continue
             default: break

@@ -2,25 +2,39 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import Glibc
-import PortSystem
+@testable import PortSystem
 import RawRing
 import TestSupport
 import Testing
 
+/// What Glibc's Swift module does not name.
+private enum Unnamed {
+    static let addSeals: CInt = 1033
+    static let allocate = function("fallocate", (@convention(c) (CInt, CInt, Int, Int) -> CInt).self)
+    static let makeFile = function("memfd_create", (@convention(c) (UnsafePointer<CChar>, CUnsignedInt) -> CInt).self)
+
+    private static func function<Function>(_ name: String, _ type: Function.Type) -> Function {
+        unsafeBitCast(dlsym(nil, name), to: type)
+    }
+}
+
 @Suite("rings of records in shared memory", .census) struct RecordRingTests {
     private static let limit = 65_536
 
-    /// Both ends of a ring, each over a mapping of its own, and the memory as a hostile side has it.
+    /// Both ends of a ring, each over mappings of its own, and the memory of each as a hostile side has it.
     private struct Ends {
         var writer: RecordWriter
         var reader: RecordReader
+        /// The writer's.
         let memory: RawRing
+        /// The reader's.
+        let back: RawRing
 
         init() throws {
             memory = try RawRing()
-            let other = try #require(try SharedMemory.map(memory.file, size: RecordRing.pairSize))
-            writer = RecordWriter(RecordRing(memory.memory, isSecond: false))
-            reader = RecordReader(RecordRing(other, isSecond: false), limit: limit)
+            back = try RawRing()
+            writer = RecordWriter(RecordRing(from: memory.memory, to: try back.mapped()))
+            reader = RecordReader(RecordRing(from: try memory.mapped(), to: back.memory), limit: limit)
         }
     }
 
@@ -202,13 +216,13 @@ import Testing
         #expect(isEmpty(ends.reader.read()))
     }
 
-    @Test("a writer that goes on after the end, and takes the closing bit away, is not read any more")
+    @Test("a writer that goes on after the end is not read any more")
     func closedForGood() throws {
         var ends = try Ends()
         #expect(ends.writer.write(Self.head(1), []) == .written(.asleep))
         ends.reader.ring.close()
-        ends.memory.tail = 48
-        #expect(ends.writer.write(Self.head(2), []) == .written(.asleep))
+        ends.memory.tail = 96
+        ends.memory[RawRing.records + 6] = 40 | 1 << 32
         #expect(Self.isPacket(ends.reader.read(), 1, []))
         #expect(isEmpty(ends.reader.read()))
         #expect(!ends.reader.hasMore)
@@ -302,18 +316,58 @@ import Testing
     func lyingHead(head: UInt64) throws {
         var ends = try Ends()
         #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
-        ends.memory.head = head
+        ends.back.head = head
         #expect(ends.writer.isEmpty() == nil)
         while case .written = ends.writer.write(Self.head(1), [1]) {}
         #expect(ends.writer.write(Self.head(1), [1]) == .broken)
     }
 
-    @Test("a tail that the reader has changed is found by the writer")
-    func stolenTail() throws {
-        var ends = try Ends()
-        ends.memory.tail = 8
-        #expect(ends.writer.write(Self.head(1), [1]) == .broken)
+    @Test("a reader that closes its ring, and never says how far it reads, keeps a writer for a limited time only")
+    func endlessEnd() throws {
+        let ends = try Ends()
+        var writer = RecordWriter(ends.writer.ring, patience: .milliseconds(5))
+        #expect(writer.write(Self.head(1), [1]) == .written(.asleep))
+        ends.back.end = 1 << 62
+        #expect(writer.write(Self.head(1), [1]) == .closed)
+        #expect(!ends.writer.ring.isRead(upTo: 56, patience: .milliseconds(5)))
+        ends.back.end = 56 | 1 << 63
+        #expect(ends.writer.ring.isRead(upTo: 56, patience: .zero))
+        #expect(!ends.writer.ring.isRead(upTo: 57, patience: .zero))
     }
+
+    @Test("neither side can change the other's memory, or take pages or bytes of either away")
+    func sealed() throws {
+        let ends = try Ends()
+        let writable = { (file: SharedDescriptor) in
+            mmap(nil, RecordRing.memorySize, PROT_READ | PROT_WRITE, MAP_SHARED, file.rawValue, 0)
+        }
+        for file in [ends.memory.file, ends.back.file] {
+            // F-A11, F-B1: a hole would be a page that is not there.
+            #expect(Unnamed.allocate(file.rawValue, 3, 0, 4096) == -1 && errno == EPERM)
+            #expect(ftruncate(file.rawValue, 0) == -1 && errno == EPERM)
+            #expect(writable(file) == MAP_FAILED && errno == EPERM)
+            #expect(write(file.rawValue, [1], 1) == -1 && errno == EPERM)
+            #expect(fcntl(file.rawValue, Unnamed.addSeals, 0) == -1 && errno == EPERM)
+        }
+        #expect(madvise(ends.memory.memory.base, 4096, MADV_REMOVE) == -1)
+        let mapped = try ends.memory.mapped()
+        #expect(mprotect(mapped.base, mapped.size, PROT_READ | PROT_WRITE) == -1 && errno == EACCES)
+    }
+
+    @Test("memory whose pages are not there, or that its maker's peers could change, is not mapped")
+    func unreserved() throws {
+        for (isReserved, seals) in [(false, allSeals), (true, allSeals & ~0x10), (true, allSeals)] {
+            let file = SharedDescriptor(owning: Unnamed.makeFile("test", 3))
+            #expect(ftruncate(file.rawValue, 8192) == 0)
+            if isReserved { #expect(Unnamed.allocate(file.rawValue, 0, 0, 8192) == 0) }
+            #expect(fcntl(file.rawValue, Unnamed.addSeals, seals) == 0)
+            let isMapped = try SharedMemory.map(file, size: 8192) != nil
+            #expect(isMapped == (isReserved && seals == allSeals))
+        }
+    }
+
+    /// Shrinking, growing, writing from now on, and seals.
+    private let allSeals: CInt = 2 | 4 | 16 | 1
 
     @Test("only sealed memory of the right size is mapped")
     func foreignFiles() throws {
@@ -335,7 +389,8 @@ import Testing
     }
 
     #if DEBUG
-    @Test("what the kernel refuses is told", arguments: [SystemCall.memfd_create, .ftruncate, .fcntl, .mmap])
+    @Test(
+        "what the kernel refuses is told", arguments: [SystemCall.memfd_create, .ftruncate, .fallocate, .fcntl, .mmap])
     func refused(call: SystemCall) {
         let (_, hits) = SystemCallFaults.with([.init(call, .fail(ENOMEM))]) {
             #expect(throws: SystemError(ENOMEM)) { try SharedMemory.make(size: 4096) }

@@ -12,7 +12,7 @@ import Testing
 #if DEBUG
 
 @Suite("SystemCall", .census) struct SystemCallTests {
-    @Test("an interrupted call is made again, as often as it takes", arguments: Exercise.allowed)
+    @Test("an interrupted call is made again, as often as it takes", arguments: SystemCall.allCases)
     func interrupted(call: SystemCall) throws {
         try withScratchDirectory(leaving: .anything) { scratch in
             let exercise = try Exercise(call, in: scratch)
@@ -28,7 +28,7 @@ import Testing
     // and whether a thread has let others go first is nothing that anybody could act on.
     @Test(
         "an error number is thrown, and no descriptor is lost",
-        arguments: Exercise.allowed.filter {
+        arguments: SystemCall.allCases.filter {
             ![.epoll_wait, .futex, .inotify_rm_watch, .sched_yield, .shutdown].contains($0)
         },
         [EMFILE, ENOMEM])

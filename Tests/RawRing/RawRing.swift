@@ -4,50 +4,41 @@
 import Glibc
 package import PortSystem
 
-/// The memory of a pair of rings as the other side has it, which may write whatever it wants there, at any time. Tests
+/// The memory of one side of a pair of rings as a side has it that writes whatever it wants there, at any time. Tests
 /// of the rings and their fuzzer share it.
 ///
-/// Docs/WireFormat.md says what the words mean. Nothing guards them: that is what the ends of a ring must bear.
+/// Docs/WireFormat.md says what the words mean. Nothing guards them: that is what the other side must bear.
 package final class RawRing: Sendable {
-    /// The memory of the ends that are tested.
+    /// The memory, as its maker has it.
     package let memory: SharedMemory
-    /// What a peer maps.
+    /// What the other side maps.
     package let file: SharedDescriptor
-    private nonisolated(unsafe) let words: UnsafeMutablePointer<UInt64>  // immutable; the memory is anybody's
 
-    /// The index of the word before the first record of the first ring.
+    /// The index of the word before the first record.
     package static let records = 512
-    /// How many words of records each ring has.
+    /// How many words there are in all.
+    package static let wordCount = RecordRing.memorySize / 8
+    /// How many words of records there are.
     package static let recordWords = RecordRing.capacity / 8
-    /// The bit of a tail that says that no more comes.
+    /// The bit of an end that says that no more is read.
     package static let closed: UInt64 = 1 << 63
 
     /// Makes the memory.
     ///
     /// - Throws: why there is none.
-    package convenience init() throws(SystemError) {
-        let (memory, file) = try SharedMemory.make(size: RecordRing.pairSize)
-        try self.init(memory, file)
+    package init() throws(SystemError) {
+        (memory, file) = try SharedMemory.make(size: RecordRing.memorySize)
     }
 
-    /// Maps the memory that somebody else has made.
+    /// Maps the memory as the other side has it.
     ///
-    /// - Parameter file: its descriptor.
     /// - Throws: why it cannot be mapped.
-    package convenience init(mapping file: SharedDescriptor) throws(SystemError) {
-        guard let memory = try SharedMemory.map(file, size: RecordRing.pairSize) else { throw SystemError(EINVAL) }
-        try self.init(memory, file)
+    package func mapped() throws(SystemError) -> SharedMemory {
+        guard let mapped = try SharedMemory.map(file, size: RecordRing.memorySize) else { throw SystemError(EINVAL) }
+        return mapped
     }
 
-    private init(_ memory: SharedMemory, _ file: SharedDescriptor) throws(SystemError) {
-        self.memory = memory
-        self.file = file
-        let mapped = mmap(nil, RecordRing.pairSize, PROT_READ | PROT_WRITE, MAP_SHARED, file.rawValue, 0)
-        guard let mapped, mapped != MAP_FAILED else { throw SystemError(errno) }
-        words = mapped.assumingMemoryBound(to: UInt64.self)
-    }
-
-    deinit { munmap(words, RecordRing.pairSize) }
+    private var words: UnsafeMutablePointer<UInt64> { memory.base.assumingMemoryBound(to: UInt64.self) }
 
     /// A word of the memory.
     package subscript(index: Int) -> UInt64 {
@@ -55,28 +46,31 @@ package final class RawRing: Sendable {
         set { words[index] = newValue }
     }
 
-    /// How many bytes were written into the first ring.
+    /// How many bytes this side has written into its ring.
     package var tail: UInt64 {
         get { words[0] }
         set { words[0] = newValue }
     }
 
-    /// How many bytes were read of the first ring.
+    /// How many bytes this side has read of the other's ring.
     package var head: UInt64 {
         get { words[16] }
         set { words[16] = newValue }
     }
 
-    /// How many bytes were written into the second ring.
-    package var backTail: UInt64 { words[48] }
-
-    /// How many bytes were read of the second ring.
-    package var backHead: UInt64 {
-        get { words[48 + 16] }
-        set { words[48 + 16] = newValue }
+    /// How this side waits for records of the other's ring.
+    package var state: UInt64 {
+        get { words[32] }
+        set { words[32] = newValue }
     }
 
-    /// Bytes of the first ring's records; those beyond its end are at its beginning.
+    /// Whether, and how far, this side has closed the other's ring.
+    package var end: UInt64 {
+        get { words[33] }
+        set { words[33] = newValue }
+    }
+
+    /// Bytes of the records; those beyond the end are at the beginning.
     package func recordBytes(from start: UInt64, count: Int) -> [UInt8] {
         let bytes = UnsafeRawBufferPointer(start: words + Self.records, count: RecordRing.capacity)
         let first = Int(start % UInt64(RecordRing.capacity))

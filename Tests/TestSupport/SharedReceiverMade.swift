@@ -27,8 +27,7 @@ func waitForSharedReceiver() {
     }
 }
 
-/// The loop has slept with a descriptor, and with a word besides: its doorbell and its set are there, and what it sleeps on. The
-/// descriptor stays.
+/// The loop has watched a descriptor: its doorbell and its set are there. The descriptor stays.
 private let receiverMade = Result {
     var ends: [CInt] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SystemError(errno) }
@@ -37,48 +36,15 @@ private let receiverMade = Result {
         try sysCloseOnExec(end)
     }
     _ = try sysWrite(ends[1], [1])
-    let place = SleepingPlace(try SleepOnWords.makeRing())
-    let source = RunLoopSource(name: "a place to sleep at", routine: place)
-    try source.watch(ends[0])
+    let reading = ends[0]
+    let hasRun = Gate("the receiver's wait")
+    let source = RunLoopSource(name: "a byte for the receiver", descriptor: reading) {
+        _ = try? sysDiscard(reading, 1)
+        hasRun.open()
+    }
     try SharedReceiver.loop().add(source)
-    place.hasLooked.wait()
-    let deadline = Watchdog.deadline
-    while SleepOnWords.isAllowed, !place.hasSlept.isOpen, .now < deadline {
-        _ = place.ring.wakeReader()
-        yieldThread()
-    }
+    hasRun.wait()
     source.invalidate()
-}
-
-/// A place at which nothing arrives.
-private final class SleepingPlace: ArrivalPlace, SourceRoutine {
-    let ring: RecordRing  // immutable
-    let hasLooked = Gate("the receiver's look")
-    let hasSlept = Gate("the receiver's sleep")
-
-    init(_ ring: RecordRing) { self.ring = ring }
-
-    func visitArrivalPlaces(_ body: (any ArrivalPlace) -> Void) { body(self) }
-    func perform() -> SourceOutcome {
-        _ = try? sysDiscard(keptEnds.elements[0].rawValue, 1)
-        hasLooked.open()
-        return .handled
-    }
-
-    func beginLooking() -> UInt64? { hasSlept.isOpen ? nil : 1 }
-    var hasArrived: Bool { false }
-    func takeIn() -> Bool { true }
-    func doze(_ look: UInt64) -> DozeAnswer {
-        ring.setReader(.dozing)
-        return .word(ring.word)
-    }
-    func endDoze(_ look: UInt64) {
-        ring.endDoze()
-        hasSlept.open()
-    }
-    func keepLooking(_ look: UInt64, for source: ItemID, on loop: ThreadRunLoop) -> Bool { false }
-    func isKept(_ look: UInt64) -> Bool { false }
-    func endLooking(_ look: UInt64) {}
 }
 
 private let keptEnds = Recorder<SharedDescriptor>()

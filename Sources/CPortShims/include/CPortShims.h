@@ -21,13 +21,15 @@ typedef struct {
     uint64_t data;
 } shim_epoll_record;
 int shim_epoll_wait(int epoll, shim_epoll_record *records, int capacity, int64_t nanoseconds);
-extern const uint32_t SHIM_EPOLLIN, SHIM_EPOLLOUT, SHIM_EPOLLHUP, SHIM_EPOLLERR, SHIM_EPOLLRDHUP, SHIM_EPOLLPRI;
+extern const uint32_t SHIM_EPOLLIN, SHIM_EPOLLOUT, SHIM_EPOLLHUP, SHIM_EPOLLERR, SHIM_EPOLLRDHUP, SHIM_EPOLLPRI,
+    SHIM_EPOLLET;
 extern const int SHIM_EPOLL_CTL_ADD, SHIM_EPOLL_CTL_MOD, SHIM_EPOLL_CTL_DEL;
 
 int shim_eventfd(void);
 
 /* read(2) of at most 512 bytes that nobody wants. */
 long shim_discard(int descriptor, size_t capacity);
+long shim_write_byte(int descriptor);
 int shim_pipe(int descriptors[2]);
 int shim_ppoll(int descriptor, short events, short *returned, int64_t nanoseconds);
 
@@ -63,12 +65,14 @@ int shim_end_and_look(int socket);
 long shim_peek(int socket, void *buffer, size_t capacity);
 extern const int SHIM_MSG_TRUNC, SHIM_MSG_CTRUNC, SHIM_SCM_MAX_FD;
 
-/* Memory that is shared: a file without a name. Sealed, it never changes its size, and nobody can change its seals. */
+/* Memory that is shared: a file without a name. Sealed, it never changes its size, nobody can map it anew to write, or make
+ * holes in it, and nobody can change its seals. */
 int shim_memory_file(void);
 int shim_seal(int descriptor);
 int shim_is_sealed(int descriptor, int *sealed);
+int shim_allocate(int descriptor, size_t size);
 /* Gives the address, or -1. */
-intptr_t shim_map_shared(int descriptor, size_t size);
+intptr_t shim_map_shared(int descriptor, size_t size, int writable);
 
 /* The path of a socket's own address into `path`, its bytes counted; zero for a socket without a path. */
 int shim_socket_path(int socket, char *path, int capacity, int *length);
@@ -82,32 +86,6 @@ int shim_accept(int socket);
 /* futex(2). The limit is a moment of CLOCK_MONOTONIC in nanoseconds, not negative; INT64_MAX: no limit. */
 int shim_sleep_on(const void *word, unsigned ticket, int64_t limit);
 int shim_wake_on(void *word);
-/* Wakes whoever sleeps on a word in shared memory, in whatever process. Gives how many. */
-int shim_wake_all(void *word);
-
-/* io_uring(7), as far as it waits for words in memory and a descriptor at once. What is put in is submitted by the next wait;
- * there is room for `entries` before it. One thread uses it, the one that has opened it. */
-typedef struct {
-    int descriptor;
-    unsigned submitted;       /* what was put in since the last wait */
-    void *entries, *counters; /* two mappings, and their sizes */
-    size_t entriesSize, countersSize;
-    uint32_t *submissionTail, *completionHead, *completionTail;
-    void *completions;
-    unsigned completionMask, submissionMask;
-} shim_waiter;
-int shim_waiter_open(shim_waiter *waiter, unsigned entries);
-void shim_waiter_close(shim_waiter *waiter);
-/* Once, when the descriptor is readable. */
-void shim_waiter_add_descriptor(shim_waiter *waiter, int descriptor, uint64_t key);
-/* Once, when the word is woken; at once, with the result -EAGAIN, when it does not have the value. */
-void shim_waiter_add_word(shim_waiter *waiter, uintptr_t word, uint32_t value, uint64_t key);
-/* What was put in under a key ends, with the result -ECANCELED. */
-void shim_waiter_remove(shim_waiter *waiter, uint64_t key);
-/* Waits until something has happened; a negative number of nanoseconds: without limit. */
-int shim_waiter_wait(shim_waiter *waiter, int64_t nanoseconds);
-/* Takes what has happened. Gives 0 when there is nothing more. */
-int shim_waiter_take(shim_waiter *waiter, uint64_t *key, int *result);
 int shim_thread_id(void);
 /* How many forks lie between the start of the program and this process. */
 unsigned shim_fork_count(void);

@@ -24,6 +24,9 @@ package final class DescriptorBudget: Sendable {
     private let limit: @Sendable () -> Int  // immutable
     private let taken = Atomic<Int>(0)
 
+    /// How many are counted now.
+    package var count: Int { taken.load(ordering: .relaxed) }
+
     init(limit: @escaping @Sendable () -> Int) {
         self.limit = limit
     }

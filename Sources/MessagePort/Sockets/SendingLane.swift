@@ -36,7 +36,7 @@ struct SendingLane: Sendable {
         /// The reader sleeps: unless it wakes by itself, `takeSleep` says that it is to be rung. One that was awake until now
         /// may be about to look.
         case bell(wasAwake: Bool)
-        /// The reader sleeps on the ring's word: `takeSleep` says whether it still does.
+        /// The reader is parked: `takeSleep` says whether it still is.
         case wake
         /// The reader is awake, as it says: it is time to see whether it lives.
         case look
@@ -48,8 +48,8 @@ struct SendingLane: Sendable {
         case none
         /// By a packet over the socket.
         case bell
-        /// It sleeps on the ring's word.
-        case wake(RecordRing)
+        /// By a byte in its wake pipe.
+        case wake(PipeWaker)
     }
 
     /// How it stands with an offer of rings.
@@ -64,8 +64,8 @@ struct SendingLane: Sendable {
     /// How far both sides have agreed on rings.
     private enum Phase: Sendable {
         case none
-        case offered(SharedMemory)
-        /// The peer is to be told so.
+        case offered(RingEnd)
+        /// This end has them; the peer says that it has, too, by the packet "lane".
         case agreed
         case open
         case refused
@@ -86,6 +86,8 @@ struct SendingLane: Sendable {
     var use: RingUse
     private var phase = Phase.none
     private var writer: RecordWriter?
+    /// The pipe by which a reader that is parked is woken; nil when it is rung over the socket.
+    private var waker: PipeWaker?
     private var isOnRing = false
     /// How many packets must still take the socket.
     private var socketCount = 0
@@ -128,30 +130,34 @@ struct SendingLane: Sendable {
     /// Whether the peer has not answered an offer.
     var isOffered: Bool { if case .offered = phase { true } else { false } }
 
-    mutating func didOffer(_ memory: SharedMemory) { phase = .offered(memory) }
+    mutating func didOffer(_ end: RingEnd) { phase = .offered(end) }
 
-    /// The offer found no room.
-    mutating func withdrawOffer() { phase = .none }
+    /// The offer found no room. One that was answered before it was sent, as a peer can that breaks the format, stays answered.
+    mutating func withdrawOffer() {
+        if isOffered { phase = .none }
+    }
 
     mutating func refuse() { phase = .refused }
 
     /// The peer has answered.
     ///
-    /// - Returns: the memory that was offered; nil when there was no offer.
-    mutating func takeOffered() -> SharedMemory? {
-        guard case .offered(let memory) = phase else { return nil }
+    /// - Returns: what was offered; nil when there was no offer.
+    mutating func takeOffered() -> RingEnd? {
+        guard case .offered(let end) = phase else { return nil }
         phase = .refused
-        return memory
+        return end
     }
 
-    /// The ring is there. It is used from now on, or, when the peer is still to be told of it, once that is done.
-    mutating func open(_ ring: RecordRing, isTold: Bool) {
-        writer = RecordWriter(ring)
-        phase = isTold ? .open : .agreed
+    /// The ring is there. The right's end uses it from now on, the port's end once its peer does.
+    mutating func open(_ ring: RecordRing, waker: PipeWaker?, isPortsEnd: Bool) {
+        // A reply waits for nobody.
+        writer = isPortsEnd ? RecordWriter(ring, patience: .zero) : RecordWriter(ring)
+        self.waker = waker
+        phase = isPortsEnd ? .agreed : .open
     }
 
-    /// The peer was told that it may use the rings.
-    mutating func didTell() {
+    /// The peer uses the rings.
+    mutating func peerDidOpen() {
         if case .agreed = phase { phase = .open }
     }
 
@@ -212,33 +218,36 @@ struct SendingLane: Sendable {
     private mutating func didWrite(_ state: RecordRing.ReaderState) -> Notice {
         switch state {
         case .asleep: return .bell(wasAwake: bellCount == 0)
-        case .dozing: return .wake
+        case .parked: return .wake
         case .awake: break
         }
         bellCount = 0
-        return lastLook == .coarse ? .none : .look
+        return isLookDue ? .look : .none
     }
 
     /// Whether the reader waits for a bell.
-    var isReaderAsleep: Bool { writer?.ring.readerState == .asleep }
+    var isReaderAsleep: Bool { writer?.readerState == .asleep }
 
     /// Has the reader count as awake.
     ///
     /// - Returns: how it is to be told; not at all when it has woken by itself.
     mutating func takeSleep() -> Telling {
-        guard let writer else { return .none }
-        switch writer.takeSleep() {
-        case .awake:
+        switch writer?.takeSleep() {
+        case .awake, nil:
             bellCount = 0
             return .none
-        case .dozing:
+        case .parked:
+            guard let waker else { break }
             bellCount = 0
-            return .wake(writer.ring)
-        case .asleep:
-            bellCount += 1
-            return .bell
+            return .wake(waker)
+        case .asleep: break
         }
+        bellCount += 1
+        return .bell
     }
+
+    /// Whether it is time to see whether the reader lives.
+    var isLookDue: Bool { lastLook != .coarse }
 
     /// A packet has taken the socket, as promised.
     mutating func didKeepPromise() { promisedCount -= 1 }

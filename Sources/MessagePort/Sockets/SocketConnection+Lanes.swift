@@ -32,62 +32,77 @@ extension SocketConnection {
         case .due: break
         }
         do throws(SystemError) {
-            let (memory, file) = try SharedMemory.make(size: RecordRing.pairSize)
+            let (end, descriptors) = try RingEnd.make()
             // First: the answer may be there before this goes on.
-            sendingLane.withLock { $0.didOffer(memory) }
-            let header = PacketHeader(kind: .ring, descriptorCount: 1, totalLength: UInt64(RecordRing.pairSize))
+            sendingLane.withLock { $0.didOffer(end) }
+            let header = PacketHeader(
+                kind: .ring, descriptorCount: UInt16(descriptors.count), totalLength: UInt64(RecordRing.memorySize))
             let outcome = try sysSendPacket(
-                descriptor.rawValue, head: header.words, body: [], descriptors: [file])
+                descriptor.rawValue, head: header.words, body: [], descriptors: descriptors)
             if outcome != .sent { sendingLane.withLock { $0.withdrawOffer() } }
         } catch {
             sendingLane.withLock { $0.refuse() }
         }
     }
 
-    /// The right's end offers rings.
+    /// The right's end offers rings: its memory, and the writing end of its wake pipe, if it has one.
     func takeOffer(
         _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ lane: inout ReceivingLane
     ) -> Bool {
-        guard port != nil, !lane.wasOffered, payload.isEmpty, header.descriptorCount == 1,
-            (descriptors?.count ?? 1) == 1
+        guard port != nil, !lane.wasOffered, payload.isEmpty, 1...2 ~= header.descriptorCount,
+            descriptors.map({ $0.count == header.descriptorCount }) ?? true
         else { return refuse(.malformedPacket) }
         lane.wasOffered = true
-        let memory = header.totalLength == UInt64(RecordRing.pairSize) ? descriptors?.first.flatMap(map) : nil
-        let isTaken = memory != nil && RingUse.standard != .never && port?.object?.sockets?.takeRings(for: self) == true
-        if isTaken, let memory { open(memory, &lane) }
-        let code = isTaken ? 0 : Int32(PortError.Code.systemCallFailed.rawValue)
-        owe([OverduePacket(packet: OutgoingPacket(header: PacketHeader(kind: .ringAnswer, messageID: code)))])
+        var answer = OutgoingPacket(header: PacketHeader(kind: .ringAnswer))
+        if header.totalLength == UInt64(RecordRing.memorySize), RingUse.standard != .never,
+            let memory = descriptors.flatMap(mapMemory), port?.object?.sockets?.takeRings(for: self) == true,
+            let (end, own) = try? RingEnd.make()
+        {
+            open(end, memory, pipe: descriptors?.dropFirst().first, &lane)
+            answer.descriptors = own
+            answer.header.descriptorCount = UInt16(own.count)
+        } else {
+            answer.header.messageID = Int32(PortError.Code.systemCallFailed.rawValue)
+        }
+        owe([OverduePacket(packet: answer)])
         return true
     }
 
-    private func map(_ file: SharedDescriptor) -> SharedMemory? {
-        do throws(SystemError) {
-            return try SharedMemory.map(file, size: RecordRing.pairSize)
-        } catch {
-            return nil
-        }
+    /// Maps the memory that the peer has made, the first of the descriptors.
+    private func mapMemory(_ descriptors: [SharedDescriptor]) -> SharedMemory? {
+        guard let file = descriptors.first else { return nil }
+        return (try? SharedMemory.map(file, size: RecordRing.memorySize)) ?? nil
     }
 
-    /// The port's end has answered.
+    /// The port's end has answered, with its memory and its pipe if it takes rings. Where its memory is lost, everything stays on the
+    /// socket: the port's end uses no ring before this end does.
     func takeAnswer(
         _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ lane: inout ReceivingLane
     ) -> Bool {
-        guard port == nil, payload.isEmpty, header.descriptorCount == 0, descriptors?.isEmpty ?? false,
-            let memory = sendingLane.withLock({ $0.takeOffered() })
+        guard port == nil, payload.isEmpty, (header.messageID == 0 ? 1...2 : 0...0) ~= header.descriptorCount,
+            descriptors.map({ $0.count == header.descriptorCount }) ?? true,
+            let end = sendingLane.withLock({ $0.takeOffered() })
         else { return refuse(.malformedPacket) }
-        if header.messageID == 0 { open(memory, &lane) }
+        if let memory = descriptors.flatMap(mapMemory) {
+            open(end, memory, pipe: descriptors?.dropFirst().first, &lane)
+        }
         return true
     }
 
-    /// Both ends have the memory: the first ring leads to the port, the second back.
-    private func open(_ memory: SharedMemory, _ lane: inout ReceivingLane) {
-        let incoming = RecordRing(memory, isSecond: port == nil)
+    /// Both ends have the other's memory.
+    private func open(
+        _ end: RingEnd, _ peersMemory: SharedMemory, pipe: SharedDescriptor?, _ lane: inout ReceivingLane
+    ) {
+        ringEnd.set(end)
+        let incoming = RecordRing(from: peersMemory, to: end.memory)
         lane.reader = RecordReader(incoming, limit: PacketHeader.packetLimit)
         incomingRing.set(incoming)
         // Who ends the connection, or its port, says so first and closes the ring then: one of the two sees the other.
         if state.withLock({ $0.failure != nil || $0.hasLostPort }) { incoming.close() }
-        let outgoing = RecordRing(memory, isSecond: port != nil)
-        sendingLane.withLock { $0.open(outgoing, isTold: port == nil) }
+        if isClosed { end.wakePipe?.end() }
+        let outgoing = RecordRing(from: end.memory, to: peersMemory)
+        let waker = end.open(pipe)
+        sendingLane.withLock { $0.open(outgoing, waker: waker, isPortsEnd: port != nil) }
     }
 }
 
@@ -109,7 +124,6 @@ extension SocketConnection {
             switch step {
             case .socket:
                 guard try offerToSocket(packet) else { return false }
-                if packet.header.kind == .ringAnswer { sendingLane.withLock { $0.didTell() } }
                 return true
             case .promised:
                 guard try offerToSocket(packet) else { return false }
@@ -146,8 +160,10 @@ extension SocketConnection {
         switch sendingLane.withLock({ $0.takeSleep() }) {
         case .none: break
         case .bell: try ringBell()
-        // When none is found that sleeps, it may be about to, or to wake; or it has ended.
-        case .wake(let ring): if !ring.wakeReader() { try lookForReader() }
+        case .wake(let waker):
+            // In a pipe that is full lie bytes that are not the reader's own doing.
+            if !waker.wake() { return try ringBell() }
+            if sendingLane.withLock({ $0.isLookDue }) { try lookForReader() }
         }
     }
 

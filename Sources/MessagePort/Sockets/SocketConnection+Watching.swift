@@ -69,42 +69,33 @@ extension SocketConnection: ArrivalPlace {
         return !receive(into: core, endsLooking: !mayKeep).isWithinMessage
     }
 
-    package func doze(_ look: UInt64) -> DozeAnswer {
+    package var wakePipe: WakePipeWatch? { ringEnd.object?.wakePipe }
+
+    package func park(_ look: UInt64) -> ParkAnswer {
         if isInherited { return .ended }
         defer { dropUnreadIfDeaf() }
         return assembly.withLock { arrival in
             guard let reader = arrival.lane.reader, arrival.lane.isWatched, arrival.lane.isOnRing,
                 arrival.lane.look == look
             else { return .ended }
-            reader.doze()
-            // Who closes the connection says so first, and then wakes who dozes.
-            isDozedAt.store(true, ordering: .sequentiallyConsistent)
+            reader.park()
+            // The end of the connection shuts the socket down afterwards, which ends the sleep.
             if reader.hasMore || isClosed {
-                isDozedAt.store(false, ordering: .sequentiallyConsistent)
                 reader.wake()
                 return isClosed ? .ended : .arrived
             }
             arrival.lane.didLookInVain()
             if !arrival.lane.isWorthLooking { keptLook.store(0, ordering: .sequentiallyConsistent) }
-            return .word(reader.ring.word)
+            return .parked
         }
     }
 
-    package func endDoze(_ look: UInt64) {
+    package func unpark(_ look: UInt64) {
         if isInherited { return }
         defer { dropUnreadIfDeaf() }
         assembly.withLock { arrival in
-            guard arrival.lane.look == look else { return }
-            isDozedAt.store(false, ordering: .sequentiallyConsistent)
-            arrival.lane.reader?.ring.endDoze()
+            if arrival.lane.look == look { arrival.lane.reader?.ring.unpark() }
         }
-    }
-
-    /// Has a loop that dozes let go of the connection.
-    func wakeDozer() {
-        guard isDozedAt.load(ordering: .sequentiallyConsistent), let ring = incomingRing.object else { return }
-        ring.endDoze()
-        _ = ring.wakeReader()
     }
 
     package func isKept(_ look: UInt64) -> Bool {
@@ -163,15 +154,12 @@ extension SocketConnection: ArrivalPlace {
 
     /// Ends whatever look there is.
     func endLooking() {
-        let (isDone, isSleeping) = assembly.withLock { arrival in
+        // Where it is another thread that ends it, a loop that is parked sleeps on: its set has the socket, too.
+        let isDone = assembly.withLock { arrival in
             keptLook.store(0, ordering: .sequentiallyConsistent)
             defer { arrival.lane.isWatched = false }
-            return (
-                !arrival.lane.isWatched && !arrival.lane.wasWatched, isDozedAt.load(ordering: .sequentiallyConsistent)
-            )
+            return !arrival.lane.isWatched && !arrival.lane.wasWatched
         }
-        // It is another thread that ends it: the loop lets go.
-        if isSleeping { wakeDozer() }
         // `takeIn` has ended it already, or another thread, or the ring was left: then the kernel tells.
         if isDone { return }
         for _ in 0..<(port == nil ? Self.passLimit : 1) {
@@ -214,7 +202,7 @@ extension SocketConnection {
 }
 
 extension PortSockets {
-    /// So many connections a loop that spins looks at. Those of all sources that it looks at are `CombinedSleep.wordLimit`.
+    /// A loop polls the rings of this many connections of a port.
     static let busyLimit = 4
 
     /// A connection had something.

@@ -93,6 +93,8 @@ package final class SocketConnection: Sendable {
     let isHeldBack = Atomic<Bool>(false)
     /// The ring from which this end reads, to be closed with the connection or its port. Set once, when there are rings.
     let incomingRing = OnceReference<RecordRing>()
+    /// What this end has brought for the rings. Set once, before that ring.
+    let ringEnd = OnceReference<RingEnd>()
     /// The accounts of the port that this end belongs to: set when they are first asked for.
     private let knownLedger = OnceReference<PeerLedger>()
     /// Something may be in the ring of which neither the socket nor the peer will tell. Changed under the lock of `assembly`.
@@ -102,8 +104,6 @@ package final class SocketConnection: Sendable {
     let keptLook = Atomic<UInt64>(0)
     /// The port is gone, and nothing more comes from the peer: what lies unread is the last.
     let isDeaf = Atomic<Bool>(false)
-    /// A loop that looks into the ring sleeps, or is about to. Changed under the lock of `assembly`.
-    let isDozedAt = Atomic<Bool>(false)
     /// The connection is closed: `state` has a failure. Changed under its lock; to read it needs none.
     private let hasFailed = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
@@ -198,8 +198,8 @@ package final class SocketConnection: Sendable {
         }
         guard let old else { return }
         incomingRing.object?.close()
-        wakeDozer()
-        sysShutDown(descriptor.rawValue)
+        ringEnd.object?.wakePipe?.end()
+        sysShutDown(descriptor.rawValue)  // ends the sleep of a loop that is parked, too
         // One that has waited for descriptors to be closed may have been put aside: its end is to be seen.
         if port == nil, closingCount.setWaiting(nil, isHeldBack) { updateInterest() }
         _ = overdue.withLock { overdue in

@@ -15,8 +15,7 @@ package import Synchronization
 /// run before that.
 ///
 /// A loop that watches no descriptor holds none. The first source with a descriptor takes one (an eventfd), and each
-/// mode with such a source one more; and one more (an io_uring) each mode in which the loop has slept beside shared memory of
-/// other processes, where the system has that. They are closed when the thread ends. The main thread's loop serves the main
+/// mode with such a source one more. They are closed when the thread ends. The main thread's loop serves the main
 /// queue, and so takes the first two when it first runs.
 ///
 /// - Important: Thread safety: any thread, except for the `run` functions: loop thread only, they trap elsewhere.

@@ -2,12 +2,10 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 // What a loop that waits looks at besides its own bell: memory that another process writes. A loop looks while it spins. While
-// it sleeps, a word beside that memory is woken, where the kernel can wait for words and descriptors at once; elsewhere the
-// kernel is again the one who tells. Which places there are, the sources say that the kernel has reported in the mode last,
+// it sleeps, a byte in a pipe says that something has arrived; where there is no pipe, the kernel reports the socket as ever. Which places there are, the sources say that the kernel has reported in the mode last,
 // so the cost does not grow with sources that are idle. See `ThreadRunLoop+LookingOut.swift`.
 
-package import PortSystem
-import Synchronization
+import PortSystem
 
 /// Memory in which something for a source may arrive without the kernel's knowing.
 package protocol ArrivalPlace: AnyObject, Sendable {
@@ -23,10 +21,12 @@ package protocol ArrivalPlace: AnyObject, Sendable {
     ///
     /// - Returns: whether that is worth a look at what is ready; otherwise more is to come.
     func takeIn() -> Bool
-    /// The loop is about to sleep, and goes on to look when it is awake: whoever brings something wakes a word meanwhile.
-    func doze(_ look: UInt64) -> DozeAnswer
-    /// The loop is awake, and looks.
-    func endDoze(_ look: UInt64)
+    /// The pipe by which a loop that is parked is woken; nil when there is none.
+    var wakePipe: WakePipeWatch? { get }
+    /// The loop is about to sleep, and polls on when it is awake: what arrives meanwhile comes with a byte in the pipe.
+    func park(_ look: UInt64) -> ParkAnswer
+    /// The loop is awake, and polls.
+    func unpark(_ look: UInt64)
     /// The loop has waited. Where nobody but this source of this loop listens, it need not stop to look: it handles what has come,
     /// and looks again before it waits, in the same run; when the run is over, or another one begins, it stops.
     ///
@@ -40,12 +40,12 @@ package protocol ArrivalPlace: AnyObject, Sendable {
 }
 
 /// What a place says to a loop that is about to sleep.
-package enum DozeAnswer: Sendable {
-    /// Whoever brings something wakes this word.
-    case word(SharedWord)
-    /// Something has come: the loop must not sleep.
+package enum ParkAnswer: Sendable {
+    /// A byte in the pipe will end the sleep.
+    case parked
+    /// Something has arrived: the loop must not sleep.
     case arrived
-    /// The loop does not look there any more: the kernel tells.
+    /// The loop does not poll there any more: the kernel reports.
     case ended
 }
 

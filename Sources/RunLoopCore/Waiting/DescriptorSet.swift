@@ -30,7 +30,6 @@ final class DescriptorSet: Sendable {
     /// The kernel's set: replaced as a whole, and kept by a wait that is under way.
     fileprivate final class Kernel: Sendable {
         let set: EpollSet  // immutable
-        let doze = Doze()
 
         init() throws(SystemError) {
             set = try EpollSet()
@@ -40,6 +39,10 @@ final class DescriptorSet: Sendable {
     fileprivate struct Entry {
         var descriptor: CInt
         var sources: SourceList
+        /// It is a wake pipe, which no source watches.
+        var pipe: WakePipeWatch?
+
+        var events: EpollEvents { pipe == nil ? .readable : [.readable, .edgeTriggered] }
     }
 
     fileprivate struct Registrations {
@@ -64,6 +67,9 @@ final class DescriptorSet: Sendable {
         self.bell = bell
         state = Mutex(Registrations(kernel: try Self.makeKernel(bell)))
     }
+
+    /// The kernel's set, for as long as it is not made anew: readable while something is to be reported.
+    var raw: CInt { state.withLock { $0.kernel.set.raw } }
 
     private static func makeKernel(_ bell: RunLoopDoorbell.Bell) throws(SystemError) -> Kernel {
         let kernel = try Kernel()
@@ -97,26 +103,25 @@ final class DescriptorSet: Sendable {
         let kernel = state.withLock { $0.kernel }
         kernel.set.wait(until: deadline) { report in
             if report.key == Self.bellKey { return bell.descriptor.silence() }
-            let (sources, mustRenew) = state.withLock { $0.sources(of: report.key) }
-            body(sources)
+            let (entry, mustRenew) = state.withLock { $0.entry(of: report.key) }
+            if let pipe = entry?.pipe { return pipe.didReport() }
+            if let entry { body(entry.sources) }
             if mustRenew { renew() }
         }
     }
 
-    /// Sleeps as `wait` does, or until one of several words is woken. On the reports it calls nobody: `wait` does.
+    /// Has edges of a wake pipe end the waits.
     ///
-    /// - Parameters:
-    ///   - words: the words.
-    ///   - deadline: when to give up.
-    /// - Returns: whether a descriptor is ready, or the doorbell was rung; nil, without a sleep, where the kernel cannot wait for
-    ///   words.
-    func doze(on words: ShortList<SharedWord>, until deadline: MonotonicInstant) -> Bool? {
-        let kernel = state.withLock { $0.kernel }
-        return kernel.doze.sleep(on: words, watching: kernel.set.raw, until: deadline)
+    /// - Returns: the key of the registration.
+    func join(wakePipe descriptor: CInt, _ pipe: WakePipeWatch) throws(SystemError) -> UInt64 {
+        try state.withLock { (state) throws(SystemError) in try state.join(wakePipe: descriptor, pipe) }
     }
 
-    /// Whether `doze` may be tried.
-    var mayDoze: Bool { !state.withLock { $0.kernel }.doze.isRefused }
+    /// Ends the registration of a wake pipe, which is still open.
+    func leave(_ key: UInt64, wakePipe descriptor: CInt) {
+        let entry = state.withLock { $0.leave(key, wakePipe: descriptor) }
+        withExtendedLifetime(entry) {}  // goes without the lock
+    }
 
     private func renew() {
         do throws(SystemError) {
@@ -165,17 +170,36 @@ extension DescriptorSet.Registrations {
         kernel.set.remove(entry.descriptor)
     }
 
-    fileprivate mutating func sources(of key: UInt64) -> (SourceList, mustRenew: Bool) {
-        if let entry = entries[key] { return (entry.sources, false) }
+    fileprivate mutating func join(
+        wakePipe descriptor: CInt, _ pipe: WakePipeWatch
+    ) throws(SystemError) -> UInt64 {
+        let entry = DescriptorSet.Entry(descriptor: descriptor, sources: SourceList(), pipe: pipe)
+        try kernel.set.add(descriptor, entry.events, key: lastKey + 1)
+        lastKey += 1
+        keys[descriptor] = lastKey
+        entries[lastKey] = entry
+        return lastKey
+    }
+
+    fileprivate mutating func leave(_ key: UInt64, wakePipe descriptor: CInt) -> DescriptorSet.Entry? {
+        guard let entry = entries.removeValue(forKey: key) else { return nil }
+        if keys[descriptor] == key { keys[descriptor] = nil }
+        kernel.set.remove(descriptor)
+        return entry
+    }
+
+    /// What was reported; nil when it has left meanwhile.
+    fileprivate mutating func entry(of key: UInt64) -> (DescriptorSet.Entry?, mustRenew: Bool) {
+        if let entry = entries[key] { return (entry, false) }
         let isNew = staleKeys.insert(key).inserted
-        return (SourceList(), !isNew || staleKeys.count > Self.staleKeyLimit)
+        return (nil, !isNew || staleKeys.count > Self.staleKeyLimit)
     }
 
     /// Moves every registration to a new kernel set; those whose descriptor is closed never report again.
     fileprivate mutating func replace(with fresh: DescriptorSet.Kernel) {
         for (descriptor, key) in keys {
             do throws(SystemError) {
-                try fresh.set.add(descriptor, .readable, key: key)
+                try fresh.set.add(descriptor, entries[key]?.events ?? .readable, key: key)
             } catch {
                 keys[descriptor] = nil
             }

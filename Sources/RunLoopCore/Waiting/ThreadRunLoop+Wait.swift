@@ -130,7 +130,7 @@ extension ThreadRunLoop {
     func look(_ run: inout LoopRun, until deadline: MonotonicInstant, watchesNothing: Bool = false) -> Bool {
         let set = watchesNothing ? nil : state.withLock { $0.modes[run.mode].descriptors }
         if deadline != .distantPast {
-            if let set, let hasAsked = doze(run, set, until: deadline) {
+            if let set, let hasAsked = sleepParked(run, set, until: deadline) {
                 if hasAsked { run.didLook() }
                 return hasAsked
             }
@@ -149,14 +149,20 @@ extension ThreadRunLoop {
     }
 
     /// Waits for descriptors, and puts reported sources on the ready list.
-    func wait(_ set: DescriptorSet, _ run: LoopRun, until deadline: MonotonicInstant) {
+    ///
+    /// - Returns: whether there were any.
+    @discardableResult
+    func wait(_ set: DescriptorSet, _ run: LoopRun, until deadline: MonotonicInstant) -> Bool {
         let (mode, report) = (run.mode, turnCount)
+        var hasReport = false
         set.wait(until: deadline) { sources in
+            hasReport = true
             lookout.isStale = true
             state.withLock { state in
                 sources.forEach { state.noteReport(of: $0, in: mode, turn: report) }
             }
         }
+        return hasReport
     }
 }
 

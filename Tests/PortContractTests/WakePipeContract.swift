@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import ContractServices
+import Glibc
+@testable import MessagePort
+@testable import PortSystem
+@testable import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+/// A loop that polls rings is woken by a byte in a pipe while it sleeps.
+@Suite("a pipe wakes a loop that polls rings", .rings, .contract) struct WakePipeContract {
+    /// A port whose loop always sleeps, and a client that has its pipe.
+    private struct Scene {
+        let port: MachPort
+        let client: RingClient
+        let worker = Worker()
+        let handled = Recorder<Int32>()
+
+        init(_ bench: Bench) throws {
+            port = try bench.port { [handled] _, message in handled.append(message.id) }
+            client = try RingClient(1, at: port)
+            worker.loop.waitStrategy = .blocking
+            try port.schedule(on: worker.loop)
+        }
+
+        /// Sends messages, each when the one before was handled.
+        func exchange(_ ids: ClosedRange<Int32>) throws {
+            for id in ids {
+                try client.send(id, times: 1)
+                handled.waitUntilCount(Int(id))
+            }
+        }
+
+        var pipe: WakePipeWatch {
+            get throws { try #require(client.connection.wakePipe) }
+        }
+
+        func end() throws {
+            port.invalidate()
+            try worker.end()
+        }
+    }
+
+    private static func withScene(_ body: @escaping @Sendable (Scene) throws -> Void) async throws {
+        try await onBench(over: .socket) { bench in
+            let scene = try Scene(bench)
+            let result = Result { try body(scene) }
+            try scene.end()
+            try result.get()
+        }
+    }
+
+    #if DEBUG
+    @Test("a message to a loop that is parked costs either side one system call")
+    func cost() async throws {
+        try await onBench(over: .socket) { bench in
+            let handled = Counter("the messages")
+            let port = try bench.port { _, message in
+                if message.id == 0 { ThreadRunLoop.current.stop() }
+                handled.increment()
+            }
+            let client = try RingClient(1, at: port)
+            let scheduled = Gate("the port's loop")
+            let receiver = runOnThread {
+                ThreadRunLoop.current.waitStrategy = .blocking
+                try port.schedule(on: .current)
+                scheduled.open()
+                return SystemCallFaults.counting { ThreadRunLoop.current.run(until: Watchdog.deadline) }.calls
+            }
+            scheduled.wait()
+            var sent: [SystemCall: Int] = [:]
+            for id in (Int32(0)..<1000).reversed() {
+                let (_, calls) = try SystemCallFaults.counting { try client.send(id, times: 1) }
+                sent.merge(calls) { $0 + $1 }
+                handled.waitUntilCount(1000 - Int(id))
+            }
+            let received = try receiver.join()
+            // The first messages find the loop asleep in other ways; each but a few then finds it parked, or awake.
+            #expect(sent[.write] ?? 0 > 0 && sent.values.reduce(0, +) <= 1010, "\(sent)")
+            #expect(received.values.reduce(0, +) <= 1030, "\(received)")
+            #expect(received[.read] ?? 0 <= 2 && received[.recvmsg] ?? 0 <= 10, "\(received)")
+            port.invalidate()
+        }
+    }
+    #endif
+
+    @Test("a peer that writes bytes and no messages is cut off, and its messages arrive all the same")
+    func flood() async throws {
+        try await Self.withScene { scene in
+            try scene.exchange(1...20)
+            let (pipe, waker) = (try scene.pipe, try #require(scene.client.ring.waker))
+            let deadline = Watchdog.deadline
+            while !pipe.isCutOff, .now < deadline { _ = waker.wake() }
+            #expect(pipe.isCutOff)
+            // The loop has seen what came before; what comes now, it does not see.
+            try scene.worker.perform {}
+            let waits = scene.worker.loop.kernelWaitCount
+            for _ in 0..<1000 { _ = waker.wake() }
+            #expect(scene.worker.loop.kernelWaitCount <= waits + 2)
+            try scene.exchange(21...60)
+            #expect(scene.handled.takeAll() == Array(1...60))
+        }
+    }
+
+    @Test("a pipe that is full, of its peer's own doing, is passed over: the socket is rung")
+    func filled() async throws {
+        try await Self.withScene { scene in
+            try scene.exchange(1...20)
+            let waker = try #require(scene.client.ring.waker)
+            let isFull = try scene.worker.perform {
+                for _ in 0..<100_000 where !waker.wake() { return true }
+                return false
+            }
+            #expect(isFull)
+            try scene.exchange(21...60)
+            #expect(scene.handled.takeAll() == Array(1...60))
+        }
+    }
+
+    @Test("the bytes in a pipe stay few, however many messages come")
+    func drained() async throws {
+        try await Self.withScene { scene in
+            for id in Int32(1)...9000 {
+                try scene.client.send(id, times: 1)
+                scene.handled.waitUntilCount(Int(id))
+            }
+            let waker = try #require(scene.client.ring.waker)
+            // There is room for nearly all of 65,536 bytes.
+            let room = try scene.worker.perform { (0..<70_000).count { _ in waker.wake() } }
+            #expect(room > 65_536 - 4096 - 64 && room <= 65_536, "\(room)")
+        }
+    }
+
+    @Test("a pipe is in one set, and moves when another loop parks eight times in a row")
+    func oneSet() throws {
+        let (pipe, writing) = try WakePipe.make()
+        let (watch, waker) = (WakePipeWatch(pipe), try #require(PipeWaker(writing)))
+        let bells = try (0..<2).map { _ in try RunLoopDoorbell.Bell() }
+        let sets = try bells.map { try DescriptorSet(bell: $0) }
+        func isSeen(by set: DescriptorSet) -> Bool {
+            defer { set.wait(until: .distantPast) { _ in } }
+            return (try? sysPoll(set.raw, .readable, until: .distantPast).isEmpty) == false
+        }
+        #expect(watch.join(sets[0]) && watch.join(sets[0]))
+        for _ in 0..<7 { #expect(!watch.join(sets[1])) }
+        #expect(watch.join(sets[0]))
+        #expect(waker.wake() && isSeen(by: sets[0]) && !isSeen(by: sets[1]))
+        for _ in 0..<7 { #expect(!watch.join(sets[1])) }
+        #expect(watch.join(sets[1]))
+        #expect(waker.wake() && isSeen(by: sets[1]) && !isSeen(by: sets[0]))
+        watch.end()
+        #expect(!watch.join(sets[1]) && waker.wake() && !isSeen(by: sets[1]))
+    }
+
+    @Test("a process that has enough pipes gets rings without, and is rung over the socket")
+    func budget() async throws {
+        var taken = 0
+        while DescriptorBudget.wakePipes.take(1) { taken += 1 }
+        defer { DescriptorBudget.wakePipes.give(taken) }
+        try await onBench(over: .ring) { bench in
+            try bench.serving({ _, message in try? message.reply(message) }) { right, port, server in
+                for loop in [server.loop, ThreadRunLoop.current] { loop.waitStrategy = .blocking }
+                for id in Int32(0)..<100 { #expect(try right.ask(MachMessage(id: id)).id == id) }
+                let connection = try #require(port.core.sockets?.state.withLock { $0.members.values.first })
+                #expect(connection.hasRings && connection.wakePipe == nil)
+            }
+        }
+    }
+}
