@@ -150,7 +150,7 @@ int next_message(int connection, struct message *message) {
     decode_head(bytes, length, &message->head);
     if (message->head.descriptors != message->descriptor_count) fail("a lie about descriptors");
     if (message->head.kind == RING) {  // this peer wants none
-        if (message->descriptor_count != 1) fail("rings without memory");
+        if (message->descriptor_count < 1 || message->descriptor_count > 2) fail("rings without memory");
         struct head answer = {.kind = RING_ANSWER, .id = 1};
         send_packet(connection, &answer, NULL, 0, NULL, 0);
         free_message(message);
