@@ -43,8 +43,11 @@ let package = Package(
         .target(name: "NamedPortServer", dependencies: ["PortCLibrary", "PortSystem", "RunLoopCore", "MessagePort"]),
         .executableTarget(name: "portctl", dependencies: ["PortCLibrary", "NamedPortServer"]),
 
+        .target(name: "CRefusals", path: "Tests/CRefusals"),
+        .executableTarget(name: "refuser", dependencies: ["CRefusals"], path: "Tests/Refuser"),
         .target(
-            name: "TestSupport", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"],
+            name: "TestSupport",
+            dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "CRefusals"],
             path: "Tests/TestSupport"),
         .target(name: "RawRing", dependencies: ["PortSystem"], path: "Tests/RawRing"),
         .target(
@@ -68,14 +71,15 @@ let package = Package(
             name: "RunLoopDifferentialTests",
             dependencies: ["PortSystem", "RunLoopCore", "TestSupport", "main-loop-peer"]),
         .testTarget(
-            name: "RunLoopCoreTests", dependencies: ["PortSystem", "RunLoopCore", "TestSupport", "main-loop-peer"]),
+            name: "RunLoopCoreTests",
+            dependencies: ["PortSystem", "RunLoopCore", "TestSupport", "main-loop-peer", "refuser"]),
         .testTarget(
             name: "MessagePortTests", dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "TestSupport"]),
         .testTarget(
             name: "NamedPortServerTests",
             dependencies: [
                 "PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer", "TestSupport", "ContractServices",
-                "port-test-peer", "wire-peer",
+                "port-test-peer", "wire-peer", "refuser",
             ]),
         .testTarget(
             name: "PortContractTests",
@@ -85,7 +89,7 @@ let package = Package(
             ]),
         .testTarget(
             name: "CheckInTests",
-            dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "TestSupport", "port-test-peer"]),
+            dependencies: ["PortSystem", "RunLoopCore", "MessagePort", "TestSupport", "port-test-peer", "refuser"]),
         .testTarget(
             name: "FuzzingTests",
             dependencies: ["PortSystem", "MessagePort", "NamedPortServer", "TestSupport", "RawRing"],
@@ -130,7 +134,8 @@ if Context.environment["PORT_FUZZING"] != nil {
 
 let memorySafeTargets = ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"]
 
-for target in package.targets where !["CPortShims", "wire-peer", "CAllocationCounter"].contains(target.name) {
+for target in package.targets
+where !["CPortShims", "wire-peer", "CAllocationCounter", "CRefusals", "refuser"].contains(target.name) {
     var settings: [SwiftSetting] = [
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),

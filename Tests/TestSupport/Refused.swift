@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CRefusals
+import Glibc
+import PortSystem
+
+extension ChildProcess {
+    /// Starts a program to which the kernel refuses system calls, with the words of `Tests/CRefusals`.
+    package static func refusing(
+        _ words: [String], _ program: String, _ arguments: [String] = [], environment: [String: String?] = [:]
+    ) throws -> ChildProcess {
+        try ChildProcess(try builtProduct("refuser"), words + ["--", program] + arguments, environment: environment)
+    }
+}
+
+/// Has the kernel refuse system calls from now on, to all threads of this process and for good: in an exit test only.
+package func refuseCalls(_ words: String...) {
+    var words: [UnsafePointer<CChar>?] = words.map { UnsafePointer(strdup($0)) }
+    if let problem = refuse_calls(&words, CInt(words.count), nil) {
+        fatalError("\(String(cString: problem)) \(CommandLine.arguments)")
+    }
+}
