@@ -140,6 +140,8 @@ where !["CPortShims", "wire-peer", "CAllocationCounter", "CRefusals", "refuser"]
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),
         .enableUpcomingFeature("MemberImportVisibility"),
+        // Lets tests force the results of system calls. Tests/optimized defines it for an optimized build; users' have none of it.
+        .define("PORT_FAULTS", .when(configuration: .debug)),
     ]
     if memorySafeTargets.contains(target.name) {
         settings.append(.strictMemorySafety())

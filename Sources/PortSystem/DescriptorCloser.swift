@@ -85,7 +85,7 @@ package enum DescriptorCloser {
         wake(Closing(descriptor: descriptor, giver: giver))
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     /// Closes nothing while `body` runs: so a test sees what waits.
     package static func suspended<Result, Failure: Error>(
         _ body: () throws(Failure) -> Result

@@ -3,7 +3,7 @@
 //
 // The one place through which every system call of the package goes, and the one EINTR policy: a call that was
 // interrupted is made again. (close(2) is the exception: on Linux the descriptor is gone even when EINTR is reported.)
-// In debug builds a test may force results here: see `SystemCallFaults`.
+// Where PORT_FAULTS is defined, as in debug builds, a test may force results here: see `SystemCallFaults`.
 
 import PortCLibrary
 
@@ -29,7 +29,7 @@ func retrying<Result: FixedWidthInteger & SignedInteger>(
     _ call: SystemCall, _ body: () -> Result
 ) throws(SystemError) -> Result {
     while true {
-        #if DEBUG
+        #if PORT_FAULTS
         if let forced = SystemCallFaults.forcedError(for: call) {
             if forced.code == EINTR { continue }
             throw forced

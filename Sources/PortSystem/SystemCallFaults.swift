@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-#if DEBUG
+#if PORT_FAULTS
 
 /// Forces results of system calls on the calling thread, so that tests reach the paths that a healthy system never
-/// takes. Only debug builds have it.
+/// takes. Debug builds have it, and what `Tests/optimized` builds.
 package final class SystemCallFaults {
     /// What happens instead of, or to, a call.
     package enum Fault: Sendable {
@@ -108,7 +108,7 @@ package final class SystemCallFaults {
 
 /// The byte count that a transfer asks for, which a test may have shortened.
 func transferCount(_ call: SystemCall, _ count: Int) -> Int {
-    #if DEBUG
+    #if PORT_FAULTS
     SystemCallFaults.shortened(call, count)
     #else
     count

@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test(
         "a launch that the kernel refuses at any step leaves neither a process nor a descriptor",
         arguments: [

@@ -166,7 +166,7 @@ import Testing
         #expect(!refused.isOpen)
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("a listener whose making fails leaves no file and no descriptor, and tells which limit was met")
     func faults() async throws {
         let place = scratch.path

@@ -160,7 +160,7 @@ import Testing
         #expect(try isFree("a"))
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("each failing system call is told with its code, and leaves no descriptor open")
     func faults() async throws {
         let place = scratch.path

@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("without a descriptor left, opening fails with its own code at each step and keeps none open")
     func descriptorLimit() async throws {
         let place = scratch.path

@@ -115,7 +115,7 @@ import Testing
         #expect(try sysList(scratch.path) == [])
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("endpoints without a descriptor left fail with their own code and keep none open")
     func descriptorLimit() async throws {
         let place = scratch.path

@@ -26,7 +26,7 @@ import Testing
         withExtendedLifetime([far, end]) {}
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("where the kernel cannot, each of their connections has an account of its own")
     func oldKernel() throws {
         let (near, far) = try sysPacketSocketPair()

@@ -47,7 +47,7 @@ import Testing
     }
 }
 
-#if DEBUG
+#if PORT_FAULTS
 @Suite("Assumptions of programs: what a probe costs", .ports) struct AssumptionsProbes {
     private func total(_ calls: [SystemCall: Int]) -> Int { calls.values.reduce(0, +) }
 

@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("of threads that connect at once the first decides, also when it has found nobody there yet")
     func connectingAtOnce() async throws {
         try await onBench(over: .socket) { bench in

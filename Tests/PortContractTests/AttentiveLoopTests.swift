@@ -255,7 +255,7 @@ import Testing
         }
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("a loop whose set cannot take a wake pipe is woken over the socket", arguments: [ENOSPC, ENOMEM])
     func refused(code: CInt) async throws {
         try await onBench(over: .socket) { bench in

@@ -12,7 +12,7 @@ import Testing
 @Suite("what a message costs", .contract) struct CostTests {
     private static let count = 1_000
 
-    #if DEBUG
+    #if PORT_FAULTS
     private static func total(_ calls: [SystemCall: Int]) -> Int { calls.values.reduce(0, +) }
 
     @Test("messages to a loop that has not looked yet ring it once, and are taken without a system call for each")
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("a request within a process to a loop that sleeps takes either side two system calls: to wake, and to sleep")
     func callsOfSleepers() async throws {
         try await onBench(over: .memory) { bench in

@@ -137,7 +137,7 @@ import Testing
         #expect(wokenCount == 0)
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("a reply of a port that has ended goes out, and is waited for, also where no descriptor is left to wait with")
     func noDescriptor() async throws {
         try await onBench(over: .socket) { bench in

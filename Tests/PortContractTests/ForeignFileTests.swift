@@ -52,7 +52,7 @@ import Testing
     }
 }
 
-#if DEBUG
+#if PORT_FAULTS
 
 extension ForeignFileTests {
     @Test("a connection that is refused for want of a descriptor is closed where it keeps nobody waiting")

@@ -29,7 +29,7 @@ final class LaneStress: Sendable {
     /// that each ends long before the watchdog barks.
     static func rounds(over transport: TestTransport) -> [Int] {
         var count = 2_000_000
-        #if DEBUG
+        #if PORT_FAULTS
         count = transport == .memory ? 40_000 : 8_000
         #endif
         if let text = sysEnvironment("PORT_TEST_STRESS") { count = Int(text) ?? count }

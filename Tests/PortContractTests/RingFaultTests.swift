@@ -4,7 +4,7 @@
 // What is different over rings when the system refuses: a message is in memory before the kernel is asked for anything, and a
 // bell that is not rung must not leave it unseen. What is the same is in FaultTests, over both.
 
-#if DEBUG
+#if PORT_FAULTS
 
 import ContractServices
 import Glibc

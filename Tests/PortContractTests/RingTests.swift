@@ -223,7 +223,7 @@ import Testing
         }
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test(
         "a peer that goes with something unread resets the connection, between any two looks: what it sent is still read",
         arguments: 0..<4)

@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("a message to a loop that is parked costs either side one system call")
     func cost() async throws {
         try await onBench(over: .socket) { bench in

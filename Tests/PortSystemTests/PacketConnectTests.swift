@@ -144,7 +144,7 @@ import Testing
         }
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("a connection that was given up while it waited is passed over")
     func abortedConnection() throws {
         try withScratchDirectory(leaving: .anything) { scratch in

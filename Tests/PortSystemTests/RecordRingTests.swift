@@ -388,7 +388,7 @@ private enum Unnamed {
         #expect(try SharedMemory.map(plain, size: 4096) == nil)
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test(
         "what the kernel refuses is told", arguments: [SystemCall.memfd_create, .ftruncate, .fallocate, .fcntl, .mmap])
     func refused(call: SystemCall) {

@@ -9,7 +9,7 @@ import Glibc
 import TestSupport
 import Testing
 
-#if DEBUG
+#if PORT_FAULTS
 
 @Suite("SystemCall", .census) struct SystemCallTests {
     @Test("an interrupted call is made again, as often as it takes", arguments: SystemCall.allCases)

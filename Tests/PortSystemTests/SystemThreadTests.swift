@@ -56,7 +56,7 @@ import Testing
             try sysStartThread { _ = witness }.join()
         }
         #expect(destroyed.count == 1)
-        #if DEBUG
+        #if PORT_FAULTS
         #expect(throws: SystemError(EAGAIN)) {
             let witness = Witness(destroyed)
             _ = try SystemCallFaults.with([.init(.clone, .fail(EAGAIN))]) { _ = try sysStartThread { _ = witness } }
@@ -105,7 +105,7 @@ import Testing
 
     @Test("the starter's signal mask is as before, also when no thread could be started")
     func restoredSignals() throws {
-        #if DEBUG
+        #if PORT_FAULTS
         let before = blockedHere()
         #expect(throws: SystemError(EAGAIN)) {
             _ = try SystemCallFaults.with([.init(.clone, .fail(EAGAIN))]) {

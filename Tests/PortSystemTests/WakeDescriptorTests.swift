@@ -64,7 +64,7 @@ private final class Bell: Sendable {
         #expect(numbers.contains(bell.raw))
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("a kernel without eventfd gives a pipe")
     func fallback() throws {
         let (kind, hits) = try SystemCallFaults.with([.init(.eventfd, .fail(ENOSYS))]) { try WakeDescriptor().kind }

@@ -87,7 +87,7 @@ import Testing
         #expect(unread(pipe) == 1)
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test(
         "without /proc, or a descriptor, a pipe is not opened", arguments: [SystemCall.readlink, .open],
         [ENOENT, EMFILE, EACCES])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-#if DEBUG
+#if PORT_FAULTS
 import PortSystem
 import RunLoopCore
 import TestSupport

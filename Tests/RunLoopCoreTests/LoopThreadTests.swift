@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("what comes when a sleep was announced, and has not begun, ends it", arguments: [false, true])
     func lateRing(addsDescriptor: Bool) async throws {
         try await onLoop { loop in

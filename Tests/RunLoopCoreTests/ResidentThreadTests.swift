@@ -142,7 +142,7 @@ import Testing
         thread.join()
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("when the system gives no thread the initializer throws, and nothing is left")
     func noThread() {
         #expect(throws: SystemError(EAGAIN)) {

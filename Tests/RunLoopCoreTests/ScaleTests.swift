@@ -213,7 +213,7 @@ import Testing
 
     /// The system calls that a closure makes; none are counted in a release build.
     private func systemCalls(_ body: () -> Void) -> [SystemCall: Int] {
-        #if DEBUG
+        #if PORT_FAULTS
         return SystemCallFaults.counting(body).calls
         #else
         body()

@@ -38,7 +38,7 @@ func onLoop(
             if !leavesSource { loop.remove(source, from: mode) }
             try body(loop)
         }
-        #if DEBUG
+        #if PORT_FAULTS
         let noEventfd = SystemCallFaults.Rule(.eventfd, .fail(ENOSYS), times: .max)
         let (_, calls) = try SystemCallFaults.counting(with: sleep == .pipe ? [noEventfd] : [], run)
         // The calls of the loop's thread: it makes a bell, and sleeps on the word or reads the bell after a ring.

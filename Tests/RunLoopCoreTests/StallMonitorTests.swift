@@ -204,7 +204,7 @@ private final class Reports: Sendable {
         #expect(!monitor.isValid)
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("a monitor that gets no thread throws, and watches nothing")
     func noThread() async throws {
         try await onLoop { loop in

@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("a spin of an adaptive loop lets others have its processor now and then", .enabled(if: maySpin()))
     func yields() async throws {
         try await onLoop { loop in

@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test("no descriptor left for the mode's set is an error of watch, and changes nothing")
     func exhausted() async throws {
         try await onLoop { loop in
