@@ -42,7 +42,8 @@ public final class TraceService: Sendable {
     /// - Parameters:
     ///   - loops: which run loops; at first the main thread's alone.
     ///   - nameServer: where the name is registered.
-    /// - Returns: the service; it ends with the object.
+    /// - Returns: the service; it ends with the object, which an optimized build releases after its last use: keep it in a
+    ///   property, or in a variable of `main.swift`.
     /// - Throws: as ``PortNameServer/register(_:name:)``: ``/MessagePort/PortError/Code/nameTaken`` when there is one
     ///   already; ``/MessagePort/PortError/Code/systemCallFailed`` when there is no thread for it.
     public static func start(

@@ -13,7 +13,8 @@ import RunLoopCore
 /// A worker belongs to the object: when the last reference to it goes, the port is invalidated, a thread is told to
 /// stop, and a process is killed and waited for, which takes as long as the kernel needs to end it. So no worker
 /// outlives its launcher unseen. A process that has become another user's cannot be killed, and is left alone. End
-/// workers with `shutDown(asking:within:)`.
+/// workers with `shutDown(asking:within:)`: that is also a last use, up to which an optimized build keeps the variable. Without
+/// it, the worker may end as soon as its variable is not used any more, although its rights are; keep it in a property then.
 ///
 /// A forked child's copy of a worker stands for nothing: the child has launched nobody. Its calls throw
 /// ``PortError/Code/forkedProcess``, what can be asked is nil, and its release leaves the worker alone.

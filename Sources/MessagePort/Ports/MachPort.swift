@@ -9,7 +9,8 @@ import Synchronization
 ///
 /// Make a port, give it a handler, schedule it on a run loop, and pass ``makeSendRight()`` to whoever should talk to
 /// it. A scheduled port is kept alive by its run loop; otherwise the port ends when the last reference to this object
-/// goes.
+/// goes. In an optimized build that may be right after the last use of a variable, not where its scope ends: what only its
+/// rights are used of any more is to be kept in a property, by `withExtendedLifetime`, or on a loop.
 ///
 /// - Important: Thread safety: any thread. The handler runs on the thread of the run loop.
 public final class MachPort: Sendable {

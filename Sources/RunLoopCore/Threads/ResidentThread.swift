@@ -8,7 +8,9 @@ import Synchronization
 ///
 /// Its loop runs in the default mode. A source of its own keeps it alive: neither `stop()` of the loop nor taking out
 /// everything else ends it. What ends it is ``stop()``, or the release of this object. Then it executes what was posted
-/// before, ends its loop, and is gone. ``join(within:)`` waits for that.
+/// before, ends its loop, and is gone. ``join(within:)`` waits for that. A reference to ``loop`` does not keep the thread: in an
+/// optimized build a variable may be released right after its last use, so keep the thread in a property, or use
+/// `withExtendedLifetime`, as long as its loop is to run.
 ///
 /// It sleeps in the kernel while there is nothing to do. Signals that are sent to the process are left to other
 /// threads: the thread blocks all but those that its own instructions raise (`SIGSEGV` and the like). A child process

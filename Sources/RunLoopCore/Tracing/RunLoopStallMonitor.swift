@@ -12,7 +12,8 @@ public import PortSystem
 /// runs of its loop is not seen, nor is a handler that was under way before the monitor was made.
 ///
 /// The thread sleeps while the loop is idle, and wakes about once for each threshold while it works. It takes no
-/// descriptor. A loop may have several monitors. A monitor that is released ends; when the handler keeps it,
+/// descriptor. A loop may have several monitors. A monitor that is released ends, in an optimized build right after its last
+/// use: keep it in a property. When the handler keeps it,
 /// ``invalidate()`` ends it. When the loop's thread ends, a stall that was reported is over; nothing follows.
 ///
 /// - Important: Thread safety: any thread.

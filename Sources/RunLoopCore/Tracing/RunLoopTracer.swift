@@ -12,7 +12,7 @@ import Synchronization
 /// tracer pays one relaxed load for each activity, callout and wait.
 ///
 /// What was recorded stays until the tracer is released, also when the loop's thread ends. A tracer that is released
-/// detaches itself.
+/// detaches itself. An optimized build may release it after its last use, which is mostly the one that reads what was recorded.
 ///
 /// - Important: Thread safety: any thread.
 public final class RunLoopTracer: Sendable {
