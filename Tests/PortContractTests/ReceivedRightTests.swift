@@ -34,7 +34,9 @@ import Testing
             for listener in listeners {
                 #expect(try sysPoll(listener.socket.rawValue, .readable, until: .distantPast).isEmpty)
             }
-            #expect(message.rights.map(\.isDead) == live.map { _ in false } + dead.map { _ in true })
+            withExtendedLifetime(listeners) {
+                #expect(message.rights.map(\.isDead) == live.map { _ in false } + dead.map { _ in true })
+            }
         }
     }
 
