@@ -25,9 +25,13 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
 
 /* include/net/scm.h of the kernel: at most this many descriptors in one message. */
 #define MAX_DESCRIPTORS 253
@@ -83,6 +87,13 @@ int shim_descriptor_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX) return INT_MAX;
     return (int)limit.rlim_cur;
+}
+
+void shim_descriptor_limits(uint64_t *soft, uint64_t *hard) {
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    *soft = limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+    *hard = limit.rlim_max == RLIM_INFINITY ? UINT64_MAX : limit.rlim_max;
 }
 
 int shim_inotify_create(void) { return inotify_init1(IN_CLOEXEC | IN_NONBLOCK); }
@@ -362,6 +373,39 @@ int shim_pidfd_wait(int process, int keep, int *ended, int *code, int *status) {
 }
 
 const int SHIM_CLD_EXITED = CLD_EXITED;
+
+void shim_kernel_release(char *text, int capacity) {
+    struct utsname system;
+    snprintf(text, (size_t)capacity, "%s", uname(&system) == 0 ? system.release : "unknown");
+}
+
+void shim_library_version(char *text, int capacity) {
+#ifdef __GLIBC__
+    snprintf(text, (size_t)capacity, "glibc %s", gnu_get_libc_version());
+#else
+    snprintf(text, (size_t)capacity, "not glibc, so it does not say its version");
+#endif
+}
+
+/* Linux 5.9. The C library has a name for it only since 2.34; the number is the same on every machine. */
+#define SYSTEM_CALL_CLOSE_RANGE 436
+
+int shim_close_no_range(void) { return (int)syscall(SYSTEM_CALL_CLOSE_RANGE, UINT_MAX, UINT_MAX, 0); }
+
+/* MFD_CLOEXEC, MFD_ALLOW_SEALING and, since Linux 6.3, MFD_NOEXEC_SEAL. */
+int shim_try_memory_file(_Bool notExecutable) {
+    return (int)syscall(SYS_memfd_create, "port-probe", 1U | 2U | (notExecutable ? 8U : 0));
+}
+
+int shim_try_process_wait(int process) {
+    siginfo_t information;
+    return waitid((idtype_t)3 /* P_PIDFD */, (id_t)process, &information, WEXITED | WNOHANG | WNOWAIT);
+}
+
+int shim_try_open_file_lock(int descriptor) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(descriptor, F_OFD_GETLK, &lock);
+}
 
 int shim_terminal_size(int descriptor, int *columns, int *rows) {
     struct winsize size = {0};

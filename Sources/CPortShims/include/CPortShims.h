@@ -45,6 +45,8 @@ int shim_openat(int directory, const char *path, int flags, unsigned mode);
 int shim_dup_cloexec(int descriptor);
 /* RLIMIT_NOFILE, the soft limit; INT_MAX when it is larger, or there is none. */
 int shim_descriptor_limit(void);
+/* The soft and the hard one, as they are; UINT64_MAX for none. */
+void shim_descriptor_limits(uint64_t *soft, uint64_t *hard);
 /* Open-file-description locks (fcntl(2)): dropped by the kernel when the last descriptor of the open file is closed. */
 int shim_lock_exclusive(int descriptor);
 int shim_unlock(int descriptor);
@@ -142,6 +144,16 @@ void shim_main_queue_serve(void);
  * given to the next function. A fault of the thread's own waits for that, for ten seconds; the second pipe says so. */
 void shim_tell_ending_signals(const int pipes[4]);
 void shim_end_by_signal(int byte);
+
+/* What uname(2) says, and the name and version of the C library, into `text`, which is ended by a zero. */
+void shim_kernel_release(char *text, int capacity);
+void shim_library_version(char *text, int capacity);
+/* Calls of which it is only to be known whether the system makes them: close_range(2) of a range in which there is nothing;
+ * memfd_create(2); waitid(2) for a process descriptor, without waiting; whether somebody has a lock of an open file. */
+int shim_close_no_range(void);
+int shim_try_memory_file(_Bool notExecutable);
+int shim_try_process_wait(int process);
+int shim_try_open_file_lock(int descriptor);
 
 /* The size of a terminal in characters; -1, and no size, where there is none. */
 int shim_terminal_size(int descriptor, int *columns, int *rows);

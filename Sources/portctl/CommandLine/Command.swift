@@ -3,7 +3,7 @@
 
 /// What portctl can be asked to do.
 enum Command: String, CaseIterable {
-    case list, info, send, request, serve, watch, activate, wait, trace, bench, completion, help
+    case list, info, send, request, serve, watch, activate, wait, trace, bench, doctor, completion, help
 }
 
 /// Everything that is known of a command. Parsing, help, completion, suggestions and the man page are made of this.

@@ -48,6 +48,14 @@ extension CommandDescription {
         command: .bench, summary: "checks that ports work on this machine, and how fast, in about ten seconds",
         options: [.flag("--quick", nil, "takes about one second"), .json])
 
+    static let doctor = CommandDescription(
+        command: .doctor, summary: "tells what this system allows and refuses, what that costs, and what helps",
+        options: [.json],
+        notes: [
+            "Each line is tried now, in this process. The exit status is 1 when something is refused: programs run all the "
+                + "same, slower or without what is named. Run it where the program runs: in its container, its unit, as its user."
+        ])
+
     static let completion = CommandDescription(
         command: .completion, summary: "writes a completion script for a shell",
         arguments: [Argument(placeholder: "SHELL", kind: .shell)], program: .optional,

@@ -4,7 +4,7 @@
 extension CommandDescription {
     /// All commands, in the order of the help.
     static let table: [CommandDescription] = [
-        list, info, send, request, serve, watch, activate, wait, trace, bench, completion, help,
+        list, info, send, request, serve, watch, activate, wait, trace, bench, doctor, completion, help,
     ]
 
     private static let name = Argument(placeholder: "NAME", kind: .portName)

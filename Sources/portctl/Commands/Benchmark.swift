@@ -13,7 +13,7 @@ extension Invocation {
         let checks = Checks(
             span: has("--quick") ? .milliseconds(100) : .milliseconds(1200), telling: isTelling,
             server: try nameServer())
-        let results = try checks.run(worker: launchWorker())
+        let results = try checks.run(worker: Self.launchWorker())
         let table = Table(
             columns: [
                 .init(title: "CHECK"), .init(title: "RESULT", isRight: true), .init(title: "TIMES", isRight: true),
@@ -24,9 +24,10 @@ extension Invocation {
 
     private static let workerVariable = "PORTCTL_BENCH"
 
-    private func launchWorker() throws -> PortWorker {
+    /// Starts the other process, which answers with what it gets; `variables` are what its environment has besides.
+    static func launchWorker(_ variables: [String: String?] = [:]) throws -> PortWorker {
         var program = WorkerProgram("/proc/self/exe", ["bench"])
-        program.environment = [Self.workerVariable: "1"]
+        program.environment = variables.merging([workerVariable: "1"]) { own, _ in own }
         return try PortWorker.launchProcess(program)
     }
 

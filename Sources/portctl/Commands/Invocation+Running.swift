@@ -19,6 +19,7 @@ extension Invocation {
         case .wait: _ = try nameServer().waitFor(name, within: duration("--timeout"))
         case .trace: return try trace()
         case .bench: try bench()
+        case .doctor: return try (doctor() ? ExitStatus.done : .failure).rawValue
         case .completion: try complete()
         case .help: try help()
         }

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+@testable import portctl
+
+@Suite("portctl doctor", .portCensus)
+struct PortctlDoctorTests {
+    /// What a run of the command says.
+    private struct Report {
+        var status: Int32?
+        var refused: Set<String> = []
+        var all: Set<String> = []
+        var costs: [String: String] = [:]
+
+        init(_ result: ProcessResult) throws {
+            if case .exited(let code) = result.end { status = code }
+            let parsed = try JSONSerialization.jsonObject(with: Data(result.output.utf8))
+            for finding in try #require(parsed as? [[String: Any]]) {
+                let subject = try #require(finding["what"] as? String)
+                let state = try #require(finding["state"] as? String)
+                all.insert(subject)
+                if state == "refused" { refused.insert(subject) }
+                // Whoever reads that something is missing also reads what it costs and what helps.
+                let isMissing = state == "refused" || state == "low"
+                #expect((finding["cost"] as? String)?.isEmpty == (isMissing ? false : nil), "\(finding)")
+                #expect((finding["remedy"] as? String)?.isEmpty == (isMissing ? false : nil), "\(finding)")
+                if isMissing { costs[subject] = finding["cost"] as? String }
+            }
+        }
+    }
+
+    private func report(in scratch: ScratchDirectory) async throws -> Report {
+        let process = try ChildProcess(
+            builtProduct("portctl"), ["doctor", "--json"],
+            environment: [PortDirectory.variable: scratch.path("names")])
+        let result = try await process.waitForExit()
+        #expect(result.errors == "")
+        return try Report(result)
+    }
+
+    #if PORT_FAULTS
+    private func refused() -> Set<String> {
+        Set(Diagnosis.calls.map { $0.make() }.filter { $0.state == .refused }.map(\.subject))
+    }
+
+    @Test(
+        "it names each call that the system refuses, and no other that it makes without it",
+        arguments: [
+            (.socketpair, EAFNOSUPPORT, ["Unix sockets", "SO_PEERPIDFD"]),
+            (.epoll_wait, ENOSYS, ["epoll_pwait2"]), (.epoll_wait, EPERM, ["epoll_pwait2"]),
+            (.eventfd, EPERM, ["eventfd"]),
+            (.pidfd_open, ENOSYS, ["pidfd_open", "pidfd_send_signal", "waitid(P_PIDFD)"]),
+            (.pidfd_send_signal, ENOSYS, ["pidfd_send_signal"]),
+            (.waitid, EINVAL, ["waitid(P_PIDFD)"]),
+            (.getsockopt, ENOPROTOOPT, ["SO_PEERPIDFD"]),
+            (.memfd_create, EPERM, ["memfd_create", "MFD_NOEXEC_SEAL"]),
+            (.fcntl, EINVAL, ["open-file locks"]),
+            (.close_range, ENOSYS, ["close_range"]),
+            (.inotify_init, EMFILE, ["inotify"]), (.inotify_add_watch, ENOSPC, ["inotify"]),
+            (.pipe, EMFILE, ["wake pipes"]),
+        ] as [(SystemCall, CInt, Set<String>)])
+    func refusals(call: SystemCall, code: CInt, expected: Set<String>) {
+        let healthy = refused()
+        let (found, hits) = SystemCallFaults.with([.init(call, .fail(code), times: .max)]) { refused() }
+        #expect(hits > 0)
+        #expect(found == healthy.union(expected))
+    }
+
+    @Test("what helps depends on how the system refuses")
+    func remedies() {
+        func remedy(_ code: CInt) -> String? {
+            SystemCallFaults.with([.init(.pidfd_open, .fail(code), times: .max)]) {
+                Diagnosis.calls.first { $0.subject == "pidfd_open" }?.make().remedy
+            }.result
+        }
+        #expect(remedy(EPERM)?.hasPrefix("A filter of system calls forbids it") == true)
+        #expect(remedy(ENOSYS)?.hasPrefix("It needs Linux 5.3.") == true)
+        #expect(remedy(EMFILE)?.hasPrefix("No descriptor is left") == true)
+    }
+    #endif
+
+    @Test("it names the variable that has led to the directory")
+    func rules() {
+        func rule(_ path: String, _ variables: [String: String]) -> String {
+            Diagnosis.rule(for: path) { variables[$0] }
+        }
+        let all = ["XDG_RUNTIME_DIR": "/run/user/1", "RUNTIME_DIRECTORY": "/run/a:/run/b", "TMPDIR": "/var/tmp"]
+        #expect(rule("/names", ["SWIFT_PORT_DIRECTORY": "/names"]) == "by SWIFT_PORT_DIRECTORY")
+        #expect(rule("/run/user/1/swift-ports", all) == "by XDG_RUNTIME_DIR")
+        #expect(rule("/run/a/swift-ports", all) == "by RUNTIME_DIRECTORY")
+        #expect(rule("/var/tmp/swift-ports-7", all) == "by TMPDIR")
+        #expect(rule("/tmp/swift-ports-7", all) == "as no variable says where")
+    }
+
+    @Test("the status is 1 when something is refused, and 0 otherwise; names, workers and wake-ups work here")
+    func status() async throws {
+        try await withScratchDirectory { scratch in
+            let found = try await report(in: scratch)
+            #expect(found.status == (found.refused.isEmpty ? 0 : 1))
+            #expect(found.all.isSuperset(of: Diagnosis.calls.map(\.subject)))
+            let own: Set = ["directory", "names", "wake-up of a thread", "wake-up of a process"]
+            #expect(found.all.isSuperset(of: own) && found.refused.isDisjoint(with: own))
+        }
+    }
+
+    @Test("the page has each call that is tried, with what it costs not to have it")
+    func page() throws {
+        let rows = try Document("Docs/portctl.md").tableRows.filter { $0.count == 3 && $0[0] != "Shell" }
+        let documented = rows.filter { row in Diagnosis.calls.contains { "`\($0.subject)`" == row[0] } }
+        #expect(documented.map { $0[1] } == Diagnosis.calls.map { $0.since ?? "" })
+        #expect(documented.map { $0[2] } == Diagnosis.calls.map(\.cost))
+    }
+
+    @Test("a directory that is open to others is refused, with its reason, and so are names in it")
+    func openDirectory() async throws {
+        try await withScratchDirectory { scratch in
+            try FileManager.default.createDirectory(
+                atPath: scratch.path("names"), withIntermediateDirectories: false,
+                attributes: [.posixPermissions: 0o755])
+            let found = try await report(in: scratch)
+            #expect(found.refused.isSuperset(of: ["directory", "names"]))
+            #expect(found.status == 1)
+        }
+    }
+
+    @Test("a directory that is not there is told, and is not made for one that names it by --directory")
+    func missingDirectory() async throws {
+        try await withScratchDirectory { scratch in
+            let result = try await portctl(["doctor"], in: scratch)
+            #expect(result.end == .exited(1))
+            #expect(result.output.contains("There is no directory of names at \(scratch.path("names"))"))
+            #expect(!FileManager.default.fileExists(atPath: scratch.path("names")))
+        }
+    }
+
+    @Test("for people it is a table, and a paragraph for each thing that is missing")
+    func table() async throws {
+        try await withScratchDirectory { scratch in
+            let names = scratch.path("names")
+            try FileManager.default.createDirectory(
+                atPath: names, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o755])
+            let process = try ChildProcess(
+                builtProduct("portctl"), ["doctor"], environment: [PortDirectory.variable: names])
+            let result = try await process.waitForExit()
+            #expect(result.end == .exited(1) && result.errors == "")
+            let lines = result.output.split(separator: "\n", omittingEmptySubsequences: false)
+            #expect(lines.first?.hasPrefix("WHAT ") == true)
+            #expect(lines.contains { $0.hasPrefix("directory ") && $0.contains(" refused ") && $0.contains(names) })
+            #expect(lines.contains { $0.hasPrefix("directory: No port can have a name") })
+            #expect(lines.contains { $0.hasPrefix("wake-up of a process ") && $0.contains(" about ") })
+        }
+    }
+}
