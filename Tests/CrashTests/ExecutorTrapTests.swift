@@ -15,7 +15,10 @@ private actor Pinned {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    func touch() {}
+    private var touches = 0
+
+    /// Changes something, and is called as it is: optimized code would not go to the loop for nothing.
+    @inline(never) func touch() { touches += 1 }
 }
 
 @Suite("Traps of executors and resident threads", .census) struct ExecutorTrapTests {
