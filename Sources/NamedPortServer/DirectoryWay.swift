@@ -9,15 +9,20 @@ import PortCLibrary
 import PortSystem
 
 /// Which directories a path leads through, and by which names.
-struct DirectoryWay: Hashable, Sendable {
+struct DirectoryWay: Equatable, Sendable {
     /// A directory on the way.
-    struct Step: Hashable, Sendable {
+    struct Step: Equatable, Sendable {
         /// Its path, without links.
         let directory: String
-        /// The names in it that lead on.
-        var names: Set<String> = []
+        /// The names in it that lead on, as bytes: texts that are equal may be different names.
+        var names: Set<[UInt8]> = []
         /// Whether these names may go, come, or lead elsewhere while the directory stays.
         var mayChange = false
+
+        static func == (left: Step, right: Step) -> Bool {
+            left.directory.utf8.elementsEqual(right.directory.utf8) && left.names == right.names
+                && left.mayChange == right.mayChange
+        }
     }
 
     /// The directories, each once.
@@ -79,7 +84,7 @@ struct DirectoryWay: Hashable, Sendable {
         let known = steps.firstIndex { $0.directory.utf8.elementsEqual(directory.utf8) }
         if known == nil { steps.append(Step(directory: directory)) }
         let index = known ?? steps.count - 1
-        if let name { steps[index].names.insert(name) }
+        if let name { steps[index].names.insert(Array(name.utf8)) }
         if mayChange { steps[index].mayChange = true }
     }
 

@@ -124,7 +124,7 @@ final class InheritedSockets: Sendable {
 
     /// Whether two paths lead to the same socket.
     private static func isSame(_ path: String, _ other: String) -> Bool {
-        if path == other { return true }
+        if path.utf8.elementsEqual(other.utf8) { return true }
         guard let left = (try? sysStatus(atPath: path)) ?? nil, let right = (try? sysStatus(atPath: other)) ?? nil
         else { return false }
         return left.isSameFile(as: right)

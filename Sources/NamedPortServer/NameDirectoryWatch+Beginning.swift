@@ -45,7 +45,8 @@ extension NameDirectoryWatch {
         for step in seen.steps { try addToWay(step, isOptional: step.directory != seen.last, &events) }
         if let top = seen.parent, followsDeclared {
             try addToWay(
-                DirectoryWay.Step(directory: top, names: ["declared"], mayChange: true), isOptional: false, &events)
+                DirectoryWay.Step(directory: top, names: [Array("declared".utf8)], mayChange: true), isOptional: false,
+                &events)
             declared = try add(top + "/declared", Self.atDeclared) ?? -1
         }
         // Changed before the watches were there?

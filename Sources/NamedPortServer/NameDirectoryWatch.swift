@@ -17,7 +17,7 @@ import PortSystem
 struct NameDirectoryWatch: ~Copyable, Sendable {
     /// What may have changed.
     enum Changes: Hashable, Sendable {
-        /// These files, in the order of their last change.
+        /// The files of these names, in the order of their last change. Other files stand for nothing.
         case files([String])
         /// Everything: the directory is another one, or there, or gone; or the kernel has dropped reports.
         case everything
@@ -29,7 +29,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     /// Whether sockets that a supervisor declares are told of too, by the same file names.
     let followsDeclared: Bool
     /// For each watch on the way, the names in that directory that lead on.
-    var way: [CInt: Set<String>] = [:]
+    var way: [CInt: Set<[UInt8]>] = [:]
     var watch: CInt = -1
     /// The watch of the declared sockets.
     var declared: CInt = -1
@@ -72,7 +72,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
                 count += 1
                 if report.events.contains(.overflow) { hasLost = true }
                 if report.watch == watch || report.watch == declared, !report.name.isEmpty {
-                    files[report.name] = count
+                    if PortName(fileName: report.name) != nil { files[report.name] = count }
                 } else if leadsElsewhere(report) {
                     try begin()
                     hasLost = true
@@ -90,7 +90,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     private func leadsElsewhere(_ report: DirectoryReport) -> Bool {
         if report.watch == watch { return true }
         guard let names = way[report.watch] else { return false }
-        return report.name.isEmpty || names.contains(report.name)
+        return report.name.isEmpty || names.contains(Array(report.name.utf8))
     }
 
     private func read() throws(PortError) -> [DirectoryReport] {

@@ -32,7 +32,8 @@ struct NameEntry: Sendable {
         }
     }
 
-    /// Looks at all files of the directory; none when it was removed.
+    /// Looks at all files of the directory that may be names; none when it was removed. The keys are ASCII, so that each is
+    /// equal to itself alone.
     static func all(in names: TrustedDirectory) throws(PortError) -> [String: NameEntry] {
         let files: [String]
         do throws(SystemError) {
@@ -41,13 +42,13 @@ struct NameEntry: Sendable {
             throw PortError(error)
         }
         var entries: [String: NameEntry] = [:]
-        for file in files { entries[file] = try look(at: file, in: names) }
+        for file in files where PortName(fileName: file) != nil { entries[file] = try look(at: file, in: names) }
         return entries
     }
 
     /// Whether two looks saw the same port under the same name.
     func isSame(as other: NameEntry) -> Bool {
         registration.owner == other.registration.owner && registration.since == other.registration.since
-            && socketPath == other.socketPath
+            && socketPath.utf8.elementsEqual(other.socketPath.utf8)
     }
 }

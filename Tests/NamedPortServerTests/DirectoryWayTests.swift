@@ -14,7 +14,8 @@ import Testing
         let way = try DirectoryWay(to: scratch.path + path)
         let steps = way.steps.filter { $0.directory.hasPrefix(scratch.path) }.map { step in
             let name = step.directory.dropFirst(scratch.path.count)
-            return "\(name)(\(step.names.sorted().joined(separator: " ")))\(step.mayChange ? "*" : "")"
+            let names = step.names.map { String(decoding: $0, as: UTF8.self) }.sorted()
+            return "\(name)(\(names.joined(separator: " ")))\(step.mayChange ? "*" : "")"
         }
         return (steps, way)
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// A name that other processes can resolve: the path of the port's socket.
+/// A name that other processes can resolve: the path of the port's socket. Two are the same when their bytes are: paths that
+/// are equal as text, with letters in another spelling, lead to different sockets.
 package struct PortAddress: Hashable, Sendable {
     /// The absolute path.
     package let path: String
@@ -22,6 +23,15 @@ package struct PortAddress: Hashable, Sendable {
             }
         }
         self.path = path
+    }
+
+    package static func == (left: PortAddress, right: PortAddress) -> Bool {
+        left.path.utf8.elementsEqual(right.path.utf8)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        for byte in path.utf8 { hasher.combine(byte) }
+        hasher.combine(UInt8(0))
     }
 
     /// Leads nowhere, and never will: what is below a device is no directory.

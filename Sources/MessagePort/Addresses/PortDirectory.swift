@@ -80,7 +80,8 @@ package final class PortDirectory: Sendable {
 }
 
 extension PortDirectory {
-    private static let users = Mutex<[String: PortDirectory]>([:])
+    /// By the bytes of the path: texts that are equal may be different paths.
+    private static let users = Mutex<[[UInt8]: PortDirectory]>([:])
 
     /// The directory of this process's user, opened once. One that was removed, replaced or opened to others since is
     /// opened again; a failure is not remembered.
@@ -89,13 +90,14 @@ extension PortDirectory {
     /// - Throws: as ``open(path:)`` does.
     package static func user() throws(PortError) -> PortDirectory {
         let path = userPath
-        let known = users.withLock { $0[path] }
+        let key = Array(path.utf8)
+        let known = users.withLock { $0[key] }
         if let known, known.isCurrent { return known }
         let fresh = try open(path: path)
         // Another thread may have opened it meanwhile. The one that is not kept is closed after the lock is free.
         return users.withLock { directories in
-            if let other = directories[path], other !== known { return other }
-            directories[path] = fresh
+            if let other = directories[key], other !== known { return other }
+            directories[key] = fresh
             return fresh
         }
     }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import Glibc
+@testable import MessagePort
+@testable import NamedPortServer
+import PortSystem
+import RunLoopCore
+import Synchronization
+import TestSupport
+import Testing
+
+/// What another process of the same user can put into the directory of names.
+@Suite("A hostile directory of names", .census(warmingUp: makeSpareDescriptor))
+struct HostileDirectoryTests {
+    private let own = sysProcessID()
+
+    // MARK: Letters that look alike
+
+    /// The sign for kelvin is, as text, equal to the letter K.
+    private static let kelvin = "\u{212A}"
+
+    @Test("F-A3: paths that are equal as text and not as bytes are addresses of two ports")
+    func addresses() {
+        let pairs = [("/caf\u{E9}/s", "/cafe\u{301}/s"), ("/K", "/" + Self.kelvin), ("/;", "/\u{37E}")]
+        for (left, right) in pairs {
+            let (left, right) = (PortAddress(path: left), PortAddress(path: right))
+            #expect(left != right)
+            #expect(Set([left, right, left]).count == 2)
+        }
+    }
+
+    @Test("F-A3: a received right to a path that is only equal as text does not take a name's look-up over")
+    func lookUpAfterRight() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let directory = place.scratch.path("cafe\u{301}")
+            let names = try PortNameServer(directory: directory)
+            let port = MachPort()
+            try names.register(port, name: "name")
+            let path = try #require(port.core.state.withLock { $0.liveAddress }).path
+            let other = "\(place.scratch.path)/caf\u{E9}" + path.utf8.dropFirst(directory.utf8.count).text
+            let received = RightsTable.shared.right(receivedAt: PortAddress(path: other))
+            #expect(received != port.makeSendRight())
+            #expect(try names.lookUp("name") == port.makeSendRight())
+            port.invalidate()
+        }
+    }
+
+    @Test("F-A3: a file whose name is only equal as text hides no name, in a list and a watch")
+    func listBesideKelvin() async throws {
+        try await withPlace(leaving: .anything) { [own] place in
+            let follower = try NameFollower(place.directory)
+            #expect(try follower.nextText() == nil)
+            let file = try place.scratch.write("x", to: "swift-ports/names/\(Self.kelvin)")
+            let port = MachPort()
+            try place.names.register(port, name: "K")
+            #expect(try place.names.list().map(\.name) == ["K"])
+            #expect(try follower.nextText() == "+K \(own)")
+            try Data("y".utf8).write(to: URL(fileURLWithPath: file))
+            #expect(try follower.nextText() == nil)
+            #expect(try PortNameServer(directory: place.directory).list().map(\.name) == ["K"])
+            port.invalidate()
+        }
+    }
+
+    @Test("F-A3: ports that differ in the bytes of their path alone are two to a watch")
+    func entries() {
+        let registration = PortNameServer.Registration(
+            name: "a", owner: 1, since: MonotonicInstant(nanoseconds: 0), ownerStart: nil)
+        let entry = NameEntry(registration, socketPath: "/K")
+        #expect(!entry.isSame(as: NameEntry(registration, socketPath: "/" + Self.kelvin)))
+    }
+}
+
+/// A name that this process holds, and says that another does.
+final class ClaimedName {
+    private let file: FileDescriptor
+
+    init(_ name: String, owner: Int32, at path: String = "/nobody/is/there", in names: TrustedDirectory) throws {
+        file = try sysOpen(try PortName(name).fileName, in: names.raw, .creating)
+        try #require(try sysLock(file.raw))
+        let record = try #require(NameRecord(owner: owner, since: 1, socketPath: path))
+        try sysWriteAll(file.raw, record.contents)
+    }
+
+    /// Gives the name up, without a change that the directory tells.
+    func unlock() throws { try sysUnlock(file.raw) }
+}
+
+extension Substring.UTF8View {
+    fileprivate var text: String { String(decoding: self, as: UTF8.self) }
+}
