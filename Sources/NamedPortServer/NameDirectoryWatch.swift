@@ -19,7 +19,8 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     enum Changes: Hashable, Sendable {
         /// The files of these names, in the order of their last change. Other files stand for nothing.
         case files([String])
-        /// Everything: the directory is another one, or there, or gone; or the kernel has dropped reports.
+        /// Everything: the directory is another one, or there, or gone; or there were more reports than one look reads, or
+        /// than the kernel keeps.
         case everything
     }
 
@@ -58,6 +59,10 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     /// The descriptor to wait on: readable while changes wait.
     var raw: CInt { kernel.raw }
 
+    /// Most times that one look reads: as many reports as the kernel keeps. What is beyond waits for the next look, so that
+    /// whoever makes changes as fast as they are read keeps nobody in a look.
+    private static let readLimit = 32
+
     /// What has changed since the last call. Never waits.
     ///
     /// - Throws: as ``begin(at:followsDeclared:)``; then it begins anew at the next call, with everything.
@@ -65,9 +70,10 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
         var files: [String: Int] = [:]
         var count = 0
         var hasLost = false
-        while true {
+        for round in 1...Self.readLimit {
             let reports = try read()
             if reports.isEmpty { break }
+            if round == Self.readLimit { hasLost = true }
             for report in reports {
                 count += 1
                 if report.events.contains(.overflow) { hasLost = true }

@@ -71,6 +71,47 @@ struct HostileDirectoryTests {
         let entry = NameEntry(registration, socketPath: "/K")
         #expect(!entry.isSame(as: NameEntry(registration, socketPath: "/" + Self.kelvin)))
     }
+
+    // MARK: Floods
+
+    /// Before each of so many reads another change comes.
+    private func flood(_ place: Place, times: Int) throws -> SystemCallFaults.Rule {
+        let path = try place.file("flood")
+        return .init(
+            .read,
+            .precede {
+                close(open(path, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0o600))
+                unlink(path)
+            }, times: times)
+    }
+
+    @Test("F-A4: changes that come as fast as they are read end a look, and the next one goes on")
+    func floodOfChanges() async throws {
+        try await withPlace(leaving: .anything) { place in
+            var watch = try NameDirectoryWatch.begin(at: place.directory)
+            let rules = [try flood(place, times: 5000)]
+            let calls = try SystemCallFaults.counting(with: rules) {
+                let changes = try watch.changes()
+                #expect(changes == .everything)
+            }.calls
+            #expect(calls[.read, default: 0] <= 64)
+            try place.scratch.write("x", to: "swift-ports/names/last")
+            #expect(try watch.changes() == .files(["last"]))
+            #expect(try watch.changes() == .files([]))
+        }
+    }
+
+    @Test("F-A4: a wait for a name keeps its limit while changes come without end")
+    func floodOfWait() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let rules = [try flood(place, times: 100_000)]
+            let (error, hits) = SystemCallFaults.with(rules) {
+                failure { _ = try place.names.waitFor("name", within: .milliseconds(10)) }
+            }
+            #expect(error?.code == .nameWaitTimedOut)
+            #expect(hits < 100_000)
+        }
+    }
 }
 
 /// A name that this process holds, and says that another does.
