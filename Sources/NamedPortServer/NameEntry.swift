@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import PortCLibrary
 import MessagePort
 import PortSystem
 
@@ -17,8 +16,9 @@ struct NameEntry: Sendable {
 
     /// Looks at a file.
     ///
-    /// - Returns: nil when nobody holds the name, its record is not written yet, or it is no file of ours: those can be
-    ///   read.
+    /// - Returns: nil when nobody holds the name, its record is not written yet, or the file cannot be opened or read, for
+    ///   whatever reason: those of ours can be, and any process of the user can put another there.
+    /// - Throws: `descriptorLimit`, `systemCallFailed` when this process has no descriptor or memory left.
     static func look(at file: String, in names: TrustedDirectory) throws(PortError) -> NameEntry? {
         guard let name = PortName(fileName: file) else { return nil }
         do throws(PortError) {
@@ -27,8 +27,8 @@ struct NameEntry: Sendable {
             else { return nil }
             return NameEntry(PortNameServer.Registration(name, record), socketPath: record.socketPath)
         } catch {
-            if error.code == .directoryUntrusted || error.systemError?.code == EACCES { return nil }
-            throw error
+            if error.isOwnShortage { throw error }
+            return nil
         }
     }
 
@@ -51,4 +51,25 @@ struct NameEntry: Sendable {
         registration.owner == other.registration.owner && registration.since == other.registration.since
             && socketPath.utf8.elementsEqual(other.socketPath.utf8)
     }
+}
+
+extension NameRecord {
+    /// What the file of a name says, whether or not the name is held.
+    ///
+    /// - Returns: nil when there is no such file, or it is no record, or it cannot be opened or read.
+    /// - Throws: `directoryUntrusted` when it is no regular file of this user alone; `descriptorLimit`, `systemCallFailed`
+    ///   when this process has no descriptor or memory left.
+    static func read(of name: PortName, in names: TrustedDirectory) throws(PortError) -> NameRecord? {
+        do throws(PortError) {
+            return try LockedFile.contents(name.fileName, in: names).flatMap { NameRecord(contents: $0) }
+        } catch {
+            if error.isOwnShortage || error.code == .directoryUntrusted { throw error }
+            return nil
+        }
+    }
+}
+
+extension PortError {
+    /// Whether this process had not what it takes to look: then nothing is known of what it looked at.
+    fileprivate var isOwnShortage: Bool { code == .descriptorLimit || systemError?.isMemoryShortage == true }
 }

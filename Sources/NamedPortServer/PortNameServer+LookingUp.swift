@@ -45,8 +45,7 @@ extension PortNameServer {
     /// The right to the port with a name; nil when there is none.
     func find(_ name: PortName, until deadline: MonotonicInstant = .distantPast) throws(PortError) -> SendRight? {
         let directory = try openDirectory()
-        if let contents = try LockedFile.contents(name.fileName, in: directory.names),
-            let record = NameRecord(contents: contents),
+        if let record = try NameRecord.read(of: name, in: directory.names),
             let right = try RightsTable.shared.right(to: PortAddress(path: record.socketPath), until: deadline)
         {
             return right

@@ -8,9 +8,7 @@ extension PortNameServer {
     ///
     /// - Returns: nil when it is another process's, or nobody's.
     func ownPort(named name: PortName) throws(PortError) -> PortCore? {
-        guard let contents = try LockedFile.contents(name.fileName, in: try openDirectory().names),
-            let record = NameRecord(contents: contents)
-        else { return nil }
+        guard let record = try NameRecord.read(of: name, in: try openDirectory().names) else { return nil }
         return RightsTable.shared.ownPort(at: PortAddress(path: record.socketPath))
     }
 }

@@ -48,9 +48,9 @@ extension PortNameServer {
         _ name: String, byteLimit: Int, until deadline: MonotonicInstant
     ) throws(PortError) -> PortWatch {
         let portName = try PortName(name)
-        guard let contents = try LockedFile.contents(portName.fileName, in: try openDirectory().names),
-            let record = NameRecord(contents: contents)
-        else { throw PortError(.nameUnknown, subject: .name(name)) }
+        guard let record = try NameRecord.read(of: portName, in: try openDirectory().names) else {
+            throw PortError(.nameUnknown, subject: .name(name))
+        }
         do throws(PortError) {
             return try PortWatch(PortAddress(path: record.socketPath), byteLimit: byteLimit, until: deadline)
         } catch {

@@ -112,6 +112,58 @@ struct HostileDirectoryTests {
             #expect(hits < 100_000)
         }
     }
+
+    // MARK: Files that cannot be read
+
+    /// Others cannot open the file, nor write it, until the lease is broken.
+    private func lease(_ path: String) throws -> FileDescriptor {
+        let file = FileDescriptor(owning: open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600))
+        // That somebody wants it is told by a signal that ends nobody.
+        guard fcntl(file.raw, 10 /* F_SETSIG */, SIGURG) == 0, fcntl(file.raw, 1024 /* F_SETLEASE */, F_WRLCK) == 0
+        else { throw SystemError(errno) }
+        return file
+    }
+
+    @Test("F-A5: a file under a lease is nobody's name: others are listed, watched, and waited for; its own is unknown")
+    func leased() async throws {
+        try await withPlace(leaving: .anything) { [own] place in
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            let file = try lease(place.file("leased"))
+            #expect(failure { close(try sysOpen(place.file("leased"), .reading).release()) } == nil)
+            #expect(try place.names.list().map(\.name) == ["name"])
+            #expect(try place.names.listStatistics(within: patience).map(\.registration.name) == ["name"])
+            let follower = try NameFollower(place.directory)
+            #expect(try follower.nextText() == "+name \(own)")
+            #expect(try follower.nextText() == nil)
+            #expect(failure { _ = try place.names.lookUp("leased") }?.code == .nameUnknown)
+            do throws(PortError) {
+                _ = try place.names.waitFor("leased", within: .milliseconds(1))
+                Issue.record("somebody has the name")
+            } catch {
+                #expect(error.code == .nameWaitTimedOut)
+            }
+            port.invalidate()
+            #expect(try follower.nextText() == "-name \(own)")
+            withExtendedLifetime(file) {}
+        }
+    }
+
+    @Test(
+        "F-A5: whatever the kernel says of one file, the others are names",
+        arguments: [EWOULDBLOCK, EIO, ENXIO, ESTALE, EINVAL], [SystemCall.open, .fcntl, .read])
+    func refused(number: CInt, call: SystemCall) async throws {
+        try await withPlace { place in
+            let port = MachPort()
+            for name in ["one", "two", "three"] { try place.names.register(port, name: name) }
+            // The first open is of the directory.
+            let rule = SystemCallFaults.Rule(call, .fail(number), skipping: call == .open ? 1 : 0)
+            let (listed, hits) = try SystemCallFaults.with([rule]) { try place.names.list().count }
+            #expect(listed == 2)
+            #expect(hits == 1)
+            port.invalidate()
+        }
+    }
 }
 
 /// A name that this process holds, and says that another does.
