@@ -54,7 +54,7 @@ public struct NameEvents: AsyncSequence, Sendable {
             let follower = try begun()
             while !Task.isCancelled {
                 if let event = try follower.next() { return event }
-                try await DescriptorWait.wait(for: follower.raw, until: .distantFuture)
+                try await DescriptorWait.wait(for: follower.raw, until: follower.nextLook)
             }
             return nil
         }

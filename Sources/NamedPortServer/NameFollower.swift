@@ -14,13 +14,26 @@ final class NameFollower: Sendable {
     private struct State: ~Copyable {
         var watch: NameDirectoryWatch
         var table = NameTable()
-        /// Descriptors of the processes that hold names, this one excepted.
+        /// Descriptors of the processes that hold names, this one excepted: of the first `ownerLimit` that can be watched.
         var owners: [Int32: SharedDescriptor] = [:]
+        /// The other owners.
+        var unwatched: Set<Int32> = []
+        /// When their names are looked at again; never when there are none.
+        var nextLook = MonotonicInstant.distantFuture
         /// What was found and not told yet.
         var pending: [NameEvent] = []
         /// The next look is at everything.
         var mustLookAtAll = true
+
+        /// Whether the names of owners that are not watched are to be looked at.
+        var isDue: Bool { nextLook != .distantFuture && nextLook <= .now }
     }
+
+    /// Most processes whose end is watched, each by a descriptor. A record claims its owner, so one process can make up as
+    /// many as it has names.
+    static let ownerLimit = 64
+    /// How long the names of other owners are not looked at: ten times as long as a look takes, within these limits.
+    private static let pauses = Duration.seconds(1)...Duration.seconds(10)
 
     private static let directoryKey: UInt64 = 0
     private let epoll: EpollSet  // immutable
@@ -45,8 +58,11 @@ final class NameFollower: Sendable {
     /// The descriptor to wait on: readable while there may be something to tell.
     var raw: CInt { epoll.raw }
 
-    /// Whether there is something to tell that does not show in the descriptor.
-    var hasMore: Bool { state.withLock { !$0.pending.isEmpty || $0.mustLookAtAll } }
+    /// Whether there is something to tell, or to look at, that does not show in the descriptor.
+    var hasMore: Bool { state.withLock { !$0.pending.isEmpty || $0.mustLookAtAll || $0.isDue } }
+
+    /// When to ask for the next although the descriptor is not readable.
+    var nextLook: MonotonicInstant { state.withLock { $0.nextLook } }
 
     /// The next that came or went. Never waits.
     ///
@@ -78,6 +94,7 @@ final class NameFollower: Sendable {
         guard let names = state.watch.names else {
             state.pending += state.table.noteAll([:])
             state.mustLookAtAll = false
+            (state.unwatched, state.nextLook) = ([], .distantFuture)
             return dropIdleOwners(&state)
         }
         if state.mustLookAtAll || changes == .everything {
@@ -87,7 +104,7 @@ final class NameFollower: Sendable {
             for file in files { try note(file, in: names, &state) }
         }
         for owner in ended { try ownerDidEnd(Int32(truncatingIfNeeded: owner), in: names, &state) }
-        for owner in state.table.owners { try watch(owner, in: names, &state) }
+        try watchOwners(in: names, &state)
         dropIdleOwners(&state)
     }
 
@@ -97,20 +114,41 @@ final class NameFollower: Sendable {
 
     // MARK: Owners
 
-    /// Watches for the end of a process that holds names.
-    private func watch(_ owner: Int32, in names: TrustedDirectory, _ state: inout State) throws(PortError) {
-        if owner == sysProcessID() || state.owners[owner] != nil { return }
-        do throws(SystemError) {
-            if let process = try sysProcessDescriptor(of: owner), try !hasEnded(process) {
-                let descriptor = SharedDescriptor(process)
-                try epoll.add(descriptor.rawValue, .readable, key: UInt64(owner))
-                state.owners[owner] = descriptor
-            }
-        } catch {
-            throw PortError(error)
+    /// Watches for the ends of the processes that hold names. Those that cannot be watched are tried again now and then, and
+    /// their names looked at: there are too many of them, or no descriptors, or they have no number here.
+    private func watchOwners(in names: TrustedDirectory, _ state: inout State) throws(PortError) {
+        let (start, isDue) = (MonotonicInstant.now, state.isDue)
+        let files = Dictionary(grouping: state.table.entries) { $0.value.registration.owner }
+        var unwatched: Set<Int32> = []
+        for (owner, files) in files where owner != sysProcessID() && state.owners[owner] == nil {
+            let isKnown = state.unwatched.contains(owner)
+            if isKnown && !isDue || !watch(owner, &state) { unwatched.insert(owner) }
+            if isKnown && !isDue { continue }
+            // It may have ended before it was watched, and may be another process by now.
+            for file in files { try note(file.key, in: names, &state) }
         }
-        // It may have ended before it was watched, and may be another process by now.
-        for file in state.table.files(of: owner) { try note(file, in: names, &state) }
+        unwatched.formIntersection(state.table.owners)
+        state.unwatched = unwatched
+        if unwatched.isEmpty {
+            state.nextLook = .distantFuture
+        } else if isDue || state.nextLook == .distantFuture {
+            let pause = start.duration(to: .now) * 10
+            state.nextLook = .after(min(max(pause, Self.pauses.lowerBound), Self.pauses.upperBound))
+        }
+    }
+
+    /// - Returns: false when it cannot be watched.
+    private func watch(_ owner: Int32, _ state: inout State) -> Bool {
+        guard state.owners.count < Self.ownerLimit else { return false }
+        do throws(SystemError) {
+            guard let process = try sysProcessDescriptor(of: owner), try !hasEnded(process) else { return false }
+            let descriptor = SharedDescriptor(process)
+            try epoll.add(descriptor.rawValue, .readable, key: UInt64(owner))
+            state.owners[owner] = descriptor
+            return true
+        } catch {
+            return false
+        }
     }
 
     private func hasEnded(_ process: borrowing FileDescriptor) throws(SystemError) -> Bool {

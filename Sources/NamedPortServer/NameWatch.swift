@@ -23,6 +23,7 @@ public final class NameWatch: Sendable {
             cancel: { loop, _ in if loop.hasEnded { relay.end() } },
             perform: {
                 guard relay.isValid else { return }
+                defer { relay.ring(at: follower.nextLook, on: loop, in: mode) }
                 do throws(PortError) {
                     // Looking takes its time, in which the watch may have ended.
                     if let event = try follower.next(), relay.isValid { handler(.success(event)) }
@@ -59,14 +60,34 @@ public final class NameWatch: Sendable {
     /// Leads from the source's routine to the source.
     private final class Relay: Sendable {
         let source = Mutex<RunLoopSource?>(nil)
+        private let alarm = Mutex<RunLoopTimer?>(nil)
 
         var isValid: Bool { source.withLock { $0 }?.isValid == true }
+
+        /// Has the source look at a date, and no more at the one before.
+        func ring(at date: MonotonicInstant, on loop: ThreadRunLoop, in mode: RunLoopMode) {
+            var made: RunLoopTimer?
+            if date != .distantFuture, isValid {
+                made = RunLoopTimer(name: "port names", fireDate: date) { [weak self] _ in
+                    self?.source.withLock { $0 }?.ring()
+                }
+            }
+            let (next, old) = alarm.withLock { [made] alarm in
+                defer { alarm = made }
+                return (made, alarm)
+            }
+            old?.invalidate()
+            guard let next else { return }
+            loop.add(next, to: mode)
+            if !isValid { next.invalidate() }
+        }
 
         /// - Returns: false when it has ended before.
         @discardableResult
         func end() -> Bool {
             guard let source = source.withLock({ $0.take() }) else { return false }
             source.invalidate()
+            alarm.withLock { $0.take() }?.invalidate()
             return true
         }
     }

@@ -164,6 +164,41 @@ struct HostileDirectoryTests {
             port.invalidate()
         }
     }
+
+    // MARK: Owners that a record claims
+
+    @Test("F-A6: a watch takes a descriptor for at most 64 owners, and sees all names come and go")
+    func manyOwners() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let count = 70
+            let pipe = Pipe()
+            let owners = try (0..<count).map { _ in
+                try sysSpawn(
+                    "/bin/cat", arguments: [], environment: [:], in: nil,
+                    descriptors: [pipe.fileHandleForReading.fileDescriptor, nil, nil])
+            }
+            let names = try TrustedDirectory.open(path: place.directory + "/names")
+            var held: [Int32: ClaimedName] = [:]
+            for owner in owners { held[owner] = try ClaimedName("n\(owner)", owner: owner, in: names) }
+            let follower = try NameFollower(place.directory)
+            let before = openDescriptors()
+            var told = Set<String>()
+            while let text = try follower.nextText() { told.insert(text) }
+            #expect(told == Set(owners.map { "+n\($0) \($0)" }))
+            try #require(openDescriptors().count - before.count <= 64)
+            // All names go, and nothing in the directory tells.
+            for name in held.values { try name.unlock() }
+            var gone = Set<String>()
+            while gone.count < count {
+                _ = try sysPoll(follower.raw, .readable, until: follower.nextLook)
+                if let text = try follower.nextText() { gone.insert(text) }
+                if gone.count == count - 64 { try pipe.fileHandleForWriting.close() }
+            }
+            #expect(gone == Set(owners.map { "-n\($0) \($0)" }))
+            try pipe.fileHandleForReading.close()
+            for owner in owners { waitpid(owner, nil, 0) }
+        }
+    }
 }
 
 /// A name that this process holds, and says that another does.

@@ -301,7 +301,7 @@ struct NameWatchTests {
     }
 
     @Test(
-        "a look that fails loses nothing: the next one tells", arguments: [SystemCall.open, .read, .fstat, .pidfd_open])
+        "a look that fails loses nothing: the next one tells", arguments: [SystemCall.open, .read, .fstat])
     func failedLook(call: SystemCall) async throws {
         try await withPlace { place in
             let follower = try NameFollower(place.directory)
@@ -310,13 +310,49 @@ struct NameWatchTests {
                 let error = failure {
                     _ = try SystemCallFaults.with([.init(call, .fail(EMFILE))]) { _ = try follower.next() }
                 }
-                // What is missing for a look at the file system is an error; a name that is found is told before its
-                // owner is watched.
                 #expect(error?.code == .descriptorLimit)
                 let texts: [String?] = [try follower.nextText(), try follower.nextText()]
                 #expect(texts == ["+name \(server.processID)", nil])
             }
             #expect(try follower.nextText()?.hasPrefix("-name ") == true)
+        }
+    }
+
+    @Test(
+        "F-A6: an owner that cannot be watched ends no watch: its names are looked at now and then",
+        arguments: [(SystemCall.pidfd_open, EMFILE), (.pidfd_open, ENOSYS), (.pidfd_open, EPERM), (.epoll_ctl, ENOSPC)])
+    func unwatchedOwner(call: SystemCall, number: CInt) async throws {
+        try await withPlace(leaving: .anything) { place in
+            try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { server in
+                let follower = try NameFollower(place.directory)
+                let refused = [SystemCallFaults.Rule(call, .fail(number))]
+                let (text, hits) = try SystemCallFaults.with(refused) { try follower.nextText() }
+                #expect(text == "+name \(server.processID)" && hits == 1)
+                #expect(try follower.nextText() == nil)
+                try server.killAndReap()
+                follower.forgetDirectoryReports()
+                var told: String?
+                while told == nil {
+                    _ = try sysPoll(follower.raw, .readable, until: follower.nextLook)
+                    told = try follower.nextText()
+                }
+                #expect(told == "-name \(server.processID)")
+                #expect(follower.nextLook == .distantFuture)
+            }
+        }
+    }
+
+    @Test("F-A6: a loop's watch looks now and then at the names of an owner that it cannot watch")
+    func unwatchedOwnerOnLoop() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let names = try TrustedDirectory.open(path: place.directory + "/names")
+            try withWatch(place) { told, _, _ in
+                // No process has this number.
+                let held = try ClaimedName("name", owner: .max, in: names)
+                #expect(told.waitUntilCount(1) == ["+name \(Int32.max)"])
+                try held.unlock()
+                #expect(told.waitUntilCount(2).last == "-name \(Int32.max)")
+            }
         }
     }
 
