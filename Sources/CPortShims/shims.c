@@ -346,6 +346,10 @@ int shim_spawn_close_from(void *actions, int lowest) { return posix_spawn_file_a
 
 char **shim_environment(void) { return environ; }
 
+const char *shim_variable(const char *name) { return secure_getenv(name); }
+
+const int SHIM_O_PATH = O_PATH;
+
 int shim_dup_cloexec_from(int descriptor, int lowest) { return fcntl(descriptor, F_DUPFD_CLOEXEC, lowest); }
 
 int shim_set_cloexec(int descriptor) { return fcntl(descriptor, F_SETFD, FD_CLOEXEC); }

@@ -9,7 +9,8 @@ extension PortNameServer {
     /// The names that are held now, in alphabetical order, and what their ports have counted. All owners are asked at
     /// once.
     ///
-    /// Nobody is kept waiting by one that is stopped or busy: see ``/MessagePort/SendRight/statistics(within:)``.
+    /// Nobody is kept waiting by one that is stopped or busy: see ``/MessagePort/SendRight/statistics(within:)``. Only ports
+    /// whose sockets lie in the directory are asked: what a name says may lead to a file system that does not answer.
     ///
     /// - Parameter limit: how long to wait for the answers of all together.
     /// - Returns: each with its owner, and its statistics; nil for one that did not answer.
@@ -26,12 +27,29 @@ extension PortNameServer {
         -> [(registration: Registration, answer: StatisticsAnswer)]
     {
         let deadline = MonotonicInstant.after(limit)
-        let names = try openDirectory().names
+        let directory = try openDirectory()
+        let names = directory.names
         let entries = try NameEntry.all(in: names)
         if entries.isEmpty, !names.isCurrent { throw PortError(SystemError(ENOENT), subject: .path(names.path)) }
         let sorted = entries.values.sorted { $0.registration.name < $1.registration.name }
-        let answers = try StatisticsInquiry.ask(sorted.map { PortAddress(path: $0.socketPath) }, until: deadline)
+        let declared = (try? directory.declared(makes: false)) ?? nil
+        let addresses = sorted.map { PortAddress(path: $0.socketPath) }
+        let answers = try StatisticsInquiry.ask(addresses, until: deadline) { (address) throws(PortError) in
+            try Self.connect(to: address, in: ["sockets": directory.sockets, "declared": declared])
+        }
         return zip(sorted, answers).map { ($0.registration, $1) }
+    }
+
+    /// Connects to a socket in a part of the directory, by the last two names of its path: another process may call the
+    /// directory by another path. One that lies elsewhere is dead.
+    private static func connect(
+        to address: PortAddress, in parts: [String: TrustedDirectory?]
+    ) throws(PortError) -> ConnectOutcome {
+        let names = address.path.utf8.split(separator: UInt8(ascii: "/")).suffix(2).map {
+            String(decoding: $0, as: UTF8.self)
+        }
+        guard names.count == 2, let directory = parts[names[0]] ?? nil else { return .dead }
+        return try ProcessEndpoints.connect(to: names[1], in: directory)
     }
 }
 

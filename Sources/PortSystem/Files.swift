@@ -20,6 +20,8 @@ package struct FileStatus: Hashable, Sendable {
 
     /// Whether it is a directory.
     package var isDirectory: Bool { mode & S_IFMT == S_IFDIR }
+    /// Whether it is a socket.
+    package var isSocket: Bool { mode & S_IFMT == S_IFSOCK }
     /// Whether it is a regular file.
     package var isRegular: Bool { mode & S_IFMT == S_IFREG }
     /// Whether users other than the owner may read, write or search it.
@@ -38,6 +40,8 @@ package enum OpenMode: Sendable {
     case creating
     /// An open pipe anew, by its link in /proc.
     case pipe
+    /// Whatever has the name, a symbolic link too, as a place alone: nothing is done to it, and nobody waits for it.
+    case place
 
     var flags: CInt {
         switch self {
@@ -45,6 +49,7 @@ package enum OpenMode: Sendable {
         case .reading: O_RDONLY | O_NOFOLLOW | O_NONBLOCK
         case .creating: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK
         case .pipe: O_RDWR | O_NONBLOCK
+        case .place: SHIM_O_PATH | O_NOFOLLOW
         }
     }
 }

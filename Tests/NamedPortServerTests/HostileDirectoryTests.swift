@@ -165,6 +165,47 @@ struct HostileDirectoryTests {
         }
     }
 
+    // MARK: Places that a record claims
+
+    @Test("F-A7: only sockets in the directory are asked for statistics, whatever a record or a link says")
+    func elsewhere() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let path = place.scratch.path("elsewhere")
+            let listener = try sysPacketSocket()
+            try sysBind(listener.raw, path: path)
+            try sysListen(listener.raw, backlog: 8)
+            let names = try TrustedDirectory.open(path: place.directory + "/names")
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            let link = "\(place.directory)/sockets/\(String(repeating: "a", count: 32)).1"
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
+            let far = try ClaimedName("far", owner: 1, at: path, in: names)
+            let linked = try ClaimedName("linked", owner: 1, at: link, in: names)
+            let listed = try place.names.listAnswers(within: .milliseconds(1))
+            #expect(listed.map(\.registration.name) == ["far", "linked", "name"])
+            #expect(listed.map(\.answer) == [.silent, .silent, .told(port.statistics)])
+            #expect(try sysPoll(listener.raw, .readable, until: .distantPast).isEmpty, "somebody has connected")
+            withExtendedLifetime((far, linked)) {}
+            port.invalidate()
+        }
+    }
+
+    @Test("F-A7: a sweep follows no link that stands for a socket")
+    func sweptLink() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let path = place.scratch.path("elsewhere")
+            let listener = try sysPacketSocket()
+            try sysBind(listener.raw, path: path)
+            try sysListen(listener.raw, backlog: 8)
+            let link = "\(place.directory)/sockets/\(String(repeating: "a", count: 32)).1"
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
+            let endpoints = try ProcessEndpoints(in: TrustedDirectory.open(path: place.directory + "/sockets"))
+            #expect(try sysPoll(listener.raw, .readable, until: .distantPast).isEmpty, "the sweep has connected")
+            #expect(try sysStatus(atPath: link) == nil)
+            withExtendedLifetime(endpoints) {}
+        }
+    }
+
     // MARK: Owners that a record claims
 
     @Test("F-A6: a watch takes a descriptor for at most 64 owners, and sees all names come and go")

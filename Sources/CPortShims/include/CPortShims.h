@@ -129,6 +129,10 @@ static inline void shim_pause(void) {
 int shim_spawn_change_directory(void *actions, const char *path);
 int shim_spawn_close_from(void *actions, int lowest);
 char **shim_environment(void);
+
+/* A variable of the environment; NULL when it is not there, or the program has rights that its starter had not. */
+const char *shim_variable(const char *name);
+extern const int SHIM_O_PATH;
 int shim_dup_cloexec_from(int descriptor, int lowest);
 int shim_set_cloexec(int descriptor);
 int shim_pidfd_open(int process);

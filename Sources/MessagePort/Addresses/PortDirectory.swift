@@ -67,8 +67,19 @@ package final class PortDirectory: Sendable {
     /// - Returns: the open, verified directory; nil when it is not there.
     /// - Throws: as ``open(path:)``.
     package func supervisors(makes: Bool) throws(PortError) -> TrustedDirectory? {
+        try part("supervisors", makes: makes)
+    }
+
+    /// The directory of the sockets at which supervisors listen for names.
+    ///
+    /// - Parameter makes: whether it is made when it is not there.
+    /// - Returns: the open, verified directory; nil when it is not there.
+    /// - Throws: as ``open(path:)``.
+    package func declared(makes: Bool) throws(PortError) -> TrustedDirectory? { try part("declared", makes: makes) }
+
+    private func part(_ name: String, makes: Bool) throws(PortError) -> TrustedDirectory? {
         do throws(PortError) {
-            return try top.subdirectory("supervisors", makes: makes)
+            return try top.subdirectory(name, makes: makes)
         } catch {
             if error.systemError?.code == ENOENT { return nil }
             throw error

@@ -17,10 +17,47 @@ extension ProcessEndpoints {
     package static func connect(
         toPath path: String, until deadline: MonotonicInstant = .distantPast
     ) throws(PortError) -> ConnectOutcome {
-        guard let parts = SocketPath.split(path) else { throw PortError(.malformedPacket, subject: .path(path)) }
+        try connect(toPath: path, called: path, until: deadline)
+    }
+
+    /// Connects to a listening socket in a trusted directory. What has the name is looked at first: a symbolic link is not
+    /// followed, so this leads nowhere else, and to no file system that does not answer.
+    ///
+    /// - Parameters:
+    ///   - name: a file name.
+    ///   - directory: where.
+    ///   - deadline: as above.
+    /// - Returns: as above; what is no socket is dead.
+    /// - Throws: as above.
+    package static func connect(
+        to name: String, in directory: TrustedDirectory, until deadline: MonotonicInstant = .distantPast
+    ) throws(PortError) -> ConnectOutcome {
+        let path = directory.path + "/" + name
+        guard let file = try openSocketFile(name, in: directory, called: path) else { return .dead }
+        let way = SocketPath.through(file.raw) ?? SocketPath.reachable(name, in: directory)
+        return try connect(toPath: way, called: path, until: deadline)
+    }
+
+    private static func openSocketFile(
+        _ name: String, in directory: TrustedDirectory, called path: String
+    ) throws(PortError) -> FileDescriptor? {
+        do throws(SystemError) {
+            let file = try sysOpen(name, in: directory.raw, .place)
+            if try sysStatus(file.raw).isSocket { return file }
+            return nil
+        } catch {
+            if error.code == ENOENT { return nil }
+            throw PortError(error, subject: .path(path))
+        }
+    }
+
+    private static func connect(
+        toPath way: String, called path: String, until deadline: MonotonicInstant
+    ) throws(PortError) -> ConnectOutcome {
+        guard let parts = SocketPath.split(way) else { throw PortError(.malformedPacket, subject: .path(path)) }
         do throws(SystemError) {
             let socket = try sysPacketSocket()
-            guard try connect(socket, path, parts, until: deadline) else { return .busy }
+            guard try connect(socket, way, parts, until: deadline) else { return .busy }
             let peer = try PeerIdentity(ofPeerOf: socket.raw)
             if peer.userID == sysUserID() { return .connected(SharedDescriptor(connection: socket), peer: peer) }
         } catch {

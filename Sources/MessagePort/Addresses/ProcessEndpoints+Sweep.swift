@@ -44,7 +44,7 @@ extension ProcessEndpoints {
     }
 
     private func isDead(_ name: String) -> Bool {
-        guard case .dead = try? Self.connect(toPath: path(of: name)) else { return false }
+        guard case .dead = try? Self.connect(to: name, in: sockets) else { return false }
         return true
     }
 }

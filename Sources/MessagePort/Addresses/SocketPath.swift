@@ -7,18 +7,24 @@
 import PortSystem
 
 /// Paths as a socket address can hold them.
-enum SocketPath {
+package enum SocketPath {
     /// Most bytes of a path in a socket address.
     static let limit = 107
 
     /// A path of a name in an open directory that fits; valid as long as the directory is open.
-    static func reachable(_ name: String, in directory: TrustedDirectory) -> String {
+    package static func reachable(_ name: String, in directory: TrustedDirectory) -> String {
         let path = directory.path + "/" + name
         return path.utf8.count <= limit ? path : through(directory.raw, name)
     }
 
     /// The way to a name through an open directory.
     static func through(_ directory: Int32, _ name: String) -> String { "/proc/self/fd/\(directory)/\(name)" }
+
+    /// The way to an open file; nil where /proc is not mounted.
+    static func through(_ file: Int32) -> String? {
+        let path = "/proc/self/fd/\(file)"
+        return ((try? sysStatus(atPath: path)) ?? nil) == nil ? nil : path
+    }
 
     /// The two parts of an absolute path: its directory, and its last name. Nil for a path that no socket has.
     static func split(_ path: String) -> (directory: String, name: String)? {

@@ -23,14 +23,13 @@ struct PortQuestion: Sendable {
     ///
     /// - Parameters:
     ///   - header: the question; it has no payload.
-    ///   - address: where the port is.
-    ///   - deadline: how long to wait for a place among those who wait to be accepted.
+    ///   - outcome: what the attempt to connect to the port gave.
     /// - Returns: what became of it.
-    /// - Throws: `descriptorLimit`, `systemCallFailed`; `peerRefused`, `malformedPacket`.
+    /// - Throws: `descriptorLimit`, `systemCallFailed`.
     static func ask(
-        _ header: PacketHeader, at address: PortAddress, until deadline: MonotonicInstant = .distantPast
+        _ header: PacketHeader, over outcome: ConnectOutcome
     ) throws(PortError) -> Outcome {
-        switch try ProcessEndpoints.connect(toPath: address.path, until: deadline) {
+        switch outcome {
         case .busy: return .busy
         case .dead: return .dead
         case .connected(let socket, _):

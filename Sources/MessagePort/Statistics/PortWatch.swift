@@ -33,7 +33,8 @@ package struct PortWatch: ~Copyable {
     ) throws(PortError) -> PortQuestion {
         let header = PacketHeader(kind: .watch, totalLength: UInt64(max(0, byteLimit)))
         let question: PortQuestion
-        switch try PortQuestion.ask(header, at: address, until: deadline) {
+        let outcome = try ProcessEndpoints.connect(toPath: address.path, until: deadline)
+        switch try PortQuestion.ask(header, over: outcome) {
         case .asked(let asked): question = asked
         case .busy: throw PortError(.replyTimedOut)
         case .dead: throw PortError(.deadName)

@@ -30,7 +30,11 @@ package struct StatisticsInquiry: ~Copyable {
     /// Under this token each is asked.
     private static let token: UInt64 = 1
 
+    /// Connects to a port, without waiting.
+    package typealias Connect = (PortAddress) throws(PortError) -> ConnectOutcome
+
     private let addresses: [PortAddress]
+    private let connect: Connect
     private let deadline: MonotonicInstant
     /// The time that each has where others wait for its place.
     private let share: Duration
@@ -39,8 +43,11 @@ package struct StatisticsInquiry: ~Copyable {
     private var open: [Int: (question: PortQuestion, since: MonotonicInstant)] = [:]
     private var askedCount = 0
 
-    private init(_ addresses: [PortAddress], until deadline: MonotonicInstant) throws(PortError) {
+    private init(
+        _ addresses: [PortAddress], until deadline: MonotonicInstant, connecting connect: @escaping Connect
+    ) throws(PortError) {
         self.addresses = addresses
+        self.connect = connect
         self.deadline = deadline
         let roundCount = max(1, (addresses.count + Self.simultaneous - 1) / Self.simultaneous)
         share = max(.zero, MonotonicInstant.now.duration(to: deadline)) / roundCount
@@ -57,12 +64,16 @@ package struct StatisticsInquiry: ~Copyable {
     /// - Parameters:
     ///   - addresses: where they are.
     ///   - deadline: when to give up those that have not answered. Each is asked, even if that is past.
+    ///   - connect: how to connect to each.
     /// - Returns: the answers, in the same order.
     /// - Throws: `descriptorLimit`, `systemCallFailed` when nobody can be asked.
-    package static func ask(_ addresses: [PortAddress], until deadline: MonotonicInstant) throws(PortError)
-        -> [StatisticsAnswer]
-    {
-        var inquiry = try StatisticsInquiry(addresses, until: deadline)
+    package static func ask(
+        _ addresses: [PortAddress], until deadline: MonotonicInstant,
+        connecting connect: @escaping Connect = { (address) throws(PortError) in
+            try ProcessEndpoints.connect(toPath: address.path)
+        }
+    ) throws(PortError) -> [StatisticsAnswer] {
+        var inquiry = try StatisticsInquiry(addresses, until: deadline, connecting: connect)
         while try inquiry.askMore() {
             if !inquiry.hear() { inquiry.giveUpLate() }
         }
@@ -95,7 +106,7 @@ package struct StatisticsInquiry: ~Copyable {
 
     private mutating func ask(_ index: Int) throws(PortError) {
         let header = PacketHeader(kind: .statistics, asks: Self.token)
-        switch try PortQuestion.ask(header, at: addresses[index]) {
+        switch try PortQuestion.ask(header, over: connect(addresses[index])) {
         case .busy: answers[index] = .busy
         case .dead: break
         case .asked(let question):
