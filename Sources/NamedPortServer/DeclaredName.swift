@@ -6,8 +6,8 @@
 // the path is made and removed by the holder of that lock only. The lock of the name itself stays free: it is the
 // owner's.
 
-import PortCLibrary
 import MessagePort
+import PortCLibrary
 import PortSystem
 import Synchronization
 
@@ -15,6 +15,8 @@ import Synchronization
 package final class DeclaredName: Sendable {
     /// Where it listens.
     package let path: String  // immutable
+    private let directory: TrustedDirectory  // immutable; where that is
+    private let file: String  // immutable; its name there
     private let socket: FileDescriptor  // immutable
     private let made: FileStatus?  // immutable; what is at the path
     private let lock: Mutex<LockedFile?>  // emptied by end()
@@ -32,17 +34,17 @@ package final class DeclaredName: Sendable {
     package init(_ name: String, in server: PortNameServer) throws(PortError) {
         let portName = try PortName(name)
         let directory = try server.openDirectory()
-        guard let supervisors = try directory.supervisors(makes: true) else {
-            throw PortError(SystemError(ENOENT), subject: .path(directory.path))
-        }
-        let path = try directory.makeDeclaredPath(of: portName)
+        guard let supervisors = try directory.supervisors(makes: true),
+            let declared = try directory.declared(makes: true)
+        else { throw PortError(SystemError(ENOENT), subject: .path(directory.path)) }
+        let path = directory.declaredPath(of: portName)
         let file = try PortNameServer.take(portName, in: supervisors)
         do throws(PortError) {
             try file.cut()
             // While its lock is taken nobody can register the name.
             let free = try PortNameServer.take(portName, in: directory.names)
             do throws(PortError) {
-                socket = try Self.listen(at: path, for: portName)
+                socket = try Self.listen(for: portName, in: declared)
             } catch {
                 free.remove()
                 throw error
@@ -53,8 +55,10 @@ package final class DeclaredName: Sendable {
             file.remove()
             throw error
         }
-        made = (try? sysStatus(atPath: path)) ?? nil
+        made = (try? sysStatus(portName.fileName, in: declared.raw)) ?? nil
         self.path = path
+        self.directory = declared
+        self.file = portName.fileName
         lock = Mutex(consume file)
     }
 
@@ -64,12 +68,12 @@ package final class DeclaredName: Sendable {
 
     /// Listens no more. Idempotent.
     package func end() {
-        guard let file = lock.withLock({ $0.take() }) else { return }
+        guard let lock = lock.withLock({ $0.take() }) else { return }
         // Somebody who does not know the lock may have put another socket there.
-        if let made, let there = (try? sysStatus(atPath: path)) ?? nil, there.isSameFile(as: made) {
-            try? sysUnlink(path, in: AT_FDCWD)
+        if let made, let there = (try? sysStatus(file, in: directory.raw)) ?? nil, there.isSameFile(as: made) {
+            try? sysUnlink(file, in: directory.raw)
         }
-        file.remove()
+        lock.remove()
     }
 }
 
@@ -77,23 +81,24 @@ extension DeclaredName {
     /// How many clients may wait until the owner accepts them; the kernel may allow fewer.
     private static let backlog: CInt = 4096
 
-    private static func listen(at path: String, for name: PortName) throws(PortError) -> FileDescriptor {
+    private static func listen(for name: PortName, in directory: TrustedDirectory) throws(PortError) -> FileDescriptor {
+        let file = name.fileName
         // Whoever listens there does not know the lock, as systemd. What a dead one has left is taken away.
-        switch try ProcessEndpoints.connect(toPath: path) {
+        switch try ProcessEndpoints.connect(to: file, in: directory) {
         case .connected(_, let peer): throw PortError(.nameTaken, subject: .name(name.string), owner: peer.processID)
         case .busy: throw PortError(.nameTaken, subject: .name(name.string))
         case .dead: break
         }
         do throws(SystemError) {
-            if let left = try sysStatus(atPath: path), left.mode & S_IFMT == S_IFSOCK {
-                try sysUnlink(path, in: AT_FDCWD)
+            if let left = try sysStatus(file, in: directory.raw), left.isSocket {
+                try sysUnlink(file, in: directory.raw)
             }
             let socket = try sysPacketSocket()
-            try sysBind(socket.raw, path: path)
+            try sysBind(socket.raw, path: SocketPath.reachable(file, in: directory))
             try sysListen(socket.raw, backlog: backlog)
             return socket
         } catch {
-            throw PortError(error, subject: .path(path))
+            throw PortError(error, subject: .path(directory.path + "/" + file))
         }
     }
 }

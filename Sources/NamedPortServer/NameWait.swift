@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import MessagePort
+import PortCLibrary
 import PortSystem
 import Synchronization
 
@@ -16,6 +17,7 @@ final class NameWait: Sendable {
     private let name: PortName  // immutable
     private let file: String  // immutable
     private let server: PortNameServer  // immutable
+    private let path: String  // immutable; the directory's
     private let declaredPath: String  // immutable
     /// The descriptor to wait on: readable while something may have changed.
     let raw: CInt  // immutable; the watch's, which lives as long as this object
@@ -29,6 +31,7 @@ final class NameWait: Sendable {
         file = name.fileName
         self.server = server
         let directory = try server.openDirectory()
+        path = directory.path
         declaredPath = directory.declaredPath(of: name)
         let watch = try NameDirectoryWatch.begin(at: directory.path, followsDeclared: true)
         raw = watch.raw
@@ -54,10 +57,23 @@ final class NameWait: Sendable {
         let (mustLook, isThere) = try result.get()
         guard mustLook else { return nil }
         // Looking a name up may make the directory: that is not for somebody who waits for it.
-        if let right = try isThere ? server.find(name) : PortNameServer.findDeclared(declaredPath) { return right }
+        if let right = try isThere ? server.find(name) : findDeclared() { return right }
         let isDeclared = ((try? sysStatus(atPath: declaredPath)) ?? nil) != nil
         state.withLock { $0.declared.didFindNobody(isDeclared: isDeclared) }
         return nil
+    }
+}
+
+extension NameWait {
+    private func findDeclared() throws(PortError) -> SendRight? {
+        let declared: TrustedDirectory
+        do throws(PortError) {
+            declared = try TrustedDirectory.open(path: path, makes: false).subdirectory("declared", makes: false)
+        } catch {
+            if let code = error.systemError?.code, code == ENOENT || code == ENOTDIR { return nil }
+            throw error
+        }
+        return try PortNameServer.findDeclared(name, in: declared)
     }
 }
 

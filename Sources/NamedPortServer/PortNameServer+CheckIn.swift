@@ -38,6 +38,7 @@ extension PortNameServer {
         guard port.isValid else { throw PortError(.invalidPort) }
         let portName = try PortName(name)
         let directory = try openDirectory()
+        _ = try directory.declared(makes: false)  // is trusted, if it is there
         try InheritedSockets.shared.take(portName, declaredAt: directory.declaredPath(of: portName)) {
             (descriptor, address) throws(PortError) in
             try hold(portName, for: port, in: directory) { (write) throws(PortError) in

@@ -50,15 +50,18 @@ extension PortNameServer {
         {
             return right
         }
-        return try Self.findDeclared(directory.declaredPath(of: name), until: deadline)
+        return try Self.findDeclared(name, in: directory.declared(makes: false), until: deadline)
     }
 
-    /// The right to the port that a supervisor declared; nil when nobody listens at the path.
+    /// The right to the port that a supervisor declared; nil when nobody listens, or there is no socket of the name.
     static func findDeclared(
-        _ path: String, until deadline: MonotonicInstant = .distantPast
+        _ name: PortName, in directory: TrustedDirectory?, until deadline: MonotonicInstant = .distantPast
     ) throws(PortError) -> SendRight? {
-        guard (try? sysStatus(atPath: path)) != nil else { return nil }
-        return try RightsTable.shared.right(to: PortAddress(path: path), until: deadline)
+        guard let directory, ((try? sysStatus(name.fileName, in: directory.raw)) ?? nil)?.isSocket == true else {
+            return nil
+        }
+        let address = PortAddress(path: directory.path + "/" + name.fileName)
+        return try RightsTable.shared.right(to: address, until: deadline)
     }
 
     /// The names that are held now, in alphabetical order.
@@ -76,18 +79,5 @@ extension PortNameServer {
 
 extension PortDirectory {
     /// Where a supervisor listens for a name whose owner it starts on demand.
-    func declaredPath(of name: PortName) -> String { declaredPath + "/" + name.fileName }
-
-    /// Where those sockets are.
-    var declaredPath: String { path + "/declared" }
-
-    /// The path at which to listen for a name; its directory is made if it is not there.
-    func makeDeclaredPath(of name: PortName) throws(PortError) -> String {
-        do throws(SystemError) {
-            _ = try sysMakeDirectory(declaredPath)
-        } catch {
-            throw PortError(error, subject: .path(declaredPath))
-        }
-        return declaredPath(of: name)
-    }
+    func declaredPath(of name: PortName) -> String { path + "/declared/" + name.fileName }
 }

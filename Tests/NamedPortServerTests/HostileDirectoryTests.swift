@@ -206,6 +206,52 @@ struct HostileDirectoryTests {
         }
     }
 
+    // MARK: Sockets that are declared
+
+    @Test(
+        "F-A15: declared sockets behind a link, or in a directory that is open to others, are not used",
+        arguments: [true, false])
+    func declared(isLink: Bool) async throws {
+        try await withPlace(leaving: .anything) { place in
+            let directory = place.scratch.path("open")
+            mkdir(directory, 0o777)
+            chmod(directory, 0o777)
+            let declared = place.directory + "/declared"
+            if isLink {
+                chmod(directory, 0o700)
+                try FileManager.default.createSymbolicLink(atPath: declared, withDestinationPath: directory)
+            } else {
+                #expect(rename(directory, declared) == 0)
+            }
+            // A dead socket.
+            let dead = try sysPacketSocket()
+            try sysBind(dead.raw, path: declared + "/name")
+            let made = try sysStatus(atPath: declared + "/name")
+            #expect(failure { _ = try DeclaredName("name", in: place.names) }?.code == .directoryUntrusted)
+            #expect(failure { _ = try place.names.lookUp("name") }?.code == .directoryUntrusted)
+            #expect(failure { _ = try place.names.waitFor("name", within: patience) }?.code == .directoryUntrusted)
+            #expect(failure { try place.names.checkIn(MachPort(), name: "name") }?.code == .directoryUntrusted)
+            #expect(try sysStatus(atPath: declared + "/name") == made)
+        }
+    }
+
+    @Test("F-A15: a link that stands for a declared socket is nobody's, and stays")
+    func declaredLink() async throws {
+        try await withPlace(leaving: .anything) { place in
+            mkdir(place.directory + "/declared", 0o700)
+            let path = place.scratch.path("elsewhere")
+            let listener = try sysPacketSocket()
+            try sysBind(listener.raw, path: path)
+            try sysListen(listener.raw, backlog: 8)
+            let link = place.directory + "/declared/name"
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
+            #expect(failure { _ = try place.names.lookUp("name") }?.code == .nameUnknown)
+            #expect(failure { _ = try DeclaredName("name", in: place.names) }?.systemError?.code == EADDRINUSE)
+            #expect(try sysReadLink(link) == path)
+            #expect(try sysPoll(listener.raw, .readable, until: .distantPast).isEmpty)
+        }
+    }
+
     // MARK: Owners that a record claims
 
     @Test("F-A6: a watch takes a descriptor for at most 64 owners, and sees all names come and go")
