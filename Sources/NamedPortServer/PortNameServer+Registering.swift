@@ -10,7 +10,7 @@ extension PortNameServer {
     /// Gives a port a name. A port may have several. The name is free again when the port becomes invalid, or this
     /// process ends; it does not depend on this object's life.
     ///
-    /// A port whose address has gone, because its socket or the whole directory was removed, gets a new one. Rights
+    /// A port whose address has gone, because its socket or the whole directory was removed or replaced, gets a new one. Rights
     /// that other processes have to it stay good, and are not equal to those that they look up from then on.
     ///
     /// - Parameters:
@@ -116,13 +116,14 @@ extension PortNameServer {
         return record
     }
 
-    /// The port's address. One that went away with its directory, or without, leads nowhere: then another.
+    /// The port's address. One that went away with its directory, or without, leads nowhere, and one whose socket somebody
+    /// has replaced leads to that: then another.
     private static func reachableAddress(of port: MachPort, in directory: PortDirectory) throws(PortError)
         -> PortAddress
     {
         let address = try port.core.address(in: directory)
         do throws(SystemError) {
-            if try sysStatus(atPath: address.path) != nil { return address }
+            if try port.core.isReachable(at: address) { return address }
         } catch {
             if error.code != ENOTDIR { throw PortError(error, subject: .path(address.path)) }
         }

@@ -206,6 +206,27 @@ struct HostileDirectoryTests {
         }
     }
 
+    // MARK: Sockets that are replaced
+
+    @Test("F-B8: a port whose socket somebody has replaced gets another one when it is named again")
+    func replacedSocket() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            let path = try place.socket("name")
+            #expect(unlink(path) == 0)
+            let other = try sysPacketSocket()
+            try sysBind(other.raw, path: path)
+            try sysListen(other.raw, backlog: 8)
+            try place.names.register(port, name: "again")
+            #expect(try place.socket("again") != path)
+            let right = SendRight(try #require(try RightsTable.connect(to: PortAddress(path: place.socket("again")))))
+            try right.send(MachMessage(id: 7), within: patience)
+            #expect(try port.receive(within: patience)?.id == 7)
+            port.invalidate()
+        }
+    }
+
     // MARK: Sockets that are declared
 
     @Test(

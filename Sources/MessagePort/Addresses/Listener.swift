@@ -12,6 +12,8 @@ package struct Listener: ~Copyable, Sendable {
     package let name: String
     /// The absolute path that others connect to.
     package let path: String
+    /// What was at the path when the socket got it; nil for an inherited one, whose path is its supervisor's.
+    package let made: FileStatus?
     private let endpoints: ProcessEndpoints?
 
     init(_ descriptor: consuming FileDescriptor, name: String, of endpoints: ProcessEndpoints) {
@@ -19,6 +21,7 @@ package struct Listener: ~Copyable, Sendable {
         self.name = name
         self.endpoints = endpoints
         path = endpoints.path(of: name)
+        made = (try? sysStatus(name, in: endpoints.sockets.raw)) ?? nil
     }
 
     /// Takes over a listening socket that this process inherited.
@@ -30,6 +33,7 @@ package struct Listener: ~Copyable, Sendable {
         self.descriptor = descriptor
         self.path = path
         name = ""
+        made = nil
         endpoints = nil
     }
 

@@ -112,6 +112,14 @@ extension PortCore {
         return address
     }
 
+    /// Whether the path of the port's address leads to its socket: nobody has removed or replaced that. A path that a
+    /// supervisor has made may lead to a new socket of that.
+    package func isReachable(at address: PortAddress) throws(SystemError) -> Bool {
+        let made = state.withLock { $0.extras.sockets }?.state.withLock { $0.listener?.made }
+        guard let there = try sysStatus(atPath: address.path) else { return false }
+        return made?.isSameFile(as: there) ?? true
+    }
+
     /// Gives the port another address in place of one whose path has gone. Rights in which the old one is on its way are
     /// rights to this port all the same, where they come back to this process.
     package func renewAddress(_ old: PortAddress, in directory: PortDirectory) throws(PortError) -> PortAddress {
