@@ -5,7 +5,7 @@ import MessagePort
 import PortSystem
 
 extension PortDirectory {
-    /// Most files that one sweep removes; the next process that starts removes more.
+    /// Most files that one sweep looks at; the next process that starts looks at more.
     private static let sweepLimit = 10_000
 
     /// Removes the files of names whose owners ended. Files whose names stand for nothing are left alone, and so is
@@ -15,8 +15,9 @@ extension PortDirectory {
     @discardableResult
     func sweepNames() -> Int {
         var removed = 0
-        for file in (try? sysList(in: names.raw)) ?? [] where PortName(fileName: file) != nil {
-            guard removed < Self.sweepLimit else { break }
+        // In another order each time, so that what cannot be removed does not keep the rest for ever.
+        let files = ((try? sysList(in: names.raw)) ?? []).shuffled()
+        for file in files.prefix(Self.sweepLimit) where PortName(fileName: file) != nil {
             // Asked first: to open the file of a name that is held would be told to those who watch it.
             guard (try? LockedFile.isLocked(file, in: names)) == false,
                 let attempt = try? LockedFile.take(file, in: names), case .locked(let lock) = attempt

@@ -40,9 +40,17 @@ package func sysWrite(_ descriptor: CInt, _ bytes: some Collection<UInt8>) throw
 }
 
 /// Reads the whole of a file.
-package func sysReadAll(_ descriptor: CInt) throws(SystemError) -> [UInt8] {
+///
+/// - Parameters:
+///   - descriptor: the open file.
+///   - limit: how much to read of one whose size somebody else decides.
+/// - Returns: what is in it, from where it is read next on.
+/// - Throws: what read(2) says.
+package func sysReadAll(_ descriptor: CInt, limit: Int = .max) throws(SystemError) -> [UInt8] {
     var contents: [UInt8] = []
-    while let piece = try sysRead(descriptor, capacity: 4096), !piece.isEmpty {
+    while contents.count < limit,
+        let piece = try sysRead(descriptor, capacity: min(4096, limit - contents.count)), !piece.isEmpty
+    {
         contents += piece
     }
     return contents

@@ -131,7 +131,10 @@ package func sysRename(_ name: String, to newName: String, in directory: CInt) t
     _ = try retrying(.rename) { unsafe shim_rename_noreplace(directory, name, newName) }
 }
 
-/// The names in a directory, without `.` and `..`, in no particular order.
+/// Most names that are read of a directory: whoever fills it while it is read must come to an end.
+package let sysListLimit = 1 << 20
+
+/// The names in a directory, without `.` and `..`, in no particular order; `sysListLimit` at most.
 package func sysList(_ path: String) throws(SystemError) -> [String] {
     try sysList(path, in: AT_FDCWD)
 }
@@ -155,7 +158,7 @@ private func sysList(_ path: String, in directory: CInt) throws(SystemError) -> 
     }
     defer { unsafe closedir(stream) }
     var names: [String] = []
-    while let name = try unsafe nextName(in: stream) {
+    while names.count < sysListLimit, let name = try unsafe nextName(in: stream) {
         if name != "." && name != ".." { names.append(name) }
     }
     return names

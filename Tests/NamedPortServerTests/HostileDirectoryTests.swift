@@ -273,6 +273,33 @@ struct HostileDirectoryTests {
         }
     }
 
+    // MARK: Rubbish
+
+    /// Directories cannot be removed as files are.
+    private func fill(_ directory: String, with count: Int, _ name: (Int) -> String) {
+        for number in 0..<count { mkdir("\(directory)/\(name(number))", 0o700) }
+    }
+
+    @Test("F-B9: a sweep looks at so many files at most, however few it can remove")
+    func sweeps() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let count = 10_100
+            fill(place.directory + "/sockets", with: count) { number in
+                String(repeating: "0", count: 27) + String(number + 10_000) + ".1"
+            }
+            let sockets = try TrustedDirectory.open(path: place.directory + "/sockets")
+            let (endpoints, calls) = try SystemCallFaults.counting { try ProcessEndpoints(in: sockets) }
+            // Each is two: the dead process, which costs opening its lock, and its file.
+            #expect(calls[.open, default: 0] <= 2 * 10_000 && calls[.connect, default: 0] == 0)
+            #expect(calls[.unlink, default: 0] <= 10_000)
+            fill(place.directory + "/names", with: count) { "n\($0)" }
+            let directory = try PortDirectory.open(path: place.directory)
+            let looks = SystemCallFaults.counting { #expect(directory.sweepNames() == 0) }.calls
+            #expect(looks[.open, default: 0] <= 10_001)
+            withExtendedLifetime(endpoints) {}
+        }
+    }
+
     // MARK: Owners that a record claims
 
     @Test("F-A6: a watch takes a descriptor for at most 64 owners, and sees all names come and go")

@@ -4,7 +4,7 @@
 import PortSystem
 
 extension ProcessEndpoints {
-    /// Most files that one sweep removes; the next process that starts removes more.
+    /// Most dead processes, and most of their files, that one sweep looks at; the next process that starts looks at more.
     private static let sweepLimit = 10_000
 
     /// Removes the sockets and lock files of processes that ended. Names of another form are left alone, and so is
@@ -13,23 +13,26 @@ extension ProcessEndpoints {
     /// - Returns: how many files were removed.
     @discardableResult
     package func sweep() -> Int {
-        guard let names = try? sysList(sockets.path) else { return 0 }
+        guard let names = try? sysList(in: sockets.raw) else { return 0 }
         var files: [String: [String]] = [:]
         var locks: Set<String> = []
         for name in names {
             guard let parsed = EndpointFileName(name), parsed.id != id else { continue }
             if parsed.isLock { locks.insert(parsed.id) } else { files[parsed.id, default: []].append(name) }
         }
-        var removed = 0
-        for owner in locks.union(files.keys) {
-            guard removed < Self.sweepLimit else { break }
-            removed += sweep(owner, files[owner, default: []], hadLock: locks.contains(owner))
+        // Looked at in another order each time, so that what cannot be removed does not keep the rest for ever.
+        var (removed, looked) = (0, 0)
+        for owner in locks.union(files.keys).shuffled() {
+            guard looked < Self.sweepLimit else { break }
+            let names = files[owner, default: []].prefix(Self.sweepLimit - looked)
+            looked += names.count + 1
+            removed += sweep(owner, names, hadLock: locks.contains(owner))
         }
         return removed
     }
 
     /// Removes one owner's files, unless it lives.
-    private func sweep(_ owner: String, _ names: [String], hadLock: Bool) -> Int {
+    private func sweep(_ owner: String, _ names: ArraySlice<String>, hadLock: Bool) -> Int {
         // Held while its files are removed, so a process that is just making its own id is not mistaken for a dead one.
         guard let attempt = try? LockedFile.take(EndpointFileName.lock(of: owner), in: sockets) else { return 0 }
         guard case .locked(let lock) = attempt else { return 0 }

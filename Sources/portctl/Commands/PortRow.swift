@@ -147,11 +147,14 @@ struct PortRow {
 }
 
 extension PortRow {
+    /// Most bytes of a command that are read: a process may have as many as it likes.
+    private static let commandLimit = 16_384
+
     /// The program of a process, without its directory, and its arguments.
     static func command(of process: Int32) -> String? {
-        guard let file = try? sysOpen("/proc/\(process)/cmdline", .reading), let line = try? sysReadAll(file.raw) else {
-            return nil
-        }
+        guard let file = try? sysOpen("/proc/\(process)/cmdline", .reading),
+            let line = try? sysReadAll(file.raw, limit: commandLimit)
+        else { return nil }
         return command(line)
     }
 
