@@ -92,6 +92,19 @@ struct PortctlCandidateTests {
         #expect(BashWord.unquoted(quote + inserted + quote) == word)
     }
 
+    @Test("F-A1: a name that would be read as an option is offered only where none may stand")
+    func dashes() {
+        let names: Candidates.Names = { _ in [("--file=x", 1), ("-\u{301}x", 1), ("plain", 1)] }
+        func texts(_ line: [String]) -> [String] {
+            guard case .words(let words) = Candidates(line, names: names) else { return [] }
+            return words.map(\.text)
+        }
+        #expect(texts(["info", ""]) == ["plain"])
+        #expect(texts(["send", ""]) == ["plain"])
+        #expect(texts(["info", "--", ""]) == ["--file=x", "-\u{301}x", "plain"])
+        #expect(!texts(["info", "--f"]).contains("--file=x"))
+    }
+
     @Test("bash gets what begins as the word does; the others choose themselves, and are told what it means")
     func answers() {
         #expect(Completion.answer(to: ["'re"], for: .bash) { _ in [] } == "words\nrequest\n")
@@ -109,6 +122,46 @@ struct PortctlCompletionTests {
     func bash() async throws {
         try await complete(in: .bash)
         try await show(in: .bash)
+    }
+
+    /// Each sign of ASCII, alone and with a combining mark behind it, which makes both one character for a reader.
+    private static let signs = (UInt8(32)...126).flatMap { byte in
+        let sign = Character(UnicodeScalar(byte))
+        return ["x\(sign)y", "x\(sign)\u{301}y", "x\(sign)\u{301};touch run"]
+    }
+
+    @Test("F-A1: bash reads what is inserted as the name, whatever stands behind a sign", arguments: ["", "'", "\""])
+    func marks(quote: String) async throws {
+        let words = try Self.signs.map { name in
+            let inserted = BashWord.candidates([name], for: quote + "x")
+            return "printf '%s\\n' \(quote)\(try #require(inserted.first))\(quote)"
+        }
+        let result = try await ChildProcess("/bin/bash", ["-c", words.joined(separator: "\n")]).waitForExit()
+        #expect(result.end == .exited(0) && result.errors == "")
+        // As texts, names in another spelling would be equal.
+        #expect(Array(result.output.utf8) == Array(Self.signs.map { $0 + "\n" }.joined().utf8))
+        for name in Self.signs {
+            let inserted = quote + (BashWord.candidates([name], for: quote + "x").first ?? "") + quote
+            #expect(Array(BashWord.unquoted(inserted).utf8) == Array(name.utf8))
+        }
+    }
+
+    @Test(
+        "F-A1: what completion makes of a hostile name runs nothing",
+        arguments: Shell.allCases.filter(TmuxSession.isThere))
+    func hostile(shell: Shell) async throws {
+        let names = ["q'\u{301};touch run;#", "d\"\u{301};touch run;#", "--file=x", "n$\u{301}(touch run)"]
+        try await TmuxSession.with(shell, names: names) { session, home in
+            for typed in ["'q", "\"d", "q", "d", "n", "\"n", "--fi"] {
+                try session.type("\u{15}portctl wait \(typed)\t")
+                try session.wait { ($0.last ?? "").contains("portctl wait") }
+                try session.type("\u{1}echo \u{5}\r")
+                try session.wait { $0.last == ">" }
+                #expect(!FileManager.default.fileExists(atPath: home.path("run")), "\(typed) has run a name")
+                try session.type("clear\r")
+                try session.wait { $0 == [">"] }
+            }
+        }
     }
 
     @Test(

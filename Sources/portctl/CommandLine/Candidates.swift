@@ -125,8 +125,11 @@ private struct Place {
         case .command:
             return .words(CommandDescription.table.map { Candidates.Word(text: $0.name, meaning: $0.summary) })
         case .portName:
-            // One that cannot be typed is not offered.
-            let held = names(directory).filter { $0.name.shown == $0.name }
+            // One that cannot be typed is not offered, nor one that would be read as an option.
+            let held = names(directory).filter { held in
+                held.name.shown.utf8.elementsEqual(held.name.utf8)
+                    && (isAfterDashes || held.name.unicodeScalars.first != "-")
+            }
             return .words(held.map { Candidates.Word(text: $0.name, meaning: "process \($0.owner)") })
         case .processID:
             let owners = Dictionary(grouping: names(directory), by: \.owner).sorted { $0.key < $1.key }
