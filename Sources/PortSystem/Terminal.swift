@@ -25,3 +25,13 @@ package func sysOpenTerminal(columns: Int, rows: Int) throws(SystemError) -> (CI
     if unsafe shim_open_terminal(CInt(columns), CInt(rows), &master, &slave) != 0 { throw SystemError(errno) }
     return (master, slave)
 }
+
+/// A text with escapes in place of what would move a terminal's cursor, break a line, or change the direction of what follows.
+package func harmlessText(_ text: String) -> String {
+    text.unicodeScalars.reduce(into: "") { text, scalar in
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: text += scalar.escaped(asASCII: true)
+        default: text.unicodeScalars.append(scalar)
+        }
+    }
+}

@@ -46,6 +46,20 @@ import Testing
         #expect("\(PortError(SystemError(ENOSPC)))".contains("(errno \(ENOSPC))"))
     }
 
+    @Test("F-A13: what a peer has chosen moves no cursor where the error is printed")
+    func harmless() {
+        let text = "a\u{1B}[2J\u{9B}31m\u{7F}\u{202E}\u{2028}b"
+        let errors = [
+            PortError(.nameTaken, subject: .name(text)), PortError(.deadName).at(text),
+            PortError(.directoryUntrusted, subject: .path("/" + text, .symbolicLink)),
+            PortError(.remoteError, subject: .remote(code: 1, text: text)),
+        ]
+        for error in errors {
+            let isHarmless = "\(error)".unicodeScalars.allSatisfy { (" "..."~").contains($0) }
+            #expect(isHarmless, "\(error.code)")
+        }
+    }
+
     @Test("a descriptor limit of the kernel has its own code")
     func systemErrors() {
         #expect(PortError(SystemError(EMFILE)).code == .descriptorLimit)

@@ -41,13 +41,23 @@ package enum JSONValue {
         }
     }
 
+    /// Beyond what JSON asks for, all that a terminal might obey, or a reader not see, is written as a number: controls,
+    /// those beyond ASCII too, formats such as a change of direction, and separators of lines.
     private static func append(quoted text: String, to bytes: inout [UInt8]) {
         bytes.append(UInt8(ascii: "\""))
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), byte]
-            case 0..<0x20: bytes += "\\u00\(byte < 0x10 ? "0" : "")\(String(byte, radix: 16))".utf8
-            default: bytes.append(byte)
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"", "\\": bytes += "\\\(scalar)".utf8
+            case " "..."~": bytes.append(UInt8(scalar.value))
+            default:
+                switch scalar.properties.generalCategory {
+                case .control, .format, .lineSeparator, .paragraphSeparator:
+                    for unit in String(scalar).utf16 {
+                        let digits = String(unit, radix: 16)
+                        bytes += "\\u\(String(repeating: "0", count: 4 - digits.utf8.count))\(digits)".utf8
+                    }
+                default: bytes += String(scalar).utf8
+                }
             }
         }
         bytes.append(UInt8(ascii: "\""))

@@ -24,11 +24,11 @@ extension Invocation {
     }
 
     /// What is written of a reply.
-    static func shown(_ bytes: [UInt8], asHex: Bool, asItIs: Bool, onTerminal: Bool) -> [UInt8] {
+    static func shown(_ bytes: [UInt8], asHex: Bool = false, asItIs: Bool = false, onTerminal: Bool) -> [UInt8] {
         if asHex { return Array(Bytes.hex(bytes).utf8) }
         if asItIs || !onTerminal { return bytes }
         guard let text = Bytes.text(bytes) else { return Array(Bytes.hex(bytes).utf8) }
-        return bytes + (text.isEmpty || text.hasSuffix("\n") ? [] : [UInt8(ascii: "\n")])
+        return bytes + (text.isEmpty || bytes.last == UInt8(ascii: "\n") ? [] : [UInt8(ascii: "\n")])
     }
 
     private func withProgress<Result>(

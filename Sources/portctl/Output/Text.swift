@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import NamedPortServer
+
 extension String {
     /// The text without what would move a terminal's cursor or break a line.
-    var shown: String {
-        unicodeScalars.reduce(into: "") { text, scalar in
-            switch scalar.properties.generalCategory {
-            case .control, .format, .lineSeparator, .paragraphSeparator: text += scalar.escaped(asASCII: true)
-            default: text.unicodeScalars.append(scalar)
-            }
-        }
-    }
+    var shown: String { harmlessText(self) }
 
     /// How many cells of a terminal it takes.
     var cells: Int { reduce(0) { $0 + $1.cells } }
@@ -50,11 +45,19 @@ extension Character {
 
 /// Bytes as people read them.
 enum Bytes {
-    /// The text; nil when the bytes are none, or have other control characters than tabs and line ends.
+    /// The text; nil when the bytes are none, or have what a terminal obeys or a reader does not see: other control
+    /// characters than tabs and line ends, and formats, such as a change of direction, but those that join letters.
     static func text(_ bytes: [UInt8]) -> String? {
         guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
         let isText = text.unicodeScalars.allSatisfy { scalar in
-            scalar == "\n" || scalar == "\t" || scalar.properties.generalCategory != .control
+            switch scalar {
+            case "\n", "\t", "\u{200C}", "\u{200D}": return true
+            default: break
+            }
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator: return false
+            default: return true
+            }
         }
         return isText ? text : nil
     }
