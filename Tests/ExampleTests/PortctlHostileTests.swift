@@ -39,6 +39,22 @@ struct PortctlHostileTests {
         ["trace", "\(process)", "-d", "1ms", "-o", output, "--directory", scratch.path("names")]
     }
 
+    @Test("F-A12: a file that somebody makes while a trace is recorded is not written, nor what a link there leads to")
+    func traceOverLink() async throws {
+        try await withScratchDirectory(leaving: .anyFiles) { scratch in
+            let victim = try scratch.write("precious", to: "victim")
+            let path = scratch.path("trace.json")
+            try await withTraceService(in: scratch) {
+                try? FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: victim)
+                return Array("{}".utf8)
+            } _: {
+                let result = try await portctl(["trace", "\(Self.own)", "-d", "1ms", "-o", path], in: scratch)
+                #expect(result.end == .exited(1) && isOneLine(result.errors) && result.errors.contains(path))
+                #expect(try String(contentsOfFile: victim, encoding: .utf8) == "precious")
+            }
+        }
+    }
+
     @Test("F-A13: a trace that is no text is shown on a terminal in digits")
     func traceOnTerminal() async throws {
         try await withScratchDirectory(leaving: .anyFiles) { scratch in

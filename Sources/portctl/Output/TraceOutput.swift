@@ -6,7 +6,7 @@ import NamedPortServer
 
 /// The file into which a trace will be written. Whether it can be is found out before anything is recorded, so that a
 /// path that does not do fails at once. What is in it stays until there is a trace, and one that is not there is made
-/// only then.
+/// only then: if there is something by then, somebody else has put it there, and it stays as it is.
 struct TraceOutput {
     private let path: String
     /// The open file, or standard output; nil when it is yet to be made.
@@ -30,20 +30,30 @@ struct TraceOutput {
             number = nil
         } catch {
             guard error.code == EEXIST else { throw PortError(error, subject: .path(path)) }
-            number = try Self.open(path)
+            number = try Self.open(path, O_WRONLY)
         }
     }
 
-    private static func open(_ path: String) throws(PortError) -> CInt {
-        let number = PortCLibrary.open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+    private static func open(_ path: String, _ flags: CInt) throws(PortError) -> CInt {
+        let number = PortCLibrary.open(path, flags | O_CLOEXEC, 0o644)
         guard number >= 0 else { throw PortError(SystemError(errno), subject: .path(path)) }
         return number
     }
 
+    private static func make(_ path: String) throws -> CInt {
+        do throws(PortError) {
+            return try open(path, O_WRONLY | O_CREAT | O_EXCL)
+        } catch {
+            guard error.systemError?.code == EEXIST else { throw error }
+            throw Refusal(
+                "Somebody has made \(path) meanwhile. It was left as it is, and the trace is lost; record again.")
+        }
+    }
+
     /// Writes the trace. To be called once.
     func write(_ trace: [UInt8]) throws {
-        if path == "-" { return try Console.write(trace) }
-        let number = try number ?? Self.open(path)
+        if path == "-" { return try Console.write(Invocation.shown(trace, onTerminal: Console.isTerminal)) }
+        let number = try number ?? Self.make(path)
         defer { close(number) }
         _ = ftruncate(number, 0)  // a device or a pipe has nothing to cut
         do throws(SystemError) {
