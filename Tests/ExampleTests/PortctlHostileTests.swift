@@ -104,4 +104,18 @@ struct PortctlHostileTests {
             #expect(Bytes.text(Array(text.utf8)) == text)
         }
     }
+
+    @Test("F-A14: a trace is taken from the process that was asked for alone, whoever has the name")
+    func traceOfAnother() async throws {
+        try await withScratchDirectory { scratch in
+            let server = try await PortctlServer("trace.1", in: scratch, ["--", "printf", "{}"])
+            let result = try await portctl(["trace", "1", "-d", "1ms", "-o", "-"], in: scratch)
+            #expect(result.end == .exited(3) && result.output == "")
+            #expect(
+                result.errors
+                    == "portctl: trace.1 is the name of process \(server.process.processID), not of process 1.\n")
+            #expect(try await PortctlServer.stop("trace.1", in: scratch) == done())
+            #expect(try await server.end() == done())
+        }
+    }
 }

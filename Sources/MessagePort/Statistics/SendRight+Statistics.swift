@@ -25,6 +25,9 @@ extension SendRight {
 }
 
 extension SendRight {
+    /// The process at the other end of the connection to the port, as the kernel knows it; nil without a connection.
+    package var connectedProcess: Int32? { (destination as? RemotePort)?.connection?.peer.processID }
+
     /// How many bytes this process has sent to the port, with 8 for each component; of a port of its own none. Rises
     /// while a large message is under way.
     package var sentByteCount: Int {

@@ -22,6 +22,12 @@ extension Invocation {
                 .absent,
                 "Process \(process) does not let itself be traced; have its program call TraceService.start().")
         }
+        // Anybody of the user may take the name.
+        let owner = service.right.connectedProcess
+        guard owner == process else {
+            let other = owner.flatMap { $0 > 0 ? "process \($0)" : nil } ?? "a process that is not seen here"
+            Console.leave(.absent, "\(service.name) is the name of \(other), not of process \(process).")
+        }
         let output = try TraceOutput(text("--output") ?? "-")
         try service.request(MachMessage(id: TraceService.Order.begin))
         // Until then, and from then on, a signal ends this process; in between it ends the recording.
