@@ -5,6 +5,8 @@
  * before anything in it can start another program: that one would hold the launcher's connection open, and is no
  * worker.
  */
+#include "CPortShims.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,7 +14,7 @@
 #include <sys/stat.h>
 
 __attribute__((constructor)) static void keep_bootstrap_descriptor(void) {
-    const char *value = getenv("SWIFT_PORT_BOOTSTRAP");
+    const char *value = shim_variable("SWIFT_PORT_BOOTSTRAP");
     if (!value) return;
     int error = errno;
     char *end;

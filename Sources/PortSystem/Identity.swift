@@ -20,8 +20,9 @@ package func sysThreadID() -> pid_t { shim_thread_id() }
 /// No system call. A child made by clone(2) without the C library's fork is not noticed.
 package func sysForkCount() -> UInt32 { shim_fork_count() }
 
-/// A variable of the environment; nil when it is not there or empty.
+/// A variable of the environment; nil when it is not there or empty, and of a program with more rights than whoever has
+/// started it, as a set-user-ID one: the environment is that one's.
 package func sysEnvironment(_ name: String) -> String? {
-    guard let value = unsafe getenv(name), unsafe value.pointee != 0 else { return nil }
+    guard let value = unsafe shim_variable(name), unsafe value.pointee != 0 else { return nil }
     return unsafe String(cString: value)
 }

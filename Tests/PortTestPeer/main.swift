@@ -21,6 +21,7 @@
 //   activated-again DIRECTORY NAME        checks in twice, then lets a child check in, then starts "activated" in its
 //                                         place
 //   knock PATH                            connects to a socket's path as a stranger would; "heard" what comes back
+//   variable NAME                         says "variable VALUE" of the environment, or "no variable"
 //   worker KIND [ARGUMENT]                a worker process of a test, as WorkerProcess.swift says
 //   as USER COMMAND …                     the command as another user; for root only
 //   unlimited COMMAND …                   the command with as many descriptors as the system allows
@@ -63,6 +64,7 @@ do throws(PortError) {
     case ("traced-fault", 1): try tracedFault(rest[0])
     case ("activated-again", 2): try activatedAgain(rest[0], rest[1])
     case ("knock", 1): knock(rest[0])
+    case ("variable", 1): say(sysEnvironment(rest[0]).map { "variable \($0)" } ?? "no variable")
     case ("worker", 1): try work(rest[0], "")
     case ("worker", 2): try work(rest[0], rest[1])
     default: giveUp("not understood: \(arguments)")
