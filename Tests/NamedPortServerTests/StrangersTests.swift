@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Foundation
 import Glibc
 @testable import MessagePort
 import NamedPortServer
@@ -77,6 +78,40 @@ struct StrangersTests {
                     try peer.expect("heard nothing")
                 }
             }
+        }
+    }
+
+    @Test("F-B2: a program with more rights than whoever started it takes nothing of that one's environment")
+    func privileged() async throws {
+        try await withPlace { place in
+            chmod(place.scratch.path, 0o711)
+            let program = place.scratch.path("peer")
+            try FileManager.default.copyItem(atPath: builtProduct("port-test-peer"), toPath: program)
+            let names = [PortDirectory.variable, "XDG_RUNTIME_DIR", "SWIFT_PORT_TRACE", "SWIFT_PORT_BOOTSTRAP"]
+            for (mode, expected) in [(0o755, "variable /theirs"), (0o4755, "no variable"), (0o2755, "no variable")] {
+                chmod(program, mode_t(mode))
+                for name in names {
+                    let words = ["--reuid", stranger, "--regid", stranger, "--clear-groups", program, "variable", name]
+                    let child = try ChildProcess("/usr/bin/setpriv", words, environment: [name: "/theirs"])
+                    try child.expect(expected)
+                    #expect(try child.waitForExit().end == .exited(0))
+                }
+            }
+            unlink(program)
+        }
+    }
+
+    @Test("F-B7: a directory that another user has made first is an error that says so")
+    func madeFirst() async throws {
+        try await withPlace { place in
+            let path = place.scratch.path("swift-ports-0")
+            mkdir(path, 0o700)
+            chown(path, 65534, 65534)
+            let error = failure { _ = try PortNameServer(directory: path) }
+            #expect(error?.code == .directoryUntrusted)
+            #expect(error.map { "\($0)" }?.contains("it belongs to another user") == true)
+            #expect(error.map { "\($0)" }?.contains("SWIFT_PORT_DIRECTORY") == true)
+            rmdir(path)
         }
     }
 
