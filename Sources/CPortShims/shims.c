@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +40,8 @@ const uint32_t SHIM_EPOLLIN = EPOLLIN, SHIM_EPOLLOUT = EPOLLOUT, SHIM_EPOLLHUP =
                SHIM_EPOLLET = EPOLLET;
 const int SHIM_EPOLL_CTL_ADD = EPOLL_CTL_ADD, SHIM_EPOLL_CTL_MOD = EPOLL_CTL_MOD, SHIM_EPOLL_CTL_DEL = EPOLL_CTL_DEL;
 const int SHIM_MSG_TRUNC = MSG_TRUNC, SHIM_MSG_CTRUNC = MSG_CTRUNC, SHIM_SCM_MAX_FD = MAX_DESCRIPTORS;
+
+const int SHIM_SOCK_SEQPACKET = SOCK_SEQPACKET, SHIM_SOCK_CLOEXEC = SOCK_CLOEXEC, SHIM_SOCK_NONBLOCK = SOCK_NONBLOCK;
 
 int shim_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
 
@@ -132,7 +133,7 @@ int shim_lock_is_held(int descriptor, int *held) {
 }
 
 int shim_rename_noreplace(int directory, const char *from, const char *to) {
-    return renameat2(directory, from, directory, to, RENAME_NOREPLACE);
+    return (int)syscall(SYS_renameat2, directory, from, directory, to, 1 /* RENAME_NOREPLACE, Linux 3.15 */);
 }
 
 long shim_send(int socket, const void *head, size_t headLength, const void *body, size_t bodyLength, const void *tail,
@@ -302,6 +303,24 @@ int shim_sleep_on(const void *word, unsigned ticket, int64_t limit) {
 
 int shim_wake_on(void *word) { return (int)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1); }
 
+uintptr_t shim_this_thread(void) { return (uintptr_t)pthread_self(); }
+
+int shim_start_thread(uintptr_t *thread, size_t stackSize, void *(*body)(void *), void *argument) {
+    pthread_attr_t attributes;
+    pthread_t started;
+    int error = pthread_attr_init(&attributes);
+    if (error) return error;
+    if (stackSize > 0) error = pthread_attr_setstacksize(&attributes, stackSize);
+    if (!error) error = pthread_create(&started, &attributes, body, argument);
+    pthread_attr_destroy(&attributes);
+    if (!error) *thread = (uintptr_t)started;
+    return error;
+}
+
+int shim_join_thread(uintptr_t thread) { return pthread_join((pthread_t)thread, NULL); }
+
+int shim_detach_thread(uintptr_t thread) { return pthread_detach((pthread_t)thread); }
+
 int shim_thread_id(void) { return (int)syscall(SYS_gettid); }
 
 int shim_allowed_processor_count(void) {
@@ -337,12 +356,6 @@ _Bool shim_keeps_spares(void) {
     return 1;
 #endif
 }
-
-int shim_spawn_change_directory(void *actions, const char *path) {
-    return posix_spawn_file_actions_addchdir_np(actions, path);
-}
-
-int shim_spawn_close_from(void *actions, int lowest) { return posix_spawn_file_actions_addclosefrom_np(actions, lowest); }
 
 char **shim_environment(void) { return environ; }
 
@@ -409,6 +422,12 @@ int shim_try_process_wait(int process) {
 int shim_try_open_file_lock(int descriptor) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     return fcntl(descriptor, F_OFD_GETLK, &lock);
+}
+
+void shim_handle_signal(int signal, void (*handler)(int signal, void *information, void *context)) {
+    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART};
+    action.sa_sigaction = (void (*)(int, siginfo_t *, void *))(void *)handler;
+    sigaction(signal, &action, NULL);
 }
 
 int shim_terminal_size(int descriptor, int *columns, int *rows) {

@@ -38,50 +38,20 @@ package func sysSpawn(
     let environment = try unsafe CStringList(environment: shim_environment(), changing: environment)
     // Out of the way of the child's numbers, so that none is replaced before it was copied.
     var copies: [SharedDescriptor] = []
-    var actions = unsafe posix_spawn_file_actions_t()
-    try check(unsafe posix_spawn_file_actions_init(&actions))
-    defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+    var numbers = [CInt](repeating: -1, count: descriptors.count)
     for (number, descriptor) in descriptors.enumerated() {
         guard let descriptor else { continue }
         let copy = SharedDescriptor(
             owning: try retrying(.dup) { shim_dup_cloexec_from(descriptor, CInt(descriptors.count)) })
         copies.append(copy)
-        try check(unsafe posix_spawn_file_actions_adddup2(&actions, copy.rawValue, CInt(number)))
+        numbers[number] = copy.rawValue
     }
-    if let directory {
-        guard !directory.utf8.contains(0) else { throw SystemError(EINVAL) }
-        try check(unsafe shim_spawn_change_directory(&actions, directory))
-    }
-    try check(unsafe shim_spawn_close_from(&actions, CInt(descriptors.count)))
-    var attributes = try freshSignals()
-    defer { unsafe posix_spawnattr_destroy(&attributes) }
+    if let directory, directory.utf8.contains(0) { throw SystemError(EINVAL) }
     defer { withExtendedLifetime(copies) {} }
-    var process: pid_t = 0
-    _ = try retrying(.posix_spawn) { () -> CInt in
-        // It gives the error number where a system call would set errno.
-        errno = unsafe posix_spawn(
-            &process, path, &actions, &attributes, arguments.pointers, environment.pointers)
-        return errno == 0 ? 0 : -1
+    return try retrying(.vfork) {
+        unsafe shim_spawn(
+            arguments.pointers[0], arguments.pointers, environment.pointers, directory, numbers, CInt(numbers.count))
     }
-    return process
-}
-
-/// Attributes of a child in which no signal is blocked or ignored.
-private func freshSignals() throws(SystemError) -> posix_spawnattr_t {
-    var attributes = posix_spawnattr_t()
-    try check(unsafe posix_spawnattr_init(&attributes))
-    var signals = sigset_t()
-    unsafe sigemptyset(&signals)
-    unsafe posix_spawnattr_setsigmask(&attributes, &signals)
-    unsafe sigfillset(&signals)
-    unsafe posix_spawnattr_setsigdefault(&attributes, &signals)
-    unsafe posix_spawnattr_setflags(&attributes, CShort(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-    return attributes
-}
-
-/// Throws the error number that a function of the C library returned.
-private func check(_ code: CInt) throws(SystemError) {
-    if code != 0 { throw SystemError(code) }
 }
 
 /// A descriptor that stands for a child of this process: readable once it has ended. Close-on-exec.
@@ -156,5 +126,5 @@ package func sysIsPacketSocket(_ descriptor: CInt) throws(SystemError) -> Bool {
         var length = socklen_t(MemoryLayout<CInt>.size)
         _ = try retrying(.getsockopt) { unsafe getsockopt(descriptor, SOL_SOCKET, option, &kind[index], &length) }
     }
-    return kind[0] == AF_UNIX && kind[1] == CInt(SOCK_SEQPACKET.rawValue)
+    return kind[0] == AF_UNIX && kind[1] == SHIM_SOCK_SEQPACKET
 }

@@ -124,11 +124,33 @@ package func sysUnlink(_ name: String, in directory: CInt) throws(SystemError) {
     }
 }
 
-/// Gives a file another name in the same directory, atomically.
+/// Gives a file another name in the same directory. The new name appears at once and whole, and replaces nothing.
 ///
-/// - Throws: EEXIST when the new name is taken.
+/// Where the kernel or the file system cannot rename in this way, the file gets the new name as a second one first.
+///
+/// - Throws: EEXIST when the new name is taken; where the file has to have two names, EPERM when the file system has no such
+///   files.
 package func sysRename(_ name: String, to newName: String, in directory: CInt) throws(SystemError) {
-    _ = try retrying(.rename) { unsafe shim_rename_noreplace(directory, name, newName) }
+    do throws(SystemError) {
+        _ = try retrying(.rename) { unsafe shim_rename_noreplace(directory, name, newName) }
+    } catch {
+        // Linux before 3.15; a file system that does not know the flag, such as 9p or NFS; a filter.
+        guard [ENOSYS, EINVAL, EOPNOTSUPP, EPERM].contains(error.code) else { throw error }
+        try sysLink(name, to: newName, in: directory)
+        do throws(SystemError) {
+            try sysUnlink(name, in: directory)
+        } catch {
+            try? sysUnlink(newName, in: directory)
+            throw error
+        }
+    }
+}
+
+/// Gives a file a second name in the same directory.
+///
+/// - Throws: EEXIST when the new name is taken; EPERM when the file system has no such files.
+package func sysLink(_ name: String, to newName: String, in directory: CInt) throws(SystemError) {
+    _ = try retrying(.link) { unsafe linkat(directory, name, directory, newName, 0) }
 }
 
 /// Most names that are read of a directory: whoever fills it while it is read must come to an end.

@@ -16,6 +16,9 @@ package func sysGroupID() -> gid_t { getegid() }
 /// The kernel's id of the calling thread; the main thread's equals the process's id.
 package func sysThreadID() -> pid_t { shim_thread_id() }
 
+/// The calling thread as the C library knows it: no other thread that is alive has this number. No system call.
+package func sysThisThread() -> UInt { shim_this_thread() }
+
 /// How many times this process and those before it have forked: another number than before means that this is a child.
 /// No system call. A child made by clone(2) without the C library's fork is not noticed.
 package func sysForkCount() -> UInt32 { shim_fork_count() }

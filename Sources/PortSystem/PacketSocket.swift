@@ -39,13 +39,13 @@ package var packetDescriptorLimit: Int { Int(SHIM_SCM_MAX_FD) }
 
 /// An unconnected socket.
 package func sysPacketSocket() throws(SystemError) -> FileDescriptor {
-    let type = CInt(SOCK_SEQPACKET.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue)
+    let type = SHIM_SOCK_SEQPACKET | SHIM_SOCK_CLOEXEC | SHIM_SOCK_NONBLOCK
     return FileDescriptor(owning: try retrying(.socket) { socket(AF_UNIX, type, 0) })
 }
 
 /// Two sockets connected to each other.
 package func sysPacketSocketPair() throws(SystemError) -> (SharedDescriptor, SharedDescriptor) {
-    let type = CInt(SOCK_SEQPACKET.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue)
+    let type = SHIM_SOCK_SEQPACKET | SHIM_SOCK_CLOEXEC | SHIM_SOCK_NONBLOCK
     var ends: [CInt] = [-1, -1]
     _ = try retrying(.socketpair) { unsafe socketpair(AF_UNIX, type, 0, &ends) }
     return (SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))

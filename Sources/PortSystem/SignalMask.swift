@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import CPortShims
 import PortCLibrary
 
 /// Runs `body` while the calling thread takes no signal, except those that its own instructions raise (SIGSEGV and the
@@ -24,4 +25,17 @@ package func withSignalsBlocked<Result: ~Copyable>(
     unsafe pthread_sigmask(SIG_SETMASK, &mask, &old)
     defer { unsafe pthread_sigmask(SIG_SETMASK, &old, nil) }
     return try body()
+}
+
+/// Has a signal call a handler from now on, on any thread, in the middle of whatever the thread does. Calls that it interrupts
+/// are made again.
+///
+/// - Parameters:
+///   - signal: the signal's number.
+///   - handler: gets the number, the signal's `siginfo_t`, and the context that `sigaction(2)` names.
+package func sysHandleSignal(
+    _ signal: CInt,
+    _ handler: @convention(c) (CInt, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?) -> Void
+) {
+    unsafe shim_handle_signal(signal, handler)
 }

@@ -6,14 +6,14 @@ import PortCLibrary
 
 /// A thread that was started here: it is joined once, or detached when this value goes away.
 package struct SystemThread: ~Copyable, Sendable {
-    private let thread: pthread_t
+    private let thread: UInt
 
-    fileprivate init(_ thread: pthread_t) {
+    fileprivate init(_ thread: UInt) {
         self.thread = thread
     }
 
     deinit {
-        let result = pthread_detach(thread)
+        let result = shim_detach_thread(thread)
         if result != 0 {
             fatalError("A thread cannot be detached (pthread_detach gave \(result)). Was it detached by someone else?")
         }
@@ -23,7 +23,7 @@ package struct SystemThread: ~Copyable, Sendable {
     package consuming func join() {
         let thread = thread
         discard self
-        let result = pthread_join(thread, nil)
+        let result = shim_join_thread(thread)
         if result != 0 { fatalError("A thread cannot be joined (pthread_join gave \(result)). Does it join itself?") }
     }
 }
@@ -40,21 +40,14 @@ package struct SystemThread: ~Copyable, Sendable {
 package func sysStartThread(
     stackSize: Int? = nil, blocksSignals: Bool = false, _ body: @escaping @Sendable () -> Void
 ) throws(SystemError) -> SystemThread {
-    var attributes = pthread_attr_t()
-    let result = unsafe pthread_attr_init(&attributes)
-    if result != 0 { throw SystemError(result) }
-    defer { unsafe pthread_attr_destroy(&attributes) }
-    if let stackSize {
-        let result = unsafe pthread_attr_setstacksize(&attributes, max(0, stackSize))
-        if result != 0 { throw SystemError(result) }
-    }
+    let size = stackSize.map { max(1, $0) } ?? 0
     let start = unsafe Unmanaged.passRetained(ThreadStart(body))
     do throws(SystemError) {
         return try withSignalsBlocked(blocksSignals) { () throws(SystemError) in
-            var thread = pthread_t()
+            var thread: UInt = 0
             _ = try retrying(.clone) {
                 // It gives the error number where a system call would set errno.
-                errno = unsafe pthread_create(&thread, &attributes, runThread, start.toOpaque())
+                errno = unsafe shim_start_thread(&thread, size, runThread, start.toOpaque())
                 return errno == 0 ? 0 : CInt(-1)
             }
             return SystemThread(thread)

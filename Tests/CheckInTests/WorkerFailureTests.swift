@@ -101,7 +101,7 @@ import Testing
         "a launch that the kernel refuses at any step leaves neither a process nor a descriptor",
         arguments: [
             (SystemCall.epoll_create, EMFILE), (.socketpair, EMFILE), (.fstat, ENOMEM), (.dup, EMFILE),
-            (.posix_spawn, EAGAIN), (.pidfd_open, EMFILE), (.pidfd_open, ENOSYS), (.epoll_ctl, ENOSPC),
+            (.vfork, EAGAIN), (.pidfd_open, EMFILE), (.pidfd_open, ENOSYS), (.epoll_ctl, ENOSPC),
         ])
     func refused(call: SystemCall, code: CInt) async throws {
         try await withWorkers(leaving: .anything) { scratch in

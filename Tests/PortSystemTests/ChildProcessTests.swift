@@ -19,6 +19,63 @@ import Testing
             try shell.waitForExit()
         }
     }
+
+    @Test(
+        "a program that cannot be started says why, and leaves no child",
+        arguments: [
+            ("/nowhere", nil, ENOENT), ("/etc/passwd", nil, EACCES), ("/bin/true", "/nowhere", ENOENT),
+            ("/bin/true", "/etc/passwd", ENOTDIR),
+        ] as [(String, String?, CInt)])
+    func notStarted(path: String, directory: String?, code: CInt) async throws {
+        try await onNewThread {
+            #expect(throws: SystemError(code)) {
+                _ = try sysSpawn(path, arguments: [], environment: [:], in: directory, descriptors: [nil, nil, nil])
+            }
+            // Of this thread's own children, not of those that other tests have.
+            let ofThisThread: CInt = 0x2000_0000
+            var information = siginfo_t()
+            let result = waitid(P_ALL, 0, &information, WEXITED | WNOHANG | WNOWAIT | ofThisThread)
+            #expect(result == -1 && errno == ECHILD)
+        }
+    }
+
+    @Test("a child has the descriptors that were named and no others, and no signal blocked or ignored")
+    func freshChild() async throws {
+        try await onNewThread {
+            var ends: [CInt] = [-1, -1]
+            try #require(pipe2(&ends, O_CLOEXEC) == 0)
+            let (reading, writing) = (FileDescriptor(owning: ends[0]), FileDescriptor(owning: ends[1]))
+            // One that is not close-on-exec, far above the others.
+            let open = try sysOpen("/dev/null", .reading)
+            let stray = FileDescriptor(owning: dup2(open.raw, 200))
+            var (set, old) = (sigset_t(), sigset_t())
+            sigemptyset(&set)
+            sigaddset(&set, SIGUSR1)
+            pthread_sigmask(SIG_BLOCK, &set, &old)
+            let wasBlocked = sigismember(&old, SIGTERM)
+            let before = signal(SIGUSR2, SIG_IGN)
+            defer {
+                signal(SIGUSR2, before)
+                pthread_sigmask(SIG_SETMASK, &old, nil)
+            }
+            let script = "cd /proc/self/fd; echo *; grep -E '^Sig(Blk|Ign)' /proc/self/status; pwd"
+            let child = try sysSpawn(
+                "/bin/sh", arguments: ["-c", script], environment: [:], in: "/",
+                descriptors: [open.raw, writing.raw, nil])
+            var status: CInt = -1
+            #expect(waitpid(child, &status, 0) == child && status == 0)
+            var mask = sigset_t()
+            pthread_sigmask(SIG_BLOCK, nil, &mask)
+            #expect(sigismember(&mask, SIGUSR1) == 1 && sigismember(&mask, SIGTERM) == wasBlocked)
+            var buffer = [UInt8](repeating: 0, count: 512)
+            let count = read(reading.raw, &buffer, buffer.count)
+            let lines = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self).split(separator: "\n")
+            // The last is the directory that the shell reads.
+            #expect(lines.first == "0 1 2 3")
+            #expect(lines.dropFirst().prefix(2).allSatisfy { $0.hasSuffix("\t0000000000000000") })
+            withExtendedLifetime(stray) {}
+        }
+    }
 }
 
 @Suite("The environment of a child") struct CStringListTests {

@@ -20,7 +20,7 @@ struct Exercise {
                 .shutdown, .socket,
                 .socketpair:
                 try Exercise.socketCall(call, scratch)
-            case .fcntl, .fstat, .mkdir, .open, .readdir, .readlink, .rename, .unlink:
+            case .fcntl, .fstat, .link, .mkdir, .open, .readdir, .readlink, .rename, .unlink:
                 try Exercise.fileCall(call, scratch)
             case .inotify_add_watch, .inotify_init, .inotify_rm_watch: try Exercise.watchCall(call, scratch)
             case .clone: { try Exercise.done(sysStartThread {}.join()) }
@@ -32,7 +32,7 @@ struct Exercise {
                 try Exercise.descriptorCall(call)
             case .fallocate, .ftruncate, .memfd_create, .mmap:
                 { try SharedMemory.make(size: 4096).memory.size == 4096 ? .done : .notNow }
-            case .pidfd_open, .pidfd_send_signal, .posix_spawn, .waitid: try Exercise.processCall(call)
+            case .pidfd_open, .pidfd_send_signal, .vfork, .waitid: try Exercise.processCall(call)
             }
     }
 
@@ -87,6 +87,7 @@ struct Exercise {
         switch call {
         case .fcntl: return { try sysLock(file.rawValue) ? .done : .notNow }
         case .fstat: return { try sysStatus(file.rawValue).isRegular ? .done : .notNow }
+        case .link: return { try done(sysLink("file", to: "other", in: directory.rawValue)) }
         case .mkdir: return { try sysMakeDirectory(scratch.path("inner")) ? .done : .notNow }
         case .open: return { try sysOpen("file", in: directory.rawValue, .reading).raw >= 0 ? .done : .notNow }
         case .readdir: return { try sysList(scratch.path) == ["file"] ? .done : .notNow }
@@ -144,7 +145,7 @@ struct Exercise {
     }
 
     private static func processCall(_ call: SystemCall) throws -> () throws -> Outcome {
-        if call == .posix_spawn { return { try Child().id > 0 ? .done : .notNow } }
+        if call == .vfork { return { try Child().id > 0 ? .done : .notNow } }
         let child = try Child()
         let descriptor = SharedDescriptor(try child.makeDescriptor())
         switch call {

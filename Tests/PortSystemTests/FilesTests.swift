@@ -122,6 +122,32 @@ import Testing
         }
     }
 
+    @Test("a rename that the system refuses replaces nothing either", arguments: [ENOSYS, EINVAL, EOPNOTSUPP, EPERM])
+    func refusedRename(code: CInt) throws {
+        try withScratchDirectory(leaving: .none) { scratch in
+            try scratch.write("first", to: "first")
+            try scratch.write("second", to: "second")
+            let directory = try sysOpen(scratch.path, .directory)
+            let refused = SystemCallFaults.Rule(.rename, .fail(code), times: 3)
+            try SystemCallFaults.with([refused]) {
+                #expect(throws: SystemError(EEXIST)) { try sysRename("first", to: "second", in: directory.raw) }
+                #expect(throws: SystemError(ENOENT)) { try sysRename("missing", to: "third", in: directory.raw) }
+                try sysRename("first", to: "third", in: directory.raw)
+            }
+            #expect(try scratch.names() == ["second", "third"])
+            // A file that cannot lose its old name does not keep the new one.
+            let stuck = SystemCallFaults.Rule(.unlink, .fail(EROFS))
+            #expect(throws: SystemError(EROFS)) {
+                try SystemCallFaults.with([SystemCallFaults.Rule(.rename, .fail(code)), stuck]) {
+                    try sysRename("third", to: "fourth", in: directory.raw)
+                }
+            }
+            #expect(try scratch.names() == ["second", "third"])
+            try sysUnlink("second", in: directory.raw)
+            try sysUnlink("third", in: directory.raw)
+        }
+    }
+
     @Test("a file that was rewound is read again from its beginning")
     func rewind() throws {
         try withScratchDirectory { scratch in

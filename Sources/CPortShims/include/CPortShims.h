@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the swift-message-port authors
  *
- * What the C library's Swift module lacks: functions that are variadic or missing from its module map, macros, and structures
- * that need _GNU_SOURCE. No logic lives here: each function is one call or one macro, unless its file says what else it is.
+ * What the C library's Swift module lacks: functions that are variadic or missing from its module map, macros, structures
+ * that need _GNU_SOURCE, and what is of another type in each C library. No logic lives here: each function is one call or one
+ * macro, unless its file says what else it is. A function that came to glibc after 2.26, or is not in musl, is called by its
+ * number.
  *
  * This header includes nothing of the C library's, or Swift would take its types to be defined here. So times are passed in
  * nanoseconds (negative: no limit), and ids as int and unsigned.
@@ -53,6 +55,8 @@ int shim_unlock(int descriptor);
 int shim_lock_is_held(int descriptor, int *held);
 int shim_rename_noreplace(int directory, const char *from, const char *to);
 
+/* The types of socket(2), which are an enumeration in some C libraries and macros in others. */
+extern const int SHIM_SOCK_SEQPACKET, SHIM_SOCK_CLOEXEC, SHIM_SOCK_NONBLOCK;
 /* sendmsg and recvmsg with one SCM_RIGHTS control message. */
 long shim_send(int socket, const void *head, size_t headLength, const void *body, size_t bodyLength, const void *tail,
                size_t tailLength, const int *descriptors, int descriptorCount);
@@ -89,6 +93,12 @@ int shim_accept(int socket);
 int shim_sleep_on(const void *word, unsigned ticket, int64_t limit);
 int shim_wake_on(void *word);
 int shim_thread_id(void);
+/* A thread as one number, whatever pthread_t is. The two functions that start and join give an error number; a stack size of
+ * zero is the system's own. */
+uintptr_t shim_this_thread(void);
+int shim_start_thread(uintptr_t *thread, size_t stackSize, void *(*body)(void *), void *argument);
+int shim_join_thread(uintptr_t thread);
+int shim_detach_thread(uintptr_t thread);
 /* How many forks lie between the start of the program and this process. */
 unsigned shim_fork_count(void);
 /* What the calling thread has noted, quicker than with pthread_getspecific: nothing is done with it when the thread ends. */
@@ -124,10 +134,11 @@ static inline void shim_pause(void) {
 #endif
 }
 
-/* Child processes. A file action list is a posix_spawn_file_actions_t, initialised by the caller. The two functions
- * below give an error number. */
-int shim_spawn_change_directory(void *actions, const char *path);
-int shim_spawn_close_from(void *actions, int lowest);
+/* Starts a program in a child process; gives the child's id. The two lists end with a null pointer. The directory may be
+ * null: then it is this process's. Of the descriptors become 0, 1, 2 and so on; a negative one leaves this process's own of
+ * that number. None of the others is below the count. */
+int shim_spawn(const char *path, char *const *arguments, char *const *environment, const char *directory,
+               const int *descriptors, int descriptorCount);
 char **shim_environment(void);
 
 /* A variable of the environment; NULL when it is not there, or the program has rights that its starter had not. */
@@ -158,6 +169,8 @@ int shim_close_no_range(void);
 int shim_try_memory_file(_Bool notExecutable);
 int shim_try_process_wait(int process);
 int shim_try_open_file_lock(int descriptor);
+/* From now on the signal calls the handler, with its siginfo_t and context; interrupted calls are made again. */
+void shim_handle_signal(int signal, void (*handler)(int signal, void *information, void *context));
 
 /* The size of a terminal in characters; -1, and no size, where there is none. */
 int shim_terminal_size(int descriptor, int *columns, int *rows);

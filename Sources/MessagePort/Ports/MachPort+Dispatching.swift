@@ -6,7 +6,6 @@
 // are more. So there is never more than one block: the order is kept, also where blocks may run beside each other, and
 // what waits stays in the port's queue, whose senders wait for room as ever.
 
-import PortCLibrary
 import PortSystem
 import RunLoopCore
 import Synchronization
@@ -61,10 +60,10 @@ extension MachPort {
 /// One call of a dispatcher.
 private final class Enqueuing: Sendable {
     /// The thread that calls; zero when the call is over.
-    private let thread = Atomic<UInt>(pthread_self())
+    private let thread = Atomic<UInt>(sysThisThread())
 
     /// Whether this thread is in the call.
-    var isUnderWayHere: Bool { thread.load(ordering: .relaxed) == pthread_self() }
+    var isUnderWayHere: Bool { thread.load(ordering: .relaxed) == sysThisThread() }
 
     func end() { thread.store(0, ordering: .relaxed) }
 }

@@ -25,17 +25,14 @@ struct Interrupt {
         _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)  // a handler must not wait
         (descriptor, interruptBell) = (ends[0], ends[1])
         for number in Self.signals {
-            var action = sigaction()
-            action.sa_flags = SA_SIGINFO | SA_RESTART
-            action.__sigaction_handler.sa_sigaction = { number, information, _ in
+            sysHandleSignal(number) { number, information, _ in
                 // Only processes send codes that are not positive.
-                let isOfTerminal = (information?.pointee.si_code ?? 0) > 0
-                var byte = UInt8(number) | (isOfTerminal ? Self.terminalMark : 0)
                 let code = errno
+                let isOfTerminal = (information?.assumingMemoryBound(to: siginfo_t.self).pointee.si_code ?? 0) > 0
+                var byte = UInt8(number) | (isOfTerminal ? Self.terminalMark : 0)
                 _ = PortCLibrary.write(interruptBell, &byte, 1)
                 errno = code
             }
-            sigaction(number, &action, nil)
         }
     }
 
