@@ -43,8 +43,9 @@ import Testing
     func freshChild() async throws {
         try await onNewThread {
             var ends: [CInt] = [-1, -1]
-            try #require(pipe2(&ends, O_CLOEXEC) == 0)
-            let (reading, writing) = (FileDescriptor(owning: ends[0]), FileDescriptor(owning: ends[1]))
+            try #require(pipe(&ends) == 0)
+            let reading = FileDescriptor(owning: ends[0])
+            let writing = FileDescriptor(owning: ends[1])
             // One that is not close-on-exec, far above the others.
             let open = try sysOpen("/dev/null", .reading)
             let stray = FileDescriptor(owning: dup2(open.raw, 200))

@@ -129,7 +129,7 @@ import Testing
             try scratch.write("second", to: "second")
             let directory = try sysOpen(scratch.path, .directory)
             let refused = SystemCallFaults.Rule(.rename, .fail(code), times: 3)
-            try SystemCallFaults.with([refused]) {
+            _ = try SystemCallFaults.with([refused]) {
                 #expect(throws: SystemError(EEXIST)) { try sysRename("first", to: "second", in: directory.raw) }
                 #expect(throws: SystemError(ENOENT)) { try sysRename("missing", to: "third", in: directory.raw) }
                 try sysRename("first", to: "third", in: directory.raw)
@@ -138,7 +138,7 @@ import Testing
             // A file that cannot lose its old name does not keep the new one.
             let stuck = SystemCallFaults.Rule(.unlink, .fail(EROFS))
             #expect(throws: SystemError(EROFS)) {
-                try SystemCallFaults.with([SystemCallFaults.Rule(.rename, .fail(code)), stuck]) {
+                _ = try SystemCallFaults.with([SystemCallFaults.Rule(.rename, .fail(code)), stuck]) {
                     try sysRename("third", to: "fourth", in: directory.raw)
                 }
             }
