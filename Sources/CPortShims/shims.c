@@ -71,9 +71,6 @@ long shim_discard(int descriptor, size_t capacity) {
 
 int shim_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
-/* A byte that means nothing. */
-long shim_write_byte(int descriptor) { return write(descriptor, "", 1); }
-
 int shim_pipe(int descriptors[2]) { return pipe2(descriptors, O_CLOEXEC | O_NONBLOCK); }
 
 int shim_ppoll(int descriptor, short events, short *returned, int64_t nanoseconds) {
@@ -218,6 +215,16 @@ int shim_set_send_timeout(int socket, long microseconds) {
     int flags = fcntl(socket, F_GETFL);
     if (flags == -1 || setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) != 0) return -1;
     return fcntl(socket, F_SETFL, microseconds > 0 ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
+}
+
+long shim_send_byte(int socket) { return send(socket, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT); }
+
+int shim_is_local_stream(int socket) {
+    int domain = 0, type = 0;
+    socklen_t length = sizeof(int);
+    if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &length) < 0) return -1;
+    if (getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &length) < 0) return -1;
+    return domain == AF_UNIX && type == SOCK_STREAM;
 }
 
 long shim_peek(int socket, void *buffer, size_t capacity) {

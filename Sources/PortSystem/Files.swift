@@ -38,8 +38,6 @@ package enum OpenMode: Sendable {
     case reading
     /// A file to read and write, made with mode 0600 when it is not there, not through a symbolic link.
     case creating
-    /// An open pipe anew, by its link in /proc.
-    case pipe
     /// Whatever has the name, a symbolic link too, as a place alone: nothing is done to it, and nobody waits for it.
     case place
 
@@ -48,7 +46,6 @@ package enum OpenMode: Sendable {
         case .directory: O_RDONLY | O_DIRECTORY | O_NOFOLLOW
         case .reading: O_RDONLY | O_NOFOLLOW | O_NONBLOCK
         case .creating: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK
-        case .pipe: O_RDWR | O_NONBLOCK
         case .place: SHIM_O_PATH | O_NOFOLLOW
         }
     }

@@ -51,6 +51,14 @@ package func sysPacketSocketPair() throws(SystemError) -> (SharedDescriptor, Sha
     return (SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))
 }
 
+/// Two connected sockets of bytes, which do not wait, the caller's to close.
+func sysStreamSocketPair() throws(SystemError) -> (CInt, CInt) {
+    let type = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue)
+    var ends: [CInt] = [-1, -1]
+    _ = try retrying(.socketpair) { unsafe socketpair(AF_UNIX, type, 0, &ends) }
+    return (ends[0], ends[1])
+}
+
 /// Gives a socket a path in the file system.
 package func sysBind(_ socket: CInt, path: String) throws(SystemError) {
     _ = try unsafe withSocketAddress(path) { (address, length) throws(SystemError) in

@@ -11,7 +11,7 @@
 //
 //   head   how many bytes were ever read
 //   state  its lowest two bits say how the reader learns of a record: 0 by a bell over the socket, 1 by itself, 2 by a byte in its
-//          wake pipe. The rest grows by one each time that the state is set, so each sleep has a value of its own, and the writer
+//          wake channel. The rest grows by one each time that the state is set, so each sleep has a value of its own, and the writer
 //          remembers for which it has woken the reader
 //   end    zero; 1 << 62 while the reader closes the ring; then 1 << 63 and how many bytes it takes in all
 //
@@ -21,8 +21,7 @@
 // Who writes publishes the tail, then reads the state. Who reads sets the state, then reads the tail. All four are
 // sequentially consistent, so one of the two sees the other. The end is decided likewise: the reader says that it closes the ring, then
 // reads the tail, and says how far it reads; the writer publishes, then reads the end. A record is either before the end, and will
-// be read, or is refused; where the reader is between its two steps, the writer waits for the second,
-// for a limited time.
+// be read, or is refused; where the reader is between its two steps, the writer waits for the second.
 
 import CPortShims
 import Synchronization
@@ -68,9 +67,14 @@ import Synchronization
         let isFirst = unsafe end.pointee.compareExchange(
             expected: 0, desired: Self.isEnding, ordering: .sequentiallyConsistent
         ).exchanged
-        if !isFirst { return }
+        if isFirst { finishClosing() }
+    }
+
+    /// The second step of `close`, which each thread may make: any tail that is read after the first step will do.
+    private func finishClosing() {
         let last = unsafe tail.pointee.load(ordering: .sequentiallyConsistent) & (Self.isEnding - 1)
-        unsafe end.pointee.store(last | Self.hasEnded, ordering: .sequentiallyConsistent)
+        _ = unsafe end.pointee.compareExchange(
+            expected: Self.isEnding, desired: last | Self.hasEnded, ordering: .sequentiallyConsistent)
     }
 
     /// Whether the reader takes nothing more, or is about to say so.
@@ -85,28 +89,18 @@ import Synchronization
         let now = unsafe tail.pointee.load(ordering: .sequentiallyConsistent)
         var last = unsafe end.pointee.load(ordering: .sequentiallyConsistent)
         if last == 0 { return now }
-        // Another thread of this process is between two steps of `close`.
-        while last == Self.isEnding {
-            sysYield()
+        if last == Self.isEnding {
+            finishClosing()
             last = unsafe end.pointee.load(ordering: .sequentiallyConsistent)
         }
         return last & ~Self.hasEnded
     }
 
-    /// For the writer: whether what was published up to a position is read, once the reader has closed the ring.
-    ///
-    /// - Parameters:
-    ///   - position: where the record ends.
-    ///   - patience: how long to wait for a reader that is between the two steps of `close`.
-    /// - Returns: whether it is; no when the reader does not say so in time.
-    func isRead(upTo position: UInt64, patience: Duration) -> Bool {
-        let deadline = MonotonicInstant.after(patience)
-        while true {
-            let last = unsafe end.pointee.load(ordering: .sequentiallyConsistent)
-            if last & Self.hasEnded != 0 { return last & ~Self.hasEnded >= position }
-            if last == 0 || .now > deadline { return false }
-            sysYield()
-        }
+    /// For the writer: whether what was published up to a position is read, once the reader has closed the ring; nil while the reader
+    /// is between the two steps of `close`.
+    func isRead(upTo position: UInt64) -> Bool? {
+        let last = unsafe end.pointee.load(ordering: .sequentiallyConsistent)
+        return last & Self.hasEnded != 0 ? last & ~Self.hasEnded >= position : nil
     }
 
     /// Copies bytes in at a position, around the end if need be.
@@ -218,7 +212,7 @@ extension RecordRing {
         case asleep = 0
         /// It polls by itself, or has been woken.
         case awake = 1
-        /// It sleeps where a byte in its wake pipe is seen.
+        /// It sleeps where a byte in its wake channel is seen.
         case parked = 2
 
         /// What a word says, which the reader may have written as it wants.

@@ -13,6 +13,8 @@ package struct RecordWriter: Sendable {
         case full
         /// The reader takes nothing more.
         case closed
+        /// It is in the ring, and the reader is about to take nothing more: `isLastRead` says soon whether it takes this.
+        case closing
         /// The other side breaks the format.
         case broken
     }
@@ -23,17 +25,9 @@ package struct RecordWriter: Sendable {
     /// For which of its sleeps the reader was woken last; none has this number.
     private var wokenSleep = UInt64.max
 
-    private let patience: Duration
-
     /// The writing end of a ring in which nothing was written yet.
-    ///
-    /// - Parameters:
-    ///   - ring: the ring.
-    ///   - patience: how long a record that is written while the reader closes the ring waits to learn whether it will be read; it
-    ///     counts as refused then.
-    package init(_ ring: RecordRing, patience: Duration = .milliseconds(100)) {
+    package init(_ ring: RecordRing) {
         self.ring = ring
-        self.patience = patience
     }
 
     /// Room for a mark is always kept.
@@ -139,12 +133,18 @@ package struct RecordWriter: Sendable {
         return true
     }
 
+    /// Whether the reader, which takes nothing more, takes what was written last; nil while it has not said so.
+    package var isLastRead: Bool? { ring.isRead(upTo: position) }
+
     private mutating func publish(_ size: Int) -> Outcome {
         if ring.isClosed { return .closed }
-        let next = position + UInt64(size)
-        unsafe ring.tail.pointee.store(next, ordering: .sequentiallyConsistent)
-        if ring.isClosed, !ring.isRead(upTo: next, patience: patience) { return .closed }
-        position = next
-        return .written(.awake)
+        position += UInt64(size)
+        unsafe ring.tail.pointee.store(position, ordering: .sequentiallyConsistent)
+        if !ring.isClosed { return .written(.awake) }
+        return switch isLastRead {
+        case true?: .written(.awake)
+        case false?: .closed
+        case nil: .closing
+        }
     }
 }

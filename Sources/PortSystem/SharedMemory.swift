@@ -41,13 +41,16 @@ import PortCLibrary
 
     /// Maps a file that another process gave, to read.
     ///
-    /// - Returns: nil when it is not sealed memory of exactly that size, or has pages that are not there yet.
+    /// - Returns: nil when it is not sealed memory of exactly that size.
+    /// - Throws: ENOSPC or ENOMEM when pages are not there yet, and cannot be had.
     package static func map(_ file: SharedDescriptor, size: Int) throws(SystemError) -> SharedMemory? {
         guard try isSealed(file.rawValue) else { return nil }
-        // Its size and its pages are looked at after its seals: from then on they stay.
+        // After the seals, its size and the pages that are there stay.
         var status = stat()
         _ = try retrying(.fstat) { unsafe fstat(file.rawValue, &status) }
-        guard status.st_size == size, Int(status.st_blocks) * 512 >= size else { return nil }
+        guard status.st_size == size else { return nil }
+        // Those that its maker has left out come now, not by an access that may fail then.
+        _ = try retrying(.fallocate) { shim_allocate(file.rawValue, size) }
         return try SharedMemory(mapping: file.rawValue, size: size, isWritable: false)
     }
 

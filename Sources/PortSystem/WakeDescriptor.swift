@@ -72,3 +72,16 @@ package struct WakeDescriptor: ~Copyable, Sendable {
         }
     }
 }
+
+/// Makes a pipe, whose ends do not wait, close-on-exec.
+///
+/// - Throws: EMFILE, ENFILE.
+private func sysPipe() throws(SystemError) -> (reading: CInt, writing: CInt) {
+    var ends: (CInt, CInt) = (-1, -1)
+    _ = try retrying(.pipe) {
+        unsafe withUnsafeMutableBytes(of: &ends) {
+            unsafe shim_pipe($0.assumingMemoryBound(to: CInt.self).baseAddress)
+        }
+    }
+    return ends
+}

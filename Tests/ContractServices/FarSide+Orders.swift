@@ -15,7 +15,7 @@ extension FarSide {
         while !DescriptorCloser.isIdle, .now < deadline { sched_yield() }
         let path = "/proc/self/fd"
         guard let names = try? sysList(path) else { return -1 }
-        return names.count - DescriptorBudget.wakePipes.count
+        return names.count - DescriptorBudget.wakeChannels.count
     }
 
     func perform(_ order: Order, _ parts: MachMessage) throws(PortError) -> Parcel<Answer> {

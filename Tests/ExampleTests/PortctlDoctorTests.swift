@@ -52,18 +52,17 @@ struct PortctlDoctorTests {
     @Test(
         "it names each call that the system refuses, and no other that it makes without it",
         arguments: [
-            (.socketpair, EAFNOSUPPORT, ["Unix sockets", "SO_PEERPIDFD"]),
+            (.socketpair, EAFNOSUPPORT, ["Unix sockets", "SO_PEERPIDFD", "wake channels"]),
             (.epoll_wait, ENOSYS, ["epoll_pwait2"]), (.epoll_wait, EPERM, ["epoll_pwait2"]),
             (.eventfd, EPERM, ["eventfd"]),
             (.pidfd_open, ENOSYS, ["pidfd_open", "pidfd_send_signal", "waitid(P_PIDFD)"]),
             (.pidfd_send_signal, ENOSYS, ["pidfd_send_signal"]),
             (.waitid, EINVAL, ["waitid(P_PIDFD)"]),
-            (.getsockopt, ENOPROTOOPT, ["SO_PEERPIDFD"]),
+            (.getsockopt, ENOPROTOOPT, ["SO_PEERPIDFD", "wake channels"]),
             (.memfd_create, EPERM, ["memfd_create", "MFD_NOEXEC_SEAL"]),
             (.fcntl, EINVAL, ["open-file locks"]),
             (.close_range, ENOSYS, ["close_range"]),
             (.inotify_init, EMFILE, ["inotify"]), (.inotify_add_watch, ENOSPC, ["inotify"]),
-            (.pipe, EMFILE, ["wake pipes"]),
         ] as [(SystemCall, CInt, Set<String>)])
     func refusals(call: SystemCall, code: CInt, expected: Set<String>) {
         let healthy = refused()

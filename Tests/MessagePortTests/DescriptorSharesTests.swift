@@ -39,8 +39,8 @@ import Testing
     @Test("a budget follows the limit of the process's descriptors")
     func changedLimit() {
         withDescriptorLimit(64) {
-            #expect(sysDescriptorLimit() == 64 && DescriptorShares().wakePipes == 16)
-            let budget = DescriptorBudget { DescriptorShares().wakePipes }
+            #expect(sysDescriptorLimit() == 64 && DescriptorShares().wakeChannels == 16)
+            let budget = DescriptorBudget { DescriptorShares().wakeChannels }
             #expect(budget.take(16) && !budget.take(1))
             withDescriptorLimit(32) { #expect(!budget.take(1)) }
             budget.give(8)

@@ -22,7 +22,7 @@ final class RingPeer {
     /// What the port's end said to the offer.
     let answer: PacketHeader?
     /// The pipe that came with it.
-    let waker: PipeWaker?
+    let waker: WakeSender?
 
     /// Connects to a port, which is served or waits to be looked at by `look`, and offers rings.
     convenience init(to port: MachPort, on bench: Bench, look: () -> Void = {}) throws {
@@ -37,7 +37,7 @@ final class RingPeer {
         look()
         let packet = try peer.nextPacket()
         answer = packet?.header
-        waker = packet?.descriptors.dropFirst().first.flatMap { PipeWaker($0) }
+        waker = packet?.descriptors.dropFirst().first.flatMap { WakeSender($0) }
         portsMemory = try packet?.descriptors.first.flatMap { try SharedMemory.map($0, size: RecordRing.memorySize) }
         // A peer that was refused has nobody to talk to but itself.
         let other = portsMemory ?? words.memory

@@ -36,13 +36,13 @@ package func expectNoNewDescriptors<Result>(
     return try body()
 }
 
-/// The same for requests over a connection that may get rings meanwhile: what that takes, two pipes' ends, it keeps.
+/// The same for requests over a connection that may get rings meanwhile: what that takes, two ends of wake channels, it keeps.
 @discardableResult
 package func expectNoNewDescriptorsButOfRings<Result>(
     sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Result
 ) rethrows -> Result {
     let before = openDescriptors()
-    defer { compare(openDescriptors(), before, pipesAllowed: 2, sourceLocation) }
+    defer { compare(openDescriptors(), before, channelsAllowed: 2, sourceLocation) }
     return try body()
 }
 
@@ -60,14 +60,15 @@ package func expectNoNewDescriptors<Result>(
 }
 
 /// With rings from the first message on, a connection that is there before may get them.
-private let pipesOfRings = sysEnvironment("PORT_RING") == "always" ? 4 : 0
+private let channelsOfRings = sysEnvironment("PORT_RING") == "always" ? 4 : 0
 
 private func compare(
-    _ after: Set<String>, _ before: Set<String>, pipesAllowed: Int = pipesOfRings, _ sourceLocation: SourceLocation
+    _ after: Set<String>, _ before: Set<String>, channelsAllowed: Int = channelsOfRings,
+    _ sourceLocation: SourceLocation
 ) {
     var after = after
-    let pipes = after.subtracting(before).filter { $0.contains("pipe:[") }
-    if pipes.count <= pipesAllowed { after.subtract(pipes) }
+    let channels = after.subtracting(before).filter { $0.contains("socket:[") }
+    if channels.count <= channelsAllowed { after.subtract(channels) }
     let differences =
         after.subtracting(before).sorted().map { "left behind: \($0)" }
         + before.subtracting(after).sorted().map { "gone, though another's: \($0)" }

@@ -12,14 +12,14 @@ struct DescriptorShares {
     /// How many the process may have. Asked for anew each time: a program may change it while it runs.
     var limit = sysDescriptorLimit()
 
-    /// Of the pipes that wake the readers of rings, for all connections of the process together: a quarter.
-    var wakePipes: Int { limit / 4 }
+    /// Of the channels that wake the readers of rings, for all connections of the process together: a quarter.
+    var wakeChannels: Int { limit / 4 }
 }
 
 /// Counts the descriptors of one kind in this process, and says when there are enough.
 package final class DescriptorBudget: Sendable {
-    /// For the pipes that wake the readers of rings.
-    package static let wakePipes = DescriptorBudget { DescriptorShares().wakePipes }
+    /// For the channels that wake the readers of rings.
+    package static let wakeChannels = DescriptorBudget { DescriptorShares().wakeChannels }
 
     private let limit: @Sendable () -> Int  // immutable
     private let taken = Atomic<Int>(0)

@@ -102,6 +102,12 @@ struct PeerAccounts {
         return true
     }
 
+    /// A connection that was to get rings got none.
+    mutating func giveRings(_ key: UInt64) {
+        guard let place = owners[key].flatMap({ accounts.place(of: $0) }) else { return }
+        accounts[place].rings.remove(key)
+    }
+
     /// Whether nothing new is read from a process.
     func isOver(_ owner: PeerOwner) -> Bool {
         accounts.place(of: owner).map { isOver(at: $0) } ?? false

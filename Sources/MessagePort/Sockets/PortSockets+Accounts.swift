@@ -8,14 +8,19 @@ import PortSystem
 import Synchronization
 
 extension PortSockets {
-    /// Counts a connection that gets rings.
+    /// Counts a connection that gets rings, if it may, and makes what it needs.
     ///
-    /// - Returns: whether it may.
-    func takeRings(for connection: SocketConnection) -> Bool {
-        state.withLock { state in
-            guard let key = state.keys[ObjectIdentifier(connection)] else { return false }
-            return accounts.withLock { $0.takeRings(key) }
+    /// - Returns: what was made; nil when the process has enough rings, or there was nothing to make it of: then it is not counted.
+    func withRings<Made>(for connection: SocketConnection, _ make: () -> Made?) -> Made? {
+        let key = state.withLock { state -> UInt64? in
+            guard let key = state.keys[ObjectIdentifier(connection)], accounts.withLock({ $0.takeRings(key) })
+            else { return nil }
+            return key
         }
+        guard let key else { return nil }
+        let made = make()
+        if made == nil { accounts.withLock { $0.giveRings(key) } }
+        return made
     }
 
     /// Reads again from connections of processes that are under their limits.

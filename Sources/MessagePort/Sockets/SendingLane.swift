@@ -40,6 +40,8 @@ struct SendingLane: Sendable {
         case wake
         /// The reader is awake, as it says: it is time to see whether it lives.
         case look
+        /// The reader is closing the ring: `isLastRead` says soon whether it takes the packet.
+        case closing
     }
 
     /// How a reader is told that something is in the ring.
@@ -48,8 +50,8 @@ struct SendingLane: Sendable {
         case none
         /// By a packet over the socket.
         case bell
-        /// By a byte in its wake pipe.
-        case wake(PipeWaker)
+        /// By a byte in its wake channel.
+        case wake(WakeSender)
     }
 
     /// How it stands with an offer of rings.
@@ -86,8 +88,8 @@ struct SendingLane: Sendable {
     var use: RingUse
     private var phase = Phase.none
     private var writer: RecordWriter?
-    /// The pipe by which a reader that is parked is woken; nil when it is rung over the socket.
-    private var waker: PipeWaker?
+    /// What wakes a reader that is parked; nil when it is rung over the socket.
+    private var waker: WakeSender?
     private var isOnRing = false
     /// How many packets must still take the socket.
     private var socketCount = 0
@@ -149,9 +151,8 @@ struct SendingLane: Sendable {
     }
 
     /// The ring is there. The right's end uses it from now on, the port's end once its peer does.
-    mutating func open(_ ring: RecordRing, waker: PipeWaker?, isPortsEnd: Bool) {
-        // A reply waits for nobody.
-        writer = isPortsEnd ? RecordWriter(ring, patience: .zero) : RecordWriter(ring)
+    mutating func open(_ ring: RecordRing, waker: WakeSender?, isPortsEnd: Bool) {
+        writer = RecordWriter(ring)
         self.waker = waker
         phase = isPortsEnd ? .agreed : .open
     }
@@ -195,6 +196,7 @@ struct SendingLane: Sendable {
         }
         switch writer?.write(packet.header.words, lead: packet.lead, packet.payload, tail: packet.tail) {
         case .written(let state): return .written(didWrite(state))
+        case .closing: return .written(.closing)
         case .full: return .full
         case .closed: return .closed
         case .broken, nil: return .broken
@@ -209,11 +211,19 @@ struct SendingLane: Sendable {
     ///   - bytes: its bytes.
     /// - Returns: what is to be done then; nil when it is not in the ring, and `place` says what to do.
     mutating func writePlain(_ head: PacketWords, lead: UInt64, _ bytes: [UInt8]) -> Notice? {
-        guard isOnRing, bellCount < Self.bellLimit,
-            case .written(let state)? = writer?.write(head, lead: lead, bytes)
-        else { return nil }
-        return didWrite(state)
+        guard isOnRing, bellCount < Self.bellLimit else { return nil }
+        switch writer?.write(head, lead: lead, bytes) {
+        case .written(let state): return didWrite(state)
+        case .closing: return .closing
+        case .full, .closed, .broken, nil: return nil
+        }
     }
+
+    /// Whether a reader that takes nothing more takes what was written last; nil while it has not said so.
+    var isLastRead: Bool? { writer?.isLastRead }
+
+    /// The reader's wake channel has no room, or is closed: it does not work as it should, and the socket is rung from now on.
+    mutating func didFailToWake() { waker = nil }
 
     private mutating func didWrite(_ state: RecordRing.ReaderState) -> Notice {
         switch state {
@@ -264,7 +274,7 @@ struct SendingLane: Sendable {
         switch writer?.writeMark(before: UInt32(count)) {
         case .written: break
         case .full, .broken, nil: return .broken
-        case .closed: return .closed
+        case .closed, .closing: return .closed
         }
         (isOnRing, promisedCount, bellCount) = (false, count, 0)
         return count > 0 ? .promised : .socket

@@ -45,7 +45,7 @@ extension SocketConnection {
         }
     }
 
-    /// The right's end offers rings: its memory, and the writing end of its wake pipe, if it has one.
+    /// The right's end offers rings: its memory, and the other end of its wake channel.
     func takeOffer(
         _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ lane: inout ReceivingLane
     ) -> Bool {
@@ -55,10 +55,10 @@ extension SocketConnection {
         lane.wasOffered = true
         var answer = OutgoingPacket(header: PacketHeader(kind: .ringAnswer))
         if header.totalLength == UInt64(RecordRing.memorySize), RingUse.standard != .never,
-            let memory = descriptors.flatMap(mapMemory), port?.object?.sockets?.takeRings(for: self) == true,
-            let (end, own) = try? RingEnd.make()
+            let memory = descriptors.flatMap(mapMemory), let sockets = port?.object?.sockets,
+            let (end, own) = sockets.withRings(for: self, { try? RingEnd.make() })
         {
-            open(end, memory, pipe: descriptors?.dropFirst().first, &lane)
+            open(end, memory, channel: descriptors?.dropFirst().first, &lane)
             answer.descriptors = own
             answer.header.descriptorCount = UInt16(own.count)
         } else {
@@ -74,7 +74,7 @@ extension SocketConnection {
         return (try? SharedMemory.map(file, size: RecordRing.memorySize)) ?? nil
     }
 
-    /// The port's end has answered, with its memory and its pipe if it takes rings. Where its memory is lost, everything stays on the
+    /// The port's end has answered, with its memory and its channel if it takes rings. Where its memory is lost, everything stays on the
     /// socket: the port's end uses no ring before this end does.
     func takeAnswer(
         _ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ lane: inout ReceivingLane
@@ -84,14 +84,14 @@ extension SocketConnection {
             let end = sendingLane.withLock({ $0.takeOffered() })
         else { return refuse(.malformedPacket) }
         if let memory = descriptors.flatMap(mapMemory) {
-            open(end, memory, pipe: descriptors?.dropFirst().first, &lane)
+            open(end, memory, channel: descriptors?.dropFirst().first, &lane)
         }
         return true
     }
 
     /// Both ends have the other's memory.
     private func open(
-        _ end: RingEnd, _ peersMemory: SharedMemory, pipe: SharedDescriptor?, _ lane: inout ReceivingLane
+        _ end: RingEnd, _ peersMemory: SharedMemory, channel: SharedDescriptor?, _ lane: inout ReceivingLane
     ) {
         ringEnd.set(end)
         let incoming = RecordRing(from: peersMemory, to: end.memory)
@@ -99,9 +99,9 @@ extension SocketConnection {
         incomingRing.set(incoming)
         // Who ends the connection, or its port, says so first and closes the ring then: one of the two sees the other.
         if state.withLock({ $0.failure != nil || $0.hasLostPort }) { incoming.close() }
-        if isClosed { end.wakePipe?.end() }
+        if isClosed { end.wakeChannel.end() }
         let outgoing = RecordRing(from: end.memory, to: peersMemory)
-        let waker = end.open(pipe)
+        let waker = channel.flatMap { WakeSender($0) }
         sendingLane.withLock { $0.open(outgoing, waker: waker, isPortsEnd: port != nil) }
     }
 }
@@ -152,6 +152,25 @@ extension SocketConnection {
             try tellReader()
         case .wake: try tellReader()
         case .look: try lookForReader()
+        case .closing: try awaitEndOfRing()
+        }
+    }
+
+    /// A reader that closes the ring says within this time how far it reads.
+    private static let closingPatience = Duration.milliseconds(100)
+
+    /// The reader closes the ring, and a packet was written meanwhile: waits to learn whether it will be read. At the port's end, whose
+    /// connection ends then, nobody waits.
+    private func awaitEndOfRing() throws(PortError) {
+        let deadline = port == nil ? MonotonicInstant.after(Self.closingPatience) : .distantPast
+        while true {
+            if let isRead = sendingLane.withLock({ $0.isLastRead }) {
+                if isRead { return }
+                throw peerDidClose()
+            }
+            let seen = (try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)) ?? []
+            if .now > deadline || !seen.isDisjoint(with: .hangUpOrError) { throw peerDidClose() }
+            sysYield()
         }
     }
 
@@ -161,8 +180,10 @@ extension SocketConnection {
         case .none: break
         case .bell: try ringBell()
         case .wake(let waker):
-            // In a pipe that is full lie bytes that are not the reader's own doing.
-            if !waker.wake() { return try ringBell() }
+            if !waker.wake() {
+                sendingLane.withLock { $0.didFailToWake() }
+                return try ringBell()
+            }
             if sendingLane.withLock({ $0.isLookDue }) { try lookForReader() }
         }
     }

@@ -69,7 +69,7 @@ extension SocketConnection: ArrivalPlace {
         return !receive(into: core, endsLooking: !mayKeep).isWithinMessage
     }
 
-    package var wakePipe: WakePipeWatch? { ringEnd.object?.wakePipe }
+    package var wakeChannel: WakeChannelWatch? { ringEnd.object?.wakeChannel }
 
     package func park(_ look: UInt64) -> ParkAnswer {
         if isInherited { return .ended }
@@ -80,11 +80,12 @@ extension SocketConnection: ArrivalPlace {
             else { return .ended }
             reader.park()
             // The end of the connection shuts the socket down afterwards, which ends the sleep.
+            // In vain, until a packet is taken from the ring.
+            arrival.lane.didLookInVain()
             if reader.hasMore || isClosed {
                 reader.wake()
                 return isClosed ? .ended : .arrived
             }
-            arrival.lane.didLookInVain()
             if !arrival.lane.isWorthLooking { keptLook.store(0, ordering: .sequentiallyConsistent) }
             return .parked
         }

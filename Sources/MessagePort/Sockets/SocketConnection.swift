@@ -198,7 +198,7 @@ package final class SocketConnection: Sendable {
         }
         guard let old else { return }
         incomingRing.object?.close()
-        ringEnd.object?.wakePipe?.end()
+        ringEnd.object?.wakeChannel.end()
         sysShutDown(descriptor.rawValue)  // ends the sleep of a loop that is parked, too
         // One that has waited for descriptors to be closed may have been put aside: its end is to be seen.
         if port == nil, closingCount.setWaiting(nil, isHeldBack) { updateInterest() }

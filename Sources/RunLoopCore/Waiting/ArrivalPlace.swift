@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 // What a loop that waits looks at besides its own bell: memory that another process writes. A loop looks while it spins. While
-// it sleeps, a byte in a pipe says that something has arrived; where there is no pipe, the kernel reports the socket as ever. Which places there are, the sources say that the kernel has reported in the mode last,
+// it sleeps, a byte in a socket of its own says that something has arrived; without one, the kernel reports the socket as ever. Which places there are, the sources say that the kernel has reported in the mode last,
 // so the cost does not grow with sources that are idle. See `ThreadRunLoop+LookingOut.swift`.
 
 import PortSystem
@@ -21,9 +21,9 @@ package protocol ArrivalPlace: AnyObject, Sendable {
     ///
     /// - Returns: whether that is worth a look at what is ready; otherwise more is to come.
     func takeIn() -> Bool
-    /// The pipe by which a loop that is parked is woken; nil when there is none.
-    var wakePipe: WakePipeWatch? { get }
-    /// The loop is about to sleep, and polls on when it is awake: what arrives meanwhile comes with a byte in the pipe.
+    /// The channel by which a loop that is parked is woken; nil when there is none.
+    var wakeChannel: WakeChannelWatch? { get }
+    /// The loop is about to sleep, and polls on when it is awake: what arrives meanwhile comes with a byte in the channel.
     func park(_ look: UInt64) -> ParkAnswer
     /// The loop is awake, and polls.
     func unpark(_ look: UInt64)
@@ -41,7 +41,7 @@ package protocol ArrivalPlace: AnyObject, Sendable {
 
 /// What a place says to a loop that is about to sleep.
 package enum ParkAnswer: Sendable {
-    /// A byte in the pipe will end the sleep.
+    /// A byte in the channel will end the sleep.
     case parked
     /// Something has arrived: the loop must not sleep.
     case arrived

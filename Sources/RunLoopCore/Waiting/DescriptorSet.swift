@@ -39,10 +39,10 @@ final class DescriptorSet: Sendable {
     fileprivate struct Entry {
         var descriptor: CInt
         var sources: SourceList
-        /// It is a wake pipe, which no source watches.
-        var pipe: WakePipeWatch?
+        /// It is a wake channel, which no source watches.
+        var channel: WakeChannelWatch?
 
-        var events: EpollEvents { pipe == nil ? .readable : [.readable, .edgeTriggered] }
+        var events: EpollEvents { channel == nil ? .readable : [.readable, .edgeTriggered] }
     }
 
     fileprivate struct Registrations {
@@ -104,29 +104,30 @@ final class DescriptorSet: Sendable {
         kernel.set.wait(until: deadline) { report in
             if report.key == Self.bellKey { return bell.descriptor.silence() }
             let (entry, mustRenew) = state.withLock { $0.entry(of: report.key) }
-            if let pipe = entry?.pipe { return pipe.didReport() }
+            if let channel = entry?.channel { return channel.didReport() }
             if let entry { body(entry.sources) }
             if mustRenew { renew() }
         }
     }
 
-    /// Has edges of a wake pipe end the waits.
+    /// Has edges of a wake channel end the waits.
     ///
     /// - Returns: the key of the registration.
-    func join(wakePipe descriptor: CInt, _ pipe: WakePipeWatch) throws(SystemError) -> UInt64 {
-        try state.withLock { (state) throws(SystemError) in try state.join(wakePipe: descriptor, pipe) }
+    func join(wakeChannel descriptor: CInt, _ channel: WakeChannelWatch) throws(SystemError) -> UInt64 {
+        try state.withLock { (state) throws(SystemError) in try state.join(wakeChannel: descriptor, channel) }
     }
 
-    /// Ends the registration of a wake pipe, which is still open.
-    func leave(_ key: UInt64, wakePipe descriptor: CInt) {
-        let entry = state.withLock { $0.leave(key, wakePipe: descriptor) }
+    /// Ends the registration of a wake channel, which is still open.
+    func leave(_ key: UInt64, wakeChannel descriptor: CInt) {
+        let entry = state.withLock { $0.leave(key, wakeChannel: descriptor) }
         withExtendedLifetime(entry) {}  // goes without the lock
     }
 
     private func renew() {
         do throws(SystemError) {
             let kernel = try Self.makeKernel(bell)
-            state.withLock { $0.replace(with: kernel) }
+            let lost = state.withLock { $0.replace(with: kernel) }
+            for channel in lost { channel.end() }
         } catch {
             fatalError(
                 "A descriptor was closed while a run loop source watched it, and the loop cannot recover: \(error). "
@@ -171,9 +172,9 @@ extension DescriptorSet.Registrations {
     }
 
     fileprivate mutating func join(
-        wakePipe descriptor: CInt, _ pipe: WakePipeWatch
+        wakeChannel descriptor: CInt, _ channel: WakeChannelWatch
     ) throws(SystemError) -> UInt64 {
-        let entry = DescriptorSet.Entry(descriptor: descriptor, sources: SourceList(), pipe: pipe)
+        let entry = DescriptorSet.Entry(descriptor: descriptor, sources: SourceList(), channel: channel)
         try kernel.set.add(descriptor, entry.events, key: lastKey + 1)
         lastKey += 1
         keys[descriptor] = lastKey
@@ -181,7 +182,7 @@ extension DescriptorSet.Registrations {
         return lastKey
     }
 
-    fileprivate mutating func leave(_ key: UInt64, wakePipe descriptor: CInt) -> DescriptorSet.Entry? {
+    fileprivate mutating func leave(_ key: UInt64, wakeChannel descriptor: CInt) -> DescriptorSet.Entry? {
         guard let entry = entries.removeValue(forKey: key) else { return nil }
         if keys[descriptor] == key { keys[descriptor] = nil }
         kernel.set.remove(descriptor)
@@ -196,15 +197,20 @@ extension DescriptorSet.Registrations {
     }
 
     /// Moves every registration to a new kernel set; those whose descriptor is closed never report again.
-    fileprivate mutating func replace(with fresh: DescriptorSet.Kernel) {
+    ///
+    /// - Returns: the wake channels that the new set does not take.
+    fileprivate mutating func replace(with fresh: DescriptorSet.Kernel) -> [WakeChannelWatch] {
+        var lost: [WakeChannelWatch] = []
         for (descriptor, key) in keys {
             do throws(SystemError) {
                 try fresh.set.add(descriptor, entries[key]?.events ?? .readable, key: key)
             } catch {
                 keys[descriptor] = nil
+                if let channel = entries[key]?.channel { lost.append(channel) }
             }
         }
         kernel = fresh
         staleKeys = []
+        return lost
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// A loop that polls memory of other processes parks there before it sleeps: its peers then write a byte into a wake pipe, which
+// A loop that polls memory of other processes parks there before it sleeps: its peers then send a byte into a wake channel, which
 // the loop's set watches beside its other descriptors. That is one system call for each side, and nothing is read.
 
 import PortSystem
@@ -27,31 +27,35 @@ extension ThreadRunLoop {
             for looked in places { looked.place.unpark(looked.look) }
             var isWithinMessage = false
             for looked in places where looked.place.hasArrived {
-                looked.place.wakePipe?.didArrive()
+                looked.place.wakeChannel?.didArrive()
                 if !looked.place.takeIn() { isWithinMessage = true }
             }
-            // Unless more of a message is to come: a place may have ended, which is to be let go.
-            guard isWithinMessage, sleeps, !hasReport, !doorbell.isRung, deadline > .now else { return sleeps }
+            // Unless more of a message is to come: a place may have ended, or its channel been cut off, and is to be let go.
+            guard isWithinMessage, sleeps, !hasReport, !doorbell.isRung, deadline > .now, areSeen(places, by: set)
+            else { return sleeps }
         }
     }
 
     /// The places at which the loop polls, and of which the set sees when something arrives. At the others it stops to poll.
     private func placesToPark(in mode: Int, _ set: DescriptorSet) -> ShortList<LookedAt> {
         let places = lookOut(in: mode)
+        if areSeen(places, by: set) { return places }
         var seen: ShortList<LookedAt> = .none
-        var areSeen = true
         for looked in places {
-            if looked.place.wakePipe?.join(set) == true {
+            if looked.place.wakeChannel?.join(set) == true {
                 seen.append(looked)
             } else {
-                areSeen = false
                 looked.place.endLooking(looked.look)
             }
         }
-        if areSeen { return places }
         lookout.places = seen
         lookout.isStale = true
         return seen
+    }
+
+    /// Whether edges of all places' channels end the waits of a set.
+    private func areSeen(_ places: ShortList<LookedAt>, by set: DescriptorSet) -> Bool {
+        places.allSatisfy { $0.place.wakeChannel?.join(set) == true }
     }
 
     /// - Returns: whether the loop is parked at all places; otherwise something has arrived, or a place has ended, which is to be

@@ -111,15 +111,15 @@ struct Diagnosis: Sendable {
             return .works("")
         },
         Probe(
-            subject: "wake pipes",
+            subject: "wake channels",
             cost: "Readers of rings are rung by their sockets: each wake-up takes up to twice as long.",
-            remedy: "The writing end is opened anew by /proc/self/fd: mount proc there."
+            remedy: "Allow socketpair(2) of stream sockets, and let the program have more descriptors."
         ) {
-            let (pipe, writing) = try WakePipe.make()
-            guard let waker = PipeWaker(writing), waker.wake(),
-                try !sysPoll(pipe.rawValue, .readable, until: .distantPast).isEmpty
-            else { throw Refusal("A pipe cannot be opened anew by /proc/self/fd") }
-            return .works(WakePipe.hasEdgeForEachByte ? "" : "drained after each wake-up, as before Linux 5.14")
+            let (channel, sending) = try WakeChannel.make()
+            guard let sender = WakeSender(sending), sender.wake(),
+                try !sysPoll(channel.rawValue, .readable, until: .distantPast).isEmpty
+            else { throw Refusal("A byte does not arrive") }
+            return .works("")
         },
         Probe(
             subject: "/proc",

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+package import PortSystem
+import Synchronization
+
+/// Where the edges of a wake channel go: into the set of one loop at a time, which stays the same while that loop parks.
+///
+/// The channel is not drained after each byte, so it reads as ready to whatever asks for levels: it lies in no other set.
+package final class WakeChannelWatch: Sendable {
+    private struct State {
+        weak var home: DescriptorSet?
+        /// Under which key it is in that set.
+        var key: UInt64 = 0
+        /// How often other sets have asked since the home asked last.
+        var strangerCount = 0
+        /// How many edges have come since something arrived, or since a date.
+        var idleEdges = 0
+        var idleSince = MonotonicInstant.distantPast
+        /// How many edges have come since the channel was drained.
+        var edgeCount = 0
+        /// It is in no set any more.
+        var isOver = false
+
+        /// - Returns: the set that it has left, which goes without the lock.
+        mutating func leave(_ channel: WakeChannel) -> DescriptorSet? {
+            let old = home
+            old?.leave(key, wakeChannel: channel.rawValue)
+            home = nil
+            return old
+        }
+    }
+
+    /// A loop that parks here for the first time moves the channel into its set only after as many tries: two loops that take
+    /// turns would move it each time.
+    private static let strangerLimit = 8
+    /// A peer that wakes the loop this often within a second without writing anything is cut off.
+    private static let idleLimit = 64
+
+    private let channel: WakeChannel  // immutable
+    private let state = Mutex(State())  // taken before the lock of a set
+
+    package init(_ channel: WakeChannel) {
+        self.channel = channel
+    }
+
+    /// Has edges end the waits of a set, if that is possible.
+    ///
+    /// - Returns: whether they do.
+    func join(_ set: DescriptorSet) -> Bool {
+        let (isJoined, old) = state.withLock { state -> (Bool, DescriptorSet?) in
+            if state.isOver { return (false, nil) }
+            let home = state.home
+            if let home {
+                if home === set {
+                    state.strangerCount = 0
+                    return (true, home)
+                }
+                state.strangerCount += 1
+                if state.strangerCount < Self.strangerLimit { return (false, home) }
+                _ = state.leave(channel)
+            }
+            guard let key = try? set.join(wakeChannel: channel.rawValue, self) else { return (false, home) }
+            (state.home, state.key, state.strangerCount) = (set, key, 0)
+            return (true, home)
+        }
+        withExtendedLifetime(old) {}  // goes without the lock
+        return isJoined
+    }
+
+    /// An edge has ended a wait of the loop, which looks for what has arrived after this. Loop thread.
+    func didReport() {
+        let now = MonotonicInstant.coarse
+        let (mustDrain, old) = state.withLock { state -> (Bool, DescriptorSet?) in
+            state.edgeCount = (state.edgeCount + 1) % WakeChannel.drainInterval
+            if now > state.idleSince.advanced(by: .seconds(1)) { (state.idleEdges, state.idleSince) = (0, now) }
+            state.idleEdges += 1
+            if state.idleEdges <= Self.idleLimit { return (state.edgeCount == 0, nil) }
+            state.isOver = true
+            return (true, state.leave(channel))
+        }
+        withExtendedLifetime(old) {}
+        if mustDrain { channel.drain() }
+    }
+
+    /// Whether it is in no set any more.
+    var isCutOff: Bool { state.withLock { $0.isOver } }
+
+    /// Something has arrived: the edges were for that.
+    package func didArrive() {
+        state.withLock { $0.idleEdges = 0 }
+    }
+
+    /// The connection has ended, or a set cannot hold the channel any more.
+    package func end() {
+        let old = state.withLock { state in
+            state.isOver = true
+            return state.leave(channel)
+        }
+        withExtendedLifetime(old) {}
+    }
+}
