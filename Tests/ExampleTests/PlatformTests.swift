@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Platforms") struct PlatformTests {
+@Suite("Platforms", .census) struct PlatformTests {
     /// The oldest glibc with which the package is to compile.
     private static let oldestGlibc = 26
 
