@@ -19,8 +19,9 @@ package protocol DescriptorGiver: AnyObject, Sendable {
 /// Closes descriptors that came from other processes, on a thread that has nothing else to do.
 ///
 /// The thread starts with the first such descriptor and stays. One that a file holds up for a second is replaced when
-/// the next descriptor comes, and ends when that file lets go of it. A forked child, in which it may have left its lock
-/// behind, closes its descriptors where they are let go.
+/// the next descriptor comes, and ends when that file lets go of it. While no thread can be started, whoever lets go of
+/// a descriptor closes what waits. A forked child, in which the thread may have left its lock behind, closes its
+/// descriptors where they are let go.
 package enum DescriptorCloser {
     /// Most threads that files hold up; with so many the other descriptors wait.
     package static let heldUpLimit = 16
@@ -37,12 +38,24 @@ package enum DescriptorCloser {
         /// Since when the worker closes one.
         var busySince: MonotonicInstant?
         var heldUpCount = 0
+        /// How many callers close descriptors themselves, because no thread can be started.
+        var callerCount = 0
         /// A test has everything wait.
         var isSuspended = false
 
         mutating func popFirst() -> Closing? {
             if next.isEmpty { (next, waiting) = (waiting.reversed(), []) }
             return next.popLast()
+        }
+
+        /// The worker's thread could not be started. In one step with that all that waits is taken out: whoever comes
+        /// later finds no worker, and so sees to what it brings itself.
+        mutating func giveUpWorker() -> [Closing] {
+            worker = nil
+            callerCount += 1
+            if isSuspended { return [] }
+            defer { (next, waiting) = ([], []) }
+            return next.reversed() + waiting
         }
 
         var isHeldUp: Bool { busySince.map { $0.advanced(by: patience) < .now } ?? false }
@@ -68,7 +81,10 @@ package enum DescriptorCloser {
 
     /// Whether nothing is being closed, and nothing waits for that.
     package static var isIdle: Bool {
-        state.withLock { $0.waiting.isEmpty && $0.next.isEmpty && $0.busySince == nil && $0.heldUpCount == 0 }
+        state.withLock { state in
+            state.waiting.isEmpty && state.next.isEmpty && state.busySince == nil && state.heldUpCount == 0
+                && state.callerCount == 0
+        }
     }
 
     /// Starts the thread, unless it has started.
@@ -118,9 +134,14 @@ package enum DescriptorCloser {
             _ = try sysStartThread(blocksSignals: true) { run(worker) }
         } catch {
             // Without a thread the caller does the work; the next one tries to start it again.
-            while let closing = next(for: worker) { closing.perform() }
-            state.withLock { if $0.worker === worker { $0.worker = nil } }
+            closeHere()
         }
+    }
+
+    private static func closeHere() {
+        let closings = state.withLock { $0.giveUpWorker() }
+        for closing in closings { closing.perform() }
+        state.withLock { $0.callerCount -= 1 }
     }
 
     private static func run(_ worker: Worker) {
