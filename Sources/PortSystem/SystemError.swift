@@ -31,6 +31,9 @@ extension SystemError {
     /// True for the numbers that say that the kernel has no memory at the moment.
     package var isMemoryShortage: Bool { code == ENOBUFS || code == ENOMEM }
 
+    /// True for the numbers that say that the kernel can watch no more descriptors until something is given back.
+    package var isShortage: Bool { isDescriptorLimit || isMemoryShortage || code == ENOSPC }
+
     /// True when the kernel passes no more descriptors for this user until some that are under way have been received.
     package var isInFlightLimit: Bool { code == ETOOMANYREFS }
 }

@@ -10,7 +10,7 @@ let scenarios: [String: @Sendable (any MainLoop) -> Void] = [
     "blocks": blocks, "actor": actor, "order": order, "idle": idle, "empty": empty, "nested": nested,
     "nested-alone": nestedAlone, "stop": stop, "sync": sync, "fair": fair, "main": mainLoop, "modes": modes,
     "perform": perform,
-    "stream": stream,
+    "stream": stream, "at-limit": atLimit,
     "watch": watch,
 ]
 
@@ -212,4 +212,23 @@ private func modes(_ loop: any MainLoop) {
     main.addCommonMode("shared")
     DispatchQueue.main.async { loop.stop() }
     say("shared " + loop.run(30, mode: "shared"))
+}
+
+/// Ours only: the loop runs for the first time when no descriptor is left.
+private func atLimit(_ loop: any MainLoop) {
+    var allowed = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &allowed)
+    var none = allowed
+    none.rlim_cur = 0
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &none)
+    loop.timer(after: 0.05) { [allowed] in
+        var allowed = allowed
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &allowed)
+        say("restored")
+        DispatchQueue.main.async {
+            say("block")
+            loop.stop()
+        }
+    }
+    say(loop.run(30, mode: nil))
 }

@@ -3,7 +3,7 @@
 
 import Foundation
 import PortSystem
-import RunLoopCore
+@testable import RunLoopCore
 import TestSupport
 import Testing
 
@@ -190,6 +190,69 @@ import Testing
             for (reading, _) in living { try reading.close() }
         }
     }
+
+    #if DEBUG
+    @Test(
+        "F-B4: where a set cannot be made anew because descriptors have run out, the loop goes on, and does that later")
+    func zombieAtLimit() async {
+        await #expect(processExitsWith: .success) {
+            try await onLoop { loop in
+                loop.add(idleSource())
+                var ends: [CInt] = [-1, -1]
+                #expect(pipe(&ends) == 0)
+                let living = FileHandle(fileDescriptor: dup(ends[0]))
+                let source = RunLoopSource(descriptor: ends[0]) { Issue.record("performed") }
+                loop.add(source)
+                sysClose(ends[0])
+                loop.remove(source)
+                _ = try sysWrite(ends[1], [1])
+                let (_, hits) = SystemCallFaults.with([.init(.epoll_create, .fail(EMFILE), times: 3)]) {
+                    #expect(loop.run(for: .milliseconds(20)) == .timedOut)
+                }
+                #expect(hits == 3)
+                let before = loop.kernelWaitCount
+                #expect(loop.run(for: .milliseconds(20)) == .timedOut)
+                #expect(loop.kernelWaitCount < before + 20)
+                try living.close()
+            }
+        }
+    }
+
+    @Test(
+        "F-B4: many reports that came too late end no loop when descriptors, or watches, have run out",
+        arguments: [(SystemCall.epoll_create, EMFILE), (.epoll_ctl, ENOSPC)])
+    func staleAtLimit(_ call: SystemCall, _ code: CInt) async {
+        await #expect(processExitsWith: .success) { [call = call.rawValue as String, code = code as CInt] in
+            let call = try #require(SystemCall(rawValue: call))
+            try await onNewThread {
+                let set = try DescriptorSet(bell: RunLoopDoorbell.Bell())
+                let (last, lastSource) = (try TestPipe(), idleSource())
+                _ = try set.join(last.reading.rawValue, lastSource)
+                for round in 0..<8 {
+                    let pipes = try (0..<60).map { _ in try TestPipe() }
+                    let watches = try pipes.map { pipe in
+                        let source = RunLoopSource(readiness: { false }) {}
+                        try pipe.put()
+                        return (try set.join(pipe.reading.rawValue, source).watch, source)
+                    }
+                    // All end when the kernel has reported them, and the first of them is looked at.
+                    func end() { for (watch, source) in watches { watch.end(for: source) } }
+                    // In the end there is something left again.
+                    let times = round < 7 ? Int.max : 0
+                    // They leave, the bell joins the new set, and what is left does not.
+                    let skipping = call == .epoll_ctl ? 61 : 0
+                    let rule = SystemCallFaults.Rule(call, .fail(code), times: times, skipping: skipping)
+                    _ = SystemCallFaults.with([rule]) { set.wait(until: .distantPast) { _ in end() } }
+                    withExtendedLifetime(pipes) {}
+                }
+                var count = 0
+                try last.put()
+                set.wait(until: .distantPast) { count += $0.all.contains(lastSource) ? 1 : 0 }
+                #expect(count == 1)
+            }
+        }
+    }
+    #endif
 
     @Test("a closed descriptor's number may be a regular file's when its source is invalidated")
     func reusedNumber() async throws {

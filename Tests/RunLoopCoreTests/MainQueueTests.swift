@@ -114,6 +114,11 @@ import Testing
         #expect(trace == ["waited true true", "later true", "inline", "stopped"])
     }
 
+    @Test("F-B4: a main loop that begins without a descriptor left runs, and serves the queue when there is one")
+    func atLimit() async throws {
+        #expect(try await trace(of: "at-limit", over: "ours") == ["restored", "block", "stopped"])
+    }
+
     @Test("S3: the queue is served in each common mode and in no other")
     func modes() async throws {
         #expect(try await trace(of: "modes", over: "ours") == ["private timedOut", "block", "shared stopped"])

@@ -80,6 +80,51 @@ import Testing
             #expect(loop.runGuarded(mode: "other") == .stopped)
         }
     }
+
+    @Test("F-A2: a source that is in no loop is set without a descriptor left, and served where nothing else is needed")
+    func looseAtLimit() async throws {
+        try await onLoop { loop in
+            let (other, pipe) = (try TestPipe(), try TestPipe())
+            loop.add(RunLoopSource(descriptor: other.reading.rawValue) {})
+            loop.run(for: .zero)  // what it needs to wait for descriptors
+            let source = RunLoopSource(readiness: { false }) { loop.stop() }
+            let rules = [SystemCall.epoll_create, .eventfd].map {
+                SystemCallFaults.Rule($0, .fail(EMFILE), times: .max)
+            }
+            try pipe.put()
+            _ = try SystemCallFaults.with(rules) {
+                try source.watch(pipe.reading.rawValue)
+                loop.add(source)
+                #expect(loop.runGuarded() == .stopped)
+            }
+            source.invalidate()
+        }
+    }
+
+    @Test(
+        "F-A2: a source that is added while the kernel has nothing left to watch with is served when it has, in all modes",
+        arguments: [(SystemCall.eventfd, EMFILE), (.epoll_create, ENFILE), (.epoll_ctl, ENOSPC)])
+    func addedAtLimit(_ call: SystemCall, _ code: CInt) async {
+        await #expect(processExitsWith: .success) { [call = call.rawValue as String, code = code as CInt] in
+            let call = try #require(SystemCall(rawValue: call))
+            try await onLoop { loop in
+                let (pipe, more) = (try TestPipe(), try TestPipe())
+                try pipe.put()
+                try more.put()
+                let (_, hits) = SystemCallFaults.with([.init(call, .fail(code), times: 4)]) {
+                    loop.add(RunLoopSource(descriptor: pipe.reading.rawValue) { loop.stop() })
+                    #expect(loop.runGuarded() == .stopped)
+                }
+                _ = try pipe.take()
+                #expect(hits == 4)
+                _ = SystemCallFaults.with([.init(.epoll_create, .fail(code), times: 4)]) {
+                    loop.add(RunLoopSource(descriptor: more.reading.rawValue) { loop.stop() }, to: .common)
+                    loop.addCommonMode("later")
+                    #expect(loop.runGuarded(mode: "later") == .stopped)
+                }
+            }
+        }
+    }
     #endif
 
     @Test("a descriptor goes with the source into modes that are made common")

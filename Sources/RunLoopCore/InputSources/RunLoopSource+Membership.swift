@@ -46,12 +46,16 @@ extension RunLoopSource {
 
     /// Adds the source to a mode.
     ///
+    /// - Parameters:
+    ///   - loop: the loop.
+    ///   - mode: the mode.
+    ///   - orLater: whether a descriptor that the kernel cannot watch now is watched later: see `watchLater`.
     /// - Throws: why the kernel does not watch the descriptor; the source is then in the mode no more than before.
-    func add(to loop: ThreadRunLoop, _ mode: RunLoopMode) throws(SystemError) {
+    func add(to loop: ThreadRunLoop, _ mode: RunLoopMode, orLater: Bool = false) throws(SystemError) {
         let entered = state.withLock { $0.homes.add(.source(self), to: loop, mode) }
         if entered.isEmpty { return }
         do throws(SystemError) {
-            try didEnter(entered, of: loop)
+            try didEnter(entered, of: loop, orLater: orLater)
         } catch {
             _ = takeOut(of: loop, mode)
             throw error
@@ -76,13 +80,15 @@ extension RunLoopSource {
     }
 
     /// Makes the loop notice a source that has entered modes, and tells the source.
-    func didEnter(_ modes: [Int], of loop: ThreadRunLoop) throws(SystemError) {
-        let seat = try state.withLock { (state) throws(SystemError) in
+    func didEnter(_ modes: [Int], of loop: ThreadRunLoop, orLater: Bool = false) throws(SystemError) {
+        let (seat, shortage) = try state.withLock { (state) throws(SystemError) in
             findSeat(&state)
             if !isPortBased, let stamp = state.signal { loop.noteSignal(of: self, stamp) }
-            if let descriptor = state.descriptor { try watch(descriptor, in: [loop]) }
-            return state.seat
+            let shortage = state.descriptor.flatMap { watchFailure($0, in: [loop]) }
+            if let shortage, !orLater || !shortage.isShortage { throw shortage }
+            return (state.seat, shortage)
         }
+        if shortage != nil { watchLater(in: loop) }
         if isPortBased { loop.noteRing(of: self, near: seat) }
         for name in loop.state.withLock({ state in modes.map { state.modes[$0].name } }) {
             routine.didEnter(name, of: loop)

@@ -13,18 +13,33 @@ extension RunLoopSource {
     ///
     /// - Parameter descriptor: an open descriptor, which stays the caller's; nil for none.
     /// - Throws: `EBADF` when it is not open, `EPERM` when it cannot be waited for (a regular file), `EMFILE`,
-    ///   `ENFILE`, `ENOSPC` or `ENOMEM` when the kernel has nothing left. Then everything is as it was.
+    ///   `ENFILE`, `ENOSPC` or `ENOMEM` when the kernel has nothing left. Then everything is as it was. For a source
+    ///   that is in no loop it is not found out without a descriptor to try with: then the loop says so that it enters.
     public func watch(_ descriptor: CInt?) throws(SystemError) {
+        let isLoose = isPortBased && state.withLock { $0.homes.isValid && $0.homes.loops.isEmpty }
+        if isLoose, let descriptor { try Self.tryOut(descriptor) }
+        try watch(pollable: descriptor)
+    }
+
+    /// A set says whether a descriptor can be waited for.
+    private static func tryOut(_ descriptor: CInt) throws(SystemError) {
+        do throws(SystemError) {
+            try EpollSet().add(descriptor, .readable, key: 0)
+        } catch {
+            if !error.isDescriptorLimit { throw error }
+        }
+    }
+
+    /// The same with a descriptor that can be waited for: nothing is opened to find that out.
+    ///
+    /// - Throws: as ``watch(_:)``, for a source that is in a loop.
+    package func watch(pollable descriptor: CInt?) throws(SystemError) {
         if !isPortBased {
             fatalError("A custom source cannot watch a descriptor. Make a port-based source for it.")
         }
         try state.withLock { (state) throws(SystemError) in
             guard state.homes.isValid else { return }
             if let descriptor {
-                if state.homes.loops.isEmpty {
-                    // Nobody to try it on: a set of its own says whether it can be waited for.
-                    try EpollSet().add(descriptor, .readable, key: 0)
-                }
                 try watch(descriptor, in: state.homes.loops)
             } else {
                 for loop in state.homes.loops {
@@ -32,6 +47,50 @@ extension RunLoopSource {
                 }
             }
             state.descriptor = descriptor
+        }
+    }
+
+    /// Watches a descriptor that can be waited for, in place of what was there: now, or as soon as the kernel can.
+    package func watchSoon(pollable descriptor: CInt) {
+        let late = state.withLock { state -> ThreadRunLoop? in
+            guard state.homes.isValid else { return nil }
+            let failure = watchFailure(descriptor, in: state.homes.loops)
+            if let failure, !failure.isShortage { return nil }
+            state.descriptor = descriptor
+            return failure == nil ? nil : state.homes.loops.first
+        }
+        if let late { watchLater(in: late) }
+    }
+
+    /// The kernel has nothing left to watch the descriptor with: descriptors, memory or watches have run out. So the source
+    /// is in its modes without being watched, and a timer there tries again until it succeeds.
+    func watchLater(in loop: ThreadRunLoop) {
+        if isWatchedLater.exchange(true, ordering: .sequentiallyConsistent) { return }
+        let timer = RunLoopTimer(name: "watch again", after: Self.timeUntilRetry) { [weak self] _ in
+            guard let self else { return }
+            isWatchedLater.store(false, ordering: .sequentiallyConsistent)
+            let isShort = state.withLock { state in
+                state.descriptor.flatMap { watchFailure($0, in: state.homes.loops) }?.isShortage ?? false
+            }
+            if isShort { watchLater(in: .current) }
+        }
+        let modes = loop.state.withLock { state in state.places(of: id).map { state.modes[$0].name } }
+        for mode in modes { loop.add(timer, to: mode) }
+        if modes.isEmpty { isWatchedLater.store(false, ordering: .sequentiallyConsistent) }  // it has left the loop
+    }
+
+    /// How long a descriptor that the kernel cannot watch now waits until that is tried again.
+    private static let timeUntilRetry = Duration.milliseconds(20)
+
+    /// As `watch`, below.
+    ///
+    /// - Returns: why the kernel does not watch it; nil when it does.
+    func watchFailure(_ descriptor: CInt, in loops: ShortList<ThreadRunLoop>) -> SystemError? {
+        do throws(SystemError) {
+            try watch(descriptor, in: loops)
+            return nil
+        } catch {
+            return error
         }
     }
 

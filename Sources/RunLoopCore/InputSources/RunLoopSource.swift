@@ -53,6 +53,8 @@ public final class RunLoopSource: Sendable {
     let state: Mutex<State>  // comes before the loop's lock
     /// A port-based source that rang: it is on the ready lists of all its modes, or about to be put there.
     let isRung = Atomic<Bool>(false)
+    /// A timer tries again to have the kernel watch the descriptor.
+    let isWatchedLater = Atomic<Bool>(false)
 
     let isPortBased: Bool
     /// Whether a run goes on because the source is there. One that only watches for an end does not keep a loop alive.

@@ -36,6 +36,8 @@ struct RunLoopState: Sendable {
 
     var waitStrategy = WaitStrategy.standard
     var mainQueue: MainQueueState?
+    /// A timer tries again to serve it.
+    var isMainQueueLate = false
     var blocks = BlockQueue()
     /// A job is under way: runs nested inside of it leave the other jobs waiting.
     var isRunningJob = false

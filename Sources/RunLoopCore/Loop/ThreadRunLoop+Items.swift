@@ -11,22 +11,22 @@ extension ThreadRunLoop {
     /// nothing, adding an invalid source or adding to a loop that has ended is ignored. A source that is signalled or
     /// ready is noticed at once. The loop keeps the source until it is removed or invalidated.
     ///
-    /// Traps when the kernel refuses to watch the source's descriptor: it is not open, cannot be waited for (a regular
-    /// file), or there are no descriptors left. To get an error instead, add first, and use
-    /// ``RunLoopSource/watch(_:)`` then.
+    /// Traps when the kernel refuses to watch the source's descriptor: it is not open, or cannot be waited for (a regular
+    /// file). While the kernel has nothing left to watch it with, no descriptors, say, the source is not called for it,
+    /// and the loop tries again every 20 ms. To get an error instead, add first, and use ``RunLoopSource/watch(_:)`` then.
     ///
     /// - Parameters:
     ///   - source: the source.
     ///   - mode: the mode, or ``RunLoopMode/common`` for all common modes.
     public func add(_ source: RunLoopSource, to mode: RunLoopMode = .default) {
         do throws(SystemError) {
-            try tryAdd(source, to: mode)
+            try source.add(to: self, mode, orLater: true)
         } catch {
             Self.trapUnwatchable(error)
         }
     }
 
-    /// Adds a source to a mode, as ``add(_:to:)-(RunLoopSource,_)`` does, but throws where that traps.
+    /// Adds a source to a mode, as ``add(_:to:)-(RunLoopSource,_)`` does, but throws where that traps, or tries again.
     ///
     /// - Throws: why the kernel does not watch the descriptor; the source is then in the mode no more than before.
     package func tryAdd(_ source: RunLoopSource, to mode: RunLoopMode) throws(SystemError) {

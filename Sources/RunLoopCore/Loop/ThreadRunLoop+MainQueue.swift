@@ -24,14 +24,29 @@ struct MainQueueState: Sendable {
 }
 
 extension ThreadRunLoop {
-    /// Adds the main queue to the common modes, before the main loop's first run.
+    /// Adds the main queue to the common modes, before the main loop's first run. While there is no descriptor for it, that is
+    /// tried again, now and then and before each run.
     func beginServingMainQueue() {
         if state.withLock({ $0.mainQueue != nil }) { return }
-        let descriptor = sysMainQueueDescriptor()
+        guard let descriptor = sysMainQueueDescriptor() else { return serveMainQueueLater() }
         // Before all others that the kernel reports with it, which are 64 at most.
         let source = RunLoopSource(name: "main queue", descriptor: descriptor, order: .min) {}
         state.withLock { $0.mainQueue = MainQueueState(source: source.id, descriptor: descriptor) }
         add(source, to: .common)
+    }
+
+    private func serveMainQueueLater() {
+        let isFirst = state.withLock { state in
+            defer { state.isMainQueueLate = true }
+            return !state.isMainQueueLate
+        }
+        if !isFirst { return }
+        let timer = RunLoopTimer(name: "main queue", after: .milliseconds(20)) { _ in
+            let loop = ThreadRunLoop.current
+            loop.state.withLock { $0.isMainQueueLate = false }
+            loop.beginServingMainQueue()
+        }
+        add(timer, to: .common)
     }
 
     /// Whether blocks are there that go before every event of the kernel: from a run's second turn on, but not twice in

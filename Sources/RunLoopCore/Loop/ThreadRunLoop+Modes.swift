@@ -43,7 +43,7 @@ extension ThreadRunLoop {
             switch item {
             case .source(let source):
                 do throws(SystemError) {
-                    try source.didEnter([index], of: self)
+                    try source.didEnter([index], of: self, orLater: true)
                 } catch {
                     Self.trapUnwatchable(error)
                 }

@@ -123,12 +123,14 @@ final class DescriptorSet: Sendable {
         withExtendedLifetime(entry) {}  // goes without the lock
     }
 
+    /// Puts another set in the kernel's place. While there is nothing left to make one with, the old one serves, and the
+    /// next stale report asks again.
     private func renew() {
         do throws(SystemError) {
             let kernel = try Self.makeKernel(bell)
-            let lost = state.withLock { $0.replace(with: kernel) }
-            for channel in lost { channel.end() }
+            try state.withLock { (state) throws(SystemError) in try state.replace(with: kernel) }
         } catch {
+            if error.isShortage { return }
             fatalError(
                 "A descriptor was closed while a run loop source watched it, and the loop cannot recover: \(error). "
                     + "Invalidate the source before you close its descriptor.")
@@ -198,19 +200,19 @@ extension DescriptorSet.Registrations {
 
     /// Moves every registration to a new kernel set; those whose descriptor is closed never report again.
     ///
-    /// - Returns: the wake channels that the new set does not take.
-    fileprivate mutating func replace(with fresh: DescriptorSet.Kernel) -> [WakeChannelWatch] {
-        var lost: [WakeChannelWatch] = []
+    /// - Throws: when the kernel has nothing left for one of them: then everything is as it was.
+    fileprivate mutating func replace(with fresh: DescriptorSet.Kernel) throws(SystemError) {
+        var closed: [CInt] = []
         for (descriptor, key) in keys {
             do throws(SystemError) {
                 try fresh.set.add(descriptor, entries[key]?.events ?? .readable, key: key)
             } catch {
-                keys[descriptor] = nil
-                if let channel = entries[key]?.channel { lost.append(channel) }
+                if error.isShortage { throw error }
+                closed.append(descriptor)
             }
         }
+        for descriptor in closed { keys[descriptor] = nil }
         kernel = fresh
         staleKeys = []
-        return lost
     }
 }
