@@ -123,6 +123,28 @@ import Testing
         }
     }
 
+    @Test("F-B3: a paused connection that the kernel does not take back into the set is read when it does")
+    func notTakenBack() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.limitedPort { $0.queuedBytes = 1 }
+            try {
+                let peer = try RawPeer(to: port, on: bench)
+                for id in Int32(0)..<4 { try peer.send(MachMessage(id: id, bytes: [1])) }
+                port.core.receiveFromSockets()
+            }()
+            port.core.receiveFromSockets()  // the end of the peer, which is paused
+            let sockets = try #require(port.core.sockets)
+            #expect(sockets.state.withLock { $0.silenced.count } == 1)
+            let (first, hits) = SystemCallFaults.with([Rule(.epoll_ctl, .fail(ENOSPC))]) { port.core.take() }
+            #expect(first?.id == 0 && hits == 1)
+            // Nobody receives, and all the same it comes back.
+            #expect(try sysPoll(sockets.rawValue, .readable, until: Watchdog.deadline) == .readable)
+            for id in Int32(1)..<4 { #expect(try port.next().id == id) }
+            #expect(try port.tryReceive()?.id == nil)
+            #expect(port.core.connectionCount == 0)
+        }
+    }
+
     @Test("a connection that the kernel cannot watch is refused for want of a descriptor, and the next one is served")
     func unwatchable() async throws {
         try await onBench(over: .socket) { bench in

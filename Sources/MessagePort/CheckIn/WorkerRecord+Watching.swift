@@ -14,7 +14,7 @@ extension WorkerRecord {
         let source = exitSource()
         if let process, exit == nil {
             do throws(SystemError) {
-                try source.watch(process.rawValue)
+                try source.watch(pollable: process.rawValue)
             } catch {
                 throw PortError(error)
             }

@@ -105,7 +105,7 @@ private struct MessageWatch {
         if record.right != nil, !goesOn { return end() }
         if core.socketsAreHeldUp {
             // Again each time: the end of a handler has all the port's sources watch the sockets.
-            try? source.watch(nil)
+            try? source.watch(pollable: nil)
             if let notice, !notice.isOver { return }
             let room = LoopNotice<SendPossibility>(on: loop, in: .workerWait) { _ in }
             notice = room
@@ -113,7 +113,7 @@ private struct MessageWatch {
             try? core.watchRoom(room)
         } else if notice?.isOver == true, let sockets = core.sockets {
             notice = nil
-            try? source.watch(sockets.rawValue)
+            source.watchSoon(pollable: sockets.rawValue)
         }
     }
 

@@ -139,8 +139,10 @@ private final class PortDispatch: SourceRoutine {
     /// Leaves the sockets alone until the block is over.
     private func pause() {
         guard let source = state.withLock({ $0.source }) else { return }
-        try? source.watch(nil)
-        if state.withLock({ !$0.isPaused }), let sockets = port.core.sockets { try? source.watch(sockets.rawValue) }
+        try? source.watch(pollable: nil)
+        if state.withLock({ !$0.isPaused }), let sockets = port.core.sockets {
+            source.watchSoon(pollable: sockets.rawValue)
+        }
     }
 
     /// The block. When it is called before its dispatcher has returned, the shared thread looks for the next message:
@@ -152,7 +154,7 @@ private final class PortDispatch: SourceRoutine {
             defer { (state.isBusy, state.isPaused) = (false, false) }
             return (state.source, state.isPaused)
         }
-        if wasPaused, let sockets = port.core.sockets { try? source?.watch(sockets.rawValue) }
+        if wasPaused, let sockets = port.core.sockets { source?.watchSoon(pollable: sockets.rawValue) }
         source?.ring()
     }
 }

@@ -59,7 +59,7 @@ extension PortCore {
                 }
             }
         } catch {
-            for source in watching { try? source.watch(nil) }
+            for source in watching { try? source.watch(pollable: nil) }
             throw error
         }
         if isDead { throw PortError(.invalidPort).at(label) }
@@ -68,7 +68,7 @@ extension PortCore {
 
     private func watch(_ sockets: PortSockets, by source: RunLoopSource) throws(PortError) {
         do throws(SystemError) {
-            try source.watch(sockets.rawValue)
+            try source.watch(pollable: sockets.rawValue)
         } catch {
             throw PortError(error)
         }

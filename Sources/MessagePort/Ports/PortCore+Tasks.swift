@@ -134,7 +134,7 @@ final class TaskSocketWatch: Sendable {
     func begin(_ descriptor: CInt) throws(SystemError) {
         try isWatching.withLock { (isWatching) throws(SystemError) in
             if isWatching { return }
-            try source.watch(descriptor)
+            try source.watch(pollable: descriptor)
             isWatching = true
         }
     }
@@ -142,7 +142,7 @@ final class TaskSocketWatch: Sendable {
     private func endUnlessNeeded(by core: PortCore) {
         isWatching.withLock { isWatching in
             if !isWatching || core.hasWaitingTask { return }
-            try? source.watch(nil)
+            try? source.watch(pollable: nil)
             isWatching = false
         }
     }

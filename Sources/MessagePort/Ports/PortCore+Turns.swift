@@ -117,7 +117,7 @@ extension PortCore {
 
     /// Nothing holds the sources up any more.
     private func goOn(_ sources: SourceList, _ sockets: PortSockets?) {
-        if let sockets { for source in sources.all { try? source.watch(sockets.rawValue) } }
+        if let sockets { for source in sources.all { source.watchSoon(pollable: sockets.rawValue) } }
         sources.ring()
     }
 
@@ -125,8 +125,8 @@ extension PortCore {
     func pauseWhileHeldUp(_ source: RunLoopSource) {
         let sockets = state.withLock { $0.turns.isHeldUp ? $0.extras.sockets : nil }
         guard let sockets else { return }
-        try? source.watch(nil)
-        if state.withLock({ !$0.turns.isHeldUp }) { try? source.watch(sockets.rawValue) }
+        try? source.watch(pollable: nil)
+        if state.withLock({ !$0.turns.isHeldUp }) { source.watchSoon(pollable: sockets.rawValue) }
     }
 }
 

@@ -54,8 +54,8 @@ extension PortSockets {
         }
     }
 
-    /// Connections that can be neither accepted nor refused are not looked at for this time.
-    private static let timeUntilRetry = Duration.milliseconds(10)
+    /// Connections that can be neither accepted nor refused, or not be watched, are not looked at for this time.
+    static let timeUntilRetry = Duration.milliseconds(10)
 
     /// Does not look at the listener for a moment, if there is a thread to end that. It is not started for this: a loop
     /// without a descriptor left cannot begin to sleep.

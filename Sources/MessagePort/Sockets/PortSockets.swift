@@ -6,6 +6,7 @@
 // for the port, however many clients it has.
 
 import PortSystem
+import RunLoopCore
 import Synchronization
 
 package final class PortSockets: Sendable {
@@ -16,7 +17,7 @@ package final class PortSockets: Sendable {
         var keys: [ObjectIdentifier: UInt64] = [:]
         /// What is waited for on those connections that are paused.
         var pausedInterests: [UInt64: EpollEvents] = [:]
-        /// Those among them that have left the set.
+        /// Those among them that have left the set. One comes back when it is to be read, as soon as the kernel takes it.
         var silenced: Set<UInt64> = []
         /// The connections with rings that had something last.
         var busyRings: [SocketConnection] = []
@@ -35,6 +36,8 @@ package final class PortSockets: Sendable {
     let epoll: EpollSet  // immutable
     let state = Mutex(State())
     let accounts = PeerLedger()
+    /// The kernel has not taken a connection back into the set.
+    private let lacksConnection = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
 
     package init() throws(PortError) {
@@ -125,18 +128,36 @@ package final class PortSockets: Sendable {
     /// Waits from now on for what the connection is to be waited for. The kernel is told under the lock, so that what
     /// was said last is what holds.
     func updateInterest(in connection: SocketConnection) {
-        state.withLock { state in
-            guard let key = state.keys[ObjectIdentifier(connection)] else { return }
+        let isLost = state.withLock { state in
+            guard let key = state.keys[ObjectIdentifier(connection)] else { return false }
             let wanted = connection.interest
-            if wanted == state.pausedInterests[key] ?? .arrival { return }
+            if wanted == state.pausedInterests[key] ?? .arrival { return false }
             if state.silenced.contains(key) {
-                guard wanted.contains(.readable) else { return }
+                guard wanted.contains(.readable) else { return false }
+                guard (try? epoll.add(connection.descriptor.rawValue, wanted, key: key)) != nil else { return true }
                 state.pausedInterests[key] = wanted == .arrival ? nil : wanted
                 state.silenced.remove(key)
-                return (try? epoll.add(connection.descriptor.rawValue, wanted, key: key)) ?? ()
+                return false
             }
             state.pausedInterests[key] = wanted == .arrival ? nil : wanted
             try? epoll.modify(connection.descriptor.rawValue, wanted, key: key)
+            return false
+        }
+        if isLost { bringBackLater() }
+    }
+
+    /// The kernel has nothing left to take a connection back into the set with. It is asked again after a while, and whenever
+    /// somebody receives.
+    private func bringBackLater() {
+        if lacksConnection.exchange(true, ordering: .sequentiallyConsistent) { return }
+        guard let loop = try? SharedReceiver.loop() else { return }
+        loop.add(RunLoopTimer(after: Self.timeUntilRetry) { [weak self] _ in self?.bringBack() })
+    }
+
+    private func bringBack() {
+        guard lacksConnection.exchange(false, ordering: .sequentiallyConsistent) else { return }
+        for member in state.withLock({ state in state.silenced.compactMap { state.members[$0] } }) {
+            updateInterest(in: member)
         }
     }
 
@@ -154,6 +175,7 @@ package final class PortSockets: Sendable {
     func receive(into core: PortCore, _ budget: inout LookBudget, forTurn turn: UInt64? = nil) -> Int {
         if let turn, receiveFromLone(into: core, turn, &budget) { return 1 }
         SpareDescriptor.shared.restore()
+        if lacksConnection.load(ordering: .relaxed) { bringBack() }
         var count = 0
         for _ in 0..<Self.roundLimit {
             let reports = epoll.wait(until: .distantPast)

@@ -32,7 +32,7 @@ extension SocketConnection {
         let source = RunLoopSource(
             name: "port room", keepsModeAlive: false, routine: RoomRoutine(watch: watch, notice: notice))
         do throws(SystemError) {
-            try source.watch(watch.rawValue)
+            try source.watch(pollable: watch.rawValue)
         } catch {
             throw PortError(error)
         }

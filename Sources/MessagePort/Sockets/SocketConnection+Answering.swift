@@ -92,7 +92,7 @@ extension SocketConnection {
         port?.object?.sockets?.updateInterest(in: self)
         let (listeners, source) = state.withLock { ($0.listeners, $0.source) }
         for listener in listeners { listener.object?.updateInterest(in: self) }
-        if let source, !isPaused { try? source.watch(descriptor.rawValue) }
+        if let source, !isPaused { source.watchSoon(pollable: descriptor.rawValue) }
         ringSource()
     }
 
@@ -109,8 +109,8 @@ extension SocketConnection {
     /// Has the source that receives replies not look at a paused connection, which may stay readable.
     func pauseSource() {
         guard isPaused, let source = state.withLock({ $0.source }) else { return }
-        try? source.watch(nil)
-        if !isPaused { try? source.watch(descriptor.rawValue) }
+        try? source.watch(pollable: nil)
+        if !isPaused { source.watchSoon(pollable: descriptor.rawValue) }
     }
 }
 

@@ -118,7 +118,7 @@ extension SocketConnection {
         let made = RunLoopSource(
             label: .portReplies, keepsModeAlive: false, routine: ReplyRoutine(connection: self))
         do throws(SystemError) {
-            try made.watch(descriptor.rawValue)
+            try made.watch(pollable: descriptor.rawValue)
         } catch {
             throw PortError(error)
         }

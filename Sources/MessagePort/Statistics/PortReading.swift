@@ -31,7 +31,7 @@ package final class PortReading: Sendable {
 
     /// Goes on after the queue was full: to be called when a message was taken.
     package func goOn() {
-        if let sockets = core.sockets { try? source.watch(sockets.rawValue) }
+        if let sockets = core.sockets { source.watchSoon(pollable: sockets.rawValue) }
     }
 
     /// Ends.
@@ -53,8 +53,8 @@ private final class Routine: SourceRoutine {
         core.receiveFromSockets()
         if core.socketsAreHeldUp, let source = source.object?.object {
             // They stay readable until there is room.
-            try? source.watch(nil)
-            if !core.socketsAreHeldUp, let sockets = core.sockets { try? source.watch(sockets.rawValue) }
+            try? source.watch(pollable: nil)
+            if !core.socketsAreHeldUp, let sockets = core.sockets { source.watchSoon(pollable: sockets.rawValue) }
         }
         return .handled
     }
