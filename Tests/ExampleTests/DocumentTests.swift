@@ -120,9 +120,7 @@ struct DocumentTests {
             "`PacketHeader.packetLimit`": PacketHeader.packetLimit,
             "`SocketConnection.overdueLimit`": SocketConnection.overdueLimit,
             "`SocketConnection.overdueReplyLimit`": SocketConnection.overdueReplyLimit,
-            "`PeerLimits.connections`": PeerLimits.standard.connections,
             "`PeerLimits.queuedBytes`": PeerLimits.standard.queuedBytes,
-            "`PeerLimits.queuedDescriptors`": PeerLimits.standard.queuedDescriptors,
             "`PeerLimits.messageBytes`": PeerLimits.standard.messageBytes,
             "`PortCore.watcherLimit`": PortCore.watcherLimit,
             "`WatchedMessage.byteLimit`": WatchedMessage.byteLimit,
@@ -134,7 +132,11 @@ struct DocumentTests {
             "`RunLoopTracer.defaultCapacity`": RunLoopTracer.defaultCapacity,
             "`RunLoopTracer.maximumCapacity`": RunLoopTracer.maximumCapacity,
         ]
-        #expect(shown == limits.mapValues { "\($0)" })
+        var expected = limits.mapValues { "\($0)" }
+        let shares = DescriptorShares(limit: .max)
+        expected["`PeerLimits.connections`"] = "\(shares.connections), or an eighth of the process's descriptors"
+        expected["`PeerLimits.queuedDescriptors`"] = "\(shares.queued), or a quarter of the process's descriptors"
+        #expect(shown == expected)
         #expect(SendOnceRight.defaultLimit == .seconds(1))
         #expect(RunLoopStallMonitor.defaultThreshold == .milliseconds(250))
     }

@@ -13,12 +13,22 @@ final class PortctlServer: Sendable {
     private let output: FileHandle
 
     /// Starts it, and waits until it serves.
-    init(_ name: String, in scratch: ScratchDirectory, _ more: [String] = []) async throws {
+    ///
+    /// - Parameters:
+    ///   - name: what it serves.
+    ///   - scratch: where the directory of names is.
+    ///   - more: other arguments.
+    ///   - descriptors: how many descriptors it may have; nil for as many as this process.
+    /// - Throws: when it cannot be started, or does not serve.
+    init(
+        _ name: String, in scratch: ScratchDirectory, _ more: [String] = [], descriptors: Int? = nil
+    ) async throws {
         let path = scratch.path("output-\(UUID().uuidString)")
         try #require(mkfifo(path, 0o600) == 0)
+        let limit = descriptors.map { "ulimit -n \($0); " } ?? ""
         process = try ChildProcess(
             "/bin/sh",
-            ["-c", "exec \"$0\" \"$@\" >\"$OUTPUT\"", builtProduct("portctl"), "serve", name]
+            ["-c", "\(limit)exec \"$0\" \"$@\" >\"$OUTPUT\"", builtProduct("portctl"), "serve", name]
                 + ["--directory", scratch.path("names")] + more, environment: ["OUTPUT": path])
         output = try await offThePool { try FileHandle(forReadingFrom: URL(fileURLWithPath: path)) }
         try #require(try await line() == "process \(process.processID) serves \(name)")

@@ -8,6 +8,31 @@ import TestSupport
 import Testing
 
 @Suite("DescriptorShares", .census) struct DescriptorSharesTests {
+    @Test(
+        "F-A2: one process within its limits at a port leaves that port's process three eighths of its descriptors",
+        arguments: [48, 64, 100, 256, 1_024, 4_096, 1 << 20, Int.max])
+    func shares(_ limit: Int) {
+        let shares = DescriptorShares(limit: limit)
+        let most = shares.connections + shares.queued - 1 + shares.inMessage  // one message goes above the limit
+        #expect(most <= limit - limit / 8 * 3)
+        #expect(min(shares.connections, shares.queued, shares.inMessage) > 0)
+        #expect(shares.peerBound < limit && limit - shares.peerBound >= limit / 8)
+        if limit >= 2_048 { #expect((shares.connections, shares.queued, shares.inMessage) == (256, 512, 253)) }
+        guard let bound = CInt(exactly: shares.peerBound) else { return }
+        #expect(shares.admits(bound - 1) && !shares.admits(bound))
+    }
+
+    @Test("F-A2: the limits of a port are those of the process when it gets its sockets")
+    func portLimits() throws {
+        withDescriptorLimit(1_024) {
+            #expect(PeerLimits.standard.connections == 128 && PeerLimits().queuedDescriptors == 256)
+        }
+        withDescriptorLimit(64) {
+            #expect(PeerLimits.standard.connections == 8 && PeerLimits().queuedDescriptors == 16)
+            #expect(ClosingCount().isAtLimit == false)
+        }
+    }
+
     @Test("a budget gives all or nothing, up to its limit, and again what was given back")
     func budget() {
         let budget = DescriptorBudget { 5 }

@@ -138,17 +138,16 @@ import Testing
     }
 
     #if PORT_FAULTS
-    @Test("a reply of a port that has ended goes out, and is waited for, also where no descriptor is left to wait with")
+    @Test("a reply of a port that has ended goes out, and is waited for, also where the kernel cannot wait for room")
     func noDescriptor() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let peer = try RawPeer(to: port, on: bench)
             try peer.send(MachMessage(id: 1), asks: 1)
-            let rules = [SystemCallFaults.Rule(.epoll_create, .fail(EMFILE), times: .max)]
-            let (_, hits) = try SystemCallFaults.with(rules) {
-                try port.next().reply(MachMessage(bytes: pattern(1 << 20)))
-                port.invalidate()
-            }
+            let message = try port.next()
+            let rules = [SystemCallFaults.Rule(.epoll_ctl, .fail(ENOSPC), times: .max)]
+            let (_, hits) = try SystemCallFaults.with(rules) { try message.reply(MachMessage(bytes: pattern(1 << 20))) }
+            port.invalidate()
             #expect(hits > 0)
             #expect(!MachPort.flushReplies(within: .zero))
             #expect(try peer.readMessage() == 1 << 20 + 8)

@@ -191,7 +191,7 @@ import Testing
         }
     }
 
-    #if DEBUG
+    #if PORT_FAULTS
     @Test(
         "F-B4: where a set cannot be made anew because descriptors have run out, the loop goes on, and does that later")
     func zombieAtLimit() async {

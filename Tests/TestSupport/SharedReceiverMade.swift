@@ -45,6 +45,7 @@ private let receiverMade = Result {
     try SharedReceiver.loop().add(source)
     hasRun.wait()
     source.invalidate()
+    _ = try SharedReceiver.rooms()
 }
 
 private let keptEnds = Recorder<SharedDescriptor>()

@@ -12,6 +12,7 @@ import Synchronization
 package enum SharedReceiver {
     private struct Receiver {
         var thread: ResidentThread
+        var rooms: RoomSet?
         let forkCount = sysForkCount()
         var isOurs: Bool { forkCount == sysForkCount() }
     }
@@ -36,9 +37,27 @@ package enum SharedReceiver {
             if let receiver, receiver.isOurs { return receiver.thread.loop }
             // SAFETY: nothing is done with the reference: the parent's thread, which is not there, is never told to
             // end.
-            if let receiver { _ = unsafe Unmanaged.passRetained(receiver.thread) }
+            if let receiver {
+                _ = unsafe Unmanaged.passRetained(receiver.thread)
+                if let rooms = receiver.rooms { _ = unsafe Unmanaged.passRetained(rooms) }
+            }
             receiver = Receiver(thread: made)
             return made.loop
         }
     }
+
+    /// Where connections wait for room on its loop, made when it is first needed, and kept.
+    package static func rooms() throws(PortError) -> RoomSet {
+        let loop = try loop()
+        if let rooms = receiver.withLock({ $0?.rooms }) { return rooms }
+        return try making.withLock { (_) throws(PortError) in
+            if let rooms = receiver.withLock({ $0?.rooms }) { return rooms }
+            let made = try RoomSet(watchedOn: loop)
+            receiver.withLock { $0?.rooms = made }
+            return made
+        }
+    }
+
+    /// Held while that is made, so that there is one.
+    private static let making = Mutex(())
 }

@@ -12,10 +12,11 @@ import Synchronization
 /// nothing is read until then, so that they need no weak reference to it.
 final class ClosingCount: Sendable {
     private let count = Atomic<Int>(0)
+    private let limit = DescriptorShares().queued  // immutable
     private let waiting = Mutex<SocketConnection?>(nil)
 
     /// Whether there are as many as there may be.
-    var isAtLimit: Bool { count.load(ordering: .sequentiallyConsistent) >= PeerLimits.standard.queuedDescriptors }
+    var isAtLimit: Bool { count.load(ordering: .sequentiallyConsistent) >= limit }
 
     func change(by number: Int) { count.add(number, ordering: .sequentiallyConsistent) }
 

@@ -2,7 +2,13 @@
 // Copyright (c) 2026 the swift-message-port authors
 //
 // How the descriptors that this process may have, its soft limit RLIMIT_NOFILE, are shared, so that neither a peer nor
-// a kind of use takes them all.
+// a kind of use takes them all. Of eight parts one other process may have at a port, unless the port says otherwise:
+//
+//   one       in connections
+//   two       in messages and replies, or waiting to be closed; and as many again with the message that goes above that
+//
+// Two parts are for the pipes of rings, of all connections together. And whatever the limits are, all peers together, at all
+// ports, never get the last part: it is the process's own.
 
 import PortSystem
 import Synchronization
@@ -11,6 +17,29 @@ import Synchronization
 struct DescriptorShares {
     /// How many the process may have. Asked for anew each time: a program may change it while it runs.
     var limit = sysDescriptorLimit()
+
+    /// Connections of one other process at a port.
+    var connections: Int { min(256, max(1, limit / 8)) }
+
+    /// Descriptors that came from it in messages, or that it has not read in replies.
+    var queued: Int { min(512, max(1, limit / 4)) }
+
+    /// Descriptors in one message that comes from another process. One that has more arrives without, which is an error.
+    var inMessage: Int { min(MessageLimits.descriptors, limit / 4) }
+
+    /// What a peer brings must have a number below this one. The kernel gives the lowest number that is free, so all below it
+    /// are in use when it gives this one or a higher one.
+    var peerBound: Int { limit - limit / 8 }
+
+    /// What the kernel has opened for a peer.
+    ///
+    /// - Returns: whether it may stay open.
+    func admits(_ descriptor: CInt) -> Bool { Int(descriptor) < peerBound }
+
+    /// As above, of the descriptors that came with a packet.
+    func admits(_ descriptors: [SharedDescriptor]) -> Bool {
+        descriptors.count <= inMessage && descriptors.allSatisfy { admits($0.rawValue) }
+    }
 
     /// Of the channels that wake the readers of rings, for all connections of the process together: a quarter.
     var wakeChannels: Int { limit / 4 }

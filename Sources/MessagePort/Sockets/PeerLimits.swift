@@ -9,12 +9,13 @@
 ///
 /// - Important: Source of the behaviour: none of the originals. Mach limits messages only, not what is in them.
 public struct PeerLimits: Hashable, Sendable {
-    /// The limits that a port has unless it is given others.
-    public static let standard = PeerLimits()
+    /// The limits that a port has unless it is given others, as they are when it gets its sockets. Those of connections and
+    /// descriptors follow from how many descriptors this process may have then (`ulimit -n`).
+    public static var standard: PeerLimits { PeerLimits() }
 
-    /// Most connections: 256. A process of this library makes one, however many rights it has. Beyond it the newest is
-    /// refused: ``PortError/Code/tooManyConnections``.
-    public var connections = 256
+    /// Most connections: 256, or an eighth of the descriptors that this process may have. A process of this library makes
+    /// one, however many rights it has. Beyond it the newest is refused: ``PortError/Code/tooManyConnections``.
+    public var connections: Int
 
     /// Most of its messages in the port's queue, or on their way into it. Nil, as at first: an equal share of the
     /// queue's limit for each process that has messages there, with one share kept for those that are connected and
@@ -27,9 +28,9 @@ public struct PeerLimits: Hashable, Sendable {
     public var queuedBytes = 64 << 20
 
     /// Most descriptors in its messages in the port's queue, or on their way into it, in replies to it that it has not
-    /// read, and of those that it sent and nobody uses any more, but that are not closed yet: 512. The descriptors of
-    /// one message may lie above the limit.
-    public var queuedDescriptors = 512
+    /// read, and of those that it sent and nobody uses any more, but that are not closed yet: 512, or a quarter of the
+    /// descriptors that this process may have. The descriptors of one message may lie above the limit.
+    public var queuedDescriptors: Int
 
     /// Most bytes of one message, eight for each component included: 256 MiB, and ``MessageLimits/payload`` at most.
     /// Beyond it the message is not received; who asked for a reply gets ``PortError/Code/messageTooLarge``, another
@@ -38,7 +39,10 @@ public struct PeerLimits: Hashable, Sendable {
     public var messageBytes = 256 << 20
 
     /// The standard limits, to be changed.
-    public init() {}
+    public init() {
+        let shares = DescriptorShares()
+        (connections, queuedDescriptors) = (shares.connections, shares.queued)
+    }
 
     /// Whether each is at least 1, and a message no larger than the wire format's largest.
     var isPossible: Bool {

@@ -5,7 +5,7 @@ import Synchronization
 
 /// Which other processes a port talks to, and what each may take up.
 final class PeerRules: Sendable {
-    static let standard = PeerRules(policy: .sameUser, limits: .standard)
+    static var standard: PeerRules { PeerRules(policy: .sameUser, limits: .standard) }
 
     let policy: PeerPolicy  // immutable
     let limits: PeerLimits  // immutable

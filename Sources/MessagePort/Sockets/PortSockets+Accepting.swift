@@ -30,7 +30,12 @@ extension PortSockets {
         defer { core.didAccept() }
         do throws(SystemError) {
             guard let accepted = try accept() else { return false }
+            let mayStay = DescriptorShares().admits(accepted.raw)
             let socket = SharedDescriptor(connection: accepted)
+            guard mayStay else {
+                SocketConnection.sendRefusal(.descriptorLimit, to: socket)
+                return true
+            }
             guard let connection = try? SocketConnection(socket, port: core) else { return true }
             // Who is not admitted may not even begin to talk: asked before the first message is read.
             guard core.peerRules.policy.admits(ConnectingPeer(connection.peer, on: socket)) else {

@@ -138,7 +138,7 @@ extension SocketConnection {
             let (outcome, head, payload) = try sysReceiveHeadedPacket(
                 descriptor.rawValue, limit: PacketHeader.packetLimit, from: giver(core))
             switch outcome {
-            case .packet(_, let descriptors): return take(head, payload, descriptors, &arrival, core)
+            case .packet(_, let descriptors): return take(head, payload, admitted(descriptors), &arrival, core)
             case .descriptorsLost: return take(head, payload, nil, &arrival, core)
             case .truncated: return refuse(.malformedPacket)
             case .wouldBlock: return false
@@ -160,7 +160,7 @@ extension SocketConnection {
             (outcome, head) = try sysReceiveHeadedPacket(descriptor.rawValue, into: &room, from: giver(core))
         }
         switch outcome {
-        case .packet(_, let descriptors): return takeLanded(head, count, descriptors, &arrival, core)
+        case .packet(_, let descriptors): return takeLanded(head, count, admitted(descriptors), &arrival, core)
         case .descriptorsLost: return takeLanded(head, count, nil, &arrival, core)
         case .truncated: return refuse(.malformedPacket)
         case .wouldBlock: return false
@@ -180,6 +180,12 @@ extension SocketConnection {
             return handle(event, mustAsk: true, &arrival, core)
         }
         return take(head, arrival.assembly.takeBack(count), descriptors, &arrival, core)
+    }
+
+    /// - Returns: the descriptors that came with a packet; nil, as when they were lost, where this process has none to spare for
+    ///   them.
+    private func admitted(_ descriptors: [SharedDescriptor]) -> [SharedDescriptor]? {
+        descriptors.isEmpty || DescriptorShares().admits(descriptors) ? descriptors : nil
     }
 
     private func giver(_ core: PortCore?) -> ClosingDescriptors {

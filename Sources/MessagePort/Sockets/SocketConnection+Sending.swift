@@ -174,20 +174,17 @@ extension SocketConnection {
                 })
         }
         if let pause { return retry(after: pause) }
-        let notice = LoopNotice<SendPossibility>(on: loop, in: .default) { [weak self, owner] _ in
-            withExtendedLifetime(owner) { self?.roomDidCome() }
-        }
-        do throws(PortError) {
-            try watchRoom(notice)
+        do {
+            try SharedReceiver.rooms().wait(for: self)
         } catch {
-            notice.cancel()
-            // There is no descriptor to wait with: at the port's end, from which nobody may look any more, it is tried anew.
+            // It cannot be waited for: at the port's end, from which nobody may look any more, it is tried anew.
             if owner != nil { return retry(after: Self.timeUntilRetry) }
             overdue.withLock { $0.isWatched = false }
         }
     }
 
-    private func roomDidCome() {
+    /// Called when there may be room, once for each wait.
+    func roomDidCome() {
         overdue.withLock { $0.isWatched = false }
         sendOverdue()
     }

@@ -19,7 +19,7 @@ extension Invocation {
         let tracing = try TraceService.start(tracing: [thread.loop], nameServer: server)
         if !has("--quiet") { Self.say("process \(sysProcessID()) serves \(name.shown)") }
         while true {
-            guard let message = try port.receive(within: .seconds(3600)) else { continue }
+            guard let message = try Self.next(of: port) else { continue }
             reading.goOn()
             if !has("--quiet") { Self.say(Self.line(for: message)) }
             if message.id == 0 {
@@ -30,6 +30,17 @@ extension Invocation {
                 return flushReplies()
             }
             answer(message)
+        }
+    }
+
+    /// The next message. Without a descriptor to wait with, that is tried again until there is one.
+    private static func next(of port: MachPort) throws(PortError) -> MachMessage? {
+        do throws(PortError) {
+            return try port.receive(within: .seconds(3600))
+        } catch {
+            guard error.code == .descriptorLimit else { throw error }
+            usleep(100_000)
+            return nil
         }
     }
 
