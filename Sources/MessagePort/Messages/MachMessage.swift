@@ -112,6 +112,9 @@ extension MachMessage {
         isUntakenOfBurst = true
     }
 
+    /// How many rights there are in it.
+    var rightCount: Int { parts.rightCount + (replyPort == nil ? 0 : 1) }
+
     /// The same message, the reply to which is for that receiver.
     func asking(_ receiver: any ReplyReceiver) -> MachMessage {
         var request = self

@@ -26,8 +26,32 @@ struct MessageParts: Sendable {
             }
     }
 
+    /// None yet, but two or more soon: their memory is taken at once, and no more than they need.
+    init(roomFor count: Int) {
+        var components: [MachMessage.Component] = []
+        components.reserveCapacity(count)
+        storage = .many(components)
+    }
+
     mutating func append(_ component: MachMessage.Component) {
-        if case .none = storage { storage = .one(component) } else { list.append(component) }
+        switch storage {
+        case .none: storage = .one(component)
+        case .one(let first): storage = .many([first, component])
+        case .many(var components):
+            storage = .none  // so that the list is changed in place
+            components.append(component)
+            storage = .many(components)
+        }
+    }
+
+    /// How many rights there are among them.
+    var rightCount: Int {
+        switch storage {
+        case .one(.right): 1
+        case .none, .one: 0
+        case .many(let components):
+            components.reduce(0) { count, part in if case .right = part { count + 1 } else { count } }
+        }
     }
 
     /// How many bytes there are in them, without those of descriptors and rights.

@@ -50,6 +50,10 @@ extension EncodedMessage {
             return MachMessage(id: id, bytes: bytes)
         }
         var message = MachMessage(id: id)
+        if componentCount > 1 {
+            // Each has a record: a head that lies takes no more than was sent.
+            message.parts = MessageParts(roomFor: min(componentCount, payload.count / RecordKind.headSize))
+        }
         var unclaimed = descriptors[...]
         var position = 0
         var rightCount = 0

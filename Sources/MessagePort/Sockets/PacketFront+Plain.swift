@@ -25,7 +25,7 @@ extension PacketFront {
     var byteCount: Int { payloadSize - RecordKind.headSize }
 
     /// What it takes up in the account of its process.
-    var cost: PeerCost { PeerCost(messages: 1, bytes: payloadSize) }
+    var cost: PeerCost { PeerCost(messages: 1, bytes: payloadSize + PeerCost.message + PeerCost.component) }
 }
 
 extension RecordReader {

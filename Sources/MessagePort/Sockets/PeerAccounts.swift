@@ -14,6 +14,14 @@ struct PeerCost: Hashable, Sendable {
     var bytes = 0
     var descriptors = 0
 
+    /// What a message takes on the heap besides its payload: its place in the queue, and what is noted of its sender and of
+    /// who waits for the answer.
+    static let message = 256
+    /// What each component takes besides its bytes, which lie in a piece of memory of their own.
+    static let component = 72
+    /// What a right takes besides: an address that was not known before has an object of its own.
+    static let right = 256
+
     static func += (cost: inout PeerCost, other: PeerCost) {
         cost.messages += other.messages
         cost.bytes += other.bytes
@@ -141,7 +149,7 @@ struct PeerAccounts {
         let (messages, bytes) = (left.messages - left.messages / 2, left.bytes - left.bytes / 2)
         var cost = PeerCost()
         for packet in packets {
-            guard cost.messages < messages, cost.bytes < bytes, packet.cost.bytes <= limits.messageBytes else { break }
+            guard cost.messages < messages, cost.bytes < bytes, packet.payloadSize <= limits.messageBytes else { break }
             cost += packet.cost
         }
         if cost.messages > 0 { take(cost, by: owner) }

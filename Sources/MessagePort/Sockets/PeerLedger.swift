@@ -27,8 +27,9 @@ final class PeerLedger: Sendable {
     /// Whether nothing new is read from a process.
     func isOver(_ owner: PeerOwner) -> Bool { withLock { $0.isOver(owner) } }
 
-    /// Charges a process for a message that begins. An answer that is awaited takes no place in the queue, and may have
-    /// as many bytes as there may be; it is charged while it is put together.
+    /// Charges a process for a message that begins: for what it will take in memory, as far as its head says that. An
+    /// answer that is awaited takes no place in the queue, and may have as many bytes as there may be; it is charged
+    /// while it is put together.
     ///
     /// - Parameters:
     ///   - owner: the process.
@@ -45,7 +46,9 @@ final class PeerLedger: Sendable {
         let result = withLock { accounts in
             let limit = isAnswer ? MessageLimits.payload : accounts.limits.messageBytes
             if header.totalLength > UInt64(limit) { return (limit, true) }
-            let taken = PeerCost(messages: isAnswer ? 0 : 1, bytes: Int(header.totalLength), descriptors: descriptors)
+            let memory = PeerCost.message + Int(header.componentCount) * PeerCost.component
+            let taken = PeerCost(
+                messages: isAnswer ? 0 : 1, bytes: Int(header.totalLength) + memory, descriptors: descriptors)
             accounts.take(taken, by: owner)
             cost = taken
             return (limit, accounts.isOver(owner))
@@ -88,7 +91,7 @@ final class PeerLedger: Sendable {
 struct PeerCharge: ~Copyable, Sendable {
     private let ledger: PeerLedger
     private let owner: PeerOwner
-    private let cost: PeerCost
+    private var cost: PeerCost
 
     /// For an account that has taken it already.
     init(_ ledger: PeerLedger, _ owner: PeerOwner, _ cost: PeerCost) {
@@ -99,5 +102,11 @@ struct PeerCharge: ~Copyable, Sendable {
 
     deinit {
         ledger.giveBack(cost, by: owner)
+    }
+
+    /// Charges for more.
+    mutating func add(_ more: PeerCost) {
+        ledger.withLock { $0.take(more, by: owner) }
+        cost += more
     }
 }

@@ -24,7 +24,8 @@ public struct PeerLimits: Hashable, Sendable {
     public var queuedMessages: Int?
 
     /// Most bytes of its messages in the port's queue, or on their way into it, and of replies to it that it has not
-    /// read: 64 MiB. A message is received whole, so one may lie above the limit.
+    /// read: 64 MiB. What a message takes in memory besides its bytes counts too: 256 for the message, 72 for each
+    /// component, 256 more for a right. A message is received whole, so one may lie above the limit.
     public var queuedBytes = 64 << 20
 
     /// Most descriptors in its messages in the port's queue, or on their way into it, in replies to it that it has not

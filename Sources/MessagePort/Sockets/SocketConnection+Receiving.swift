@@ -318,6 +318,10 @@ extension SocketConnection {
     ) -> Bool {
         var message = encoded.decoded(resolve: { RightsTable.shared.right(receivedAt: $0) })
         if message == nil { return refuse(.malformedPacket) }
+        // Its head did not tell of them.
+        if let rightCount = message?.rightCount, rightCount > 0 {
+            charge?.add(PeerCost(bytes: rightCount * PeerCost.right))
+        }
         let target = asks == 0 ? nil : ReplyTarget(RemoteReplyReceiver(self, token: asks))
         message?.envelope.stamp(remoteSender: peer, charge: charge.take(), replyTarget: target)
         return deliver(&message, answering: answers, core, &hasRoom)

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import ContractServices
+import Glibc
+@testable import MessagePort
+import PortSystem
+import TestSupport
+import Testing
+
+/// What messages of other processes take on the heap, against what their accounts say.
+@Suite("accounts and memory", .contract) struct MemoryAccountTests {
+    enum Kind: String, CaseIterable, Codable, Sendable {
+        case empty, plain, request, large, manyParts, rights
+
+        var count: Int {
+            switch self {
+            case .empty, .plain, .request: 2_000
+            case .large: 40
+            case .manyParts: 40
+            case .rights: 40
+            }
+        }
+
+        func message(_ number: Int) -> MachMessage {
+            switch self {
+            case .empty, .request: MachMessage()
+            case .plain: MachMessage(bytes: pattern(64))
+            case .large: MachMessage(bytes: pattern(60_000))
+            case .manyParts: MachMessage(components: Array(repeating: .bytes([1]), count: 7_000))
+            case .rights:
+                MachMessage(
+                    components: (0..<200).map { index in
+                        let address = PortAddress(
+                            path: "/nowhere/\(number)-\(index)/\(String(repeating: "x", count: 40))")
+                        return .right(SendRight(DeadDestination(address)))
+                    })
+            }
+        }
+    }
+
+    @Test(
+        "F-A8: what is in a peer's account is what its messages take on the heap, within a factor of two",
+        arguments: Kind.allCases)
+    func heap(_ kind: Kind) async {
+        await #expect(processExitsWith: .success) { [kind = kind as Kind] in
+            await Pools.start()
+            try await onBench(over: .socket) { bench in
+                let port = try bench.port(queueLimit: 10_000)
+                var limits = PeerLimits()
+                limits.queuedBytes = 1 << 40
+                limits.queuedMessages = 10_000
+                port.setPeerLimits(limits)
+                let peer = try RawPeer(to: port, on: bench)
+                try peer.send(kind.message(0))
+                _ = try port.next()
+                let before = heapBytes()
+                for number in 1...kind.count {
+                    try peer.send(kind.message(number), asks: kind == .request ? UInt64(number) : 0)
+                    port.core.receiveFromSockets()
+                }
+                #expect(port.queueCount == kind.count)
+                let sockets = try #require(port.core.sockets)
+                let owner = PeerOwner.process(PeerIdentity.current.processID)
+                let account = limits.queuedBytes - sockets.accounts.withLock { $0.allowance(of: owner).bytes }
+                let heap = heapBytes() - before
+                print("\(kind): heap \(heap / kind.count), account \(account / kind.count)")
+                // A sanitizer's heap tells nothing of this one.
+                if before > 0, dlsym(nil, "__tsan_init") ?? dlsym(nil, "__asan_init") == nil {
+                    #expect(heap <= 2 * account)
+                    #expect(account <= 2 * heap)
+                }
+            }
+        }
+    }
+}
