@@ -15,8 +15,8 @@ import Synchronization
 ///
 /// - Important: Thread safety: any thread.
 public final class PortNameServer: Sendable {
-    /// The names of this process's user: in `$XDG_RUNTIME_DIR/swift-ports`, else in `swift-ports-<user id>` in the
-    /// temporary directory; or where `SWIFT_PORT_DIRECTORY` says, which programs have that were started for a name in a
+    /// The names of this process's user: in `$XDG_RUNTIME_DIR/swift-ports`, else in `swift-ports` in the first directory
+    /// of `$RUNTIME_DIRECTORY`, else in `swift-ports-<user id>` in the temporary directory; or where `SWIFT_PORT_DIRECTORY` says, which programs have that were started for a name in a
     /// private directory.
     public static let shared = PortNameServer(directory: nil)
 

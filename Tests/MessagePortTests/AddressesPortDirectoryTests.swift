@@ -155,6 +155,40 @@ import Testing
         #expect(path("run", "tmp") == "/tmp/swift-ports-7")
     }
 
+    @Test("a service without a runtime directory of its user's has the first that was made for it")
+    func servicePath() {
+        let path = { (service: String?, runtime: String?) in
+            PortDirectory.userPath(
+                said: nil, runtimeDirectory: runtime, serviceDirectories: service, temporaryDirectory: "/var/tmp",
+                user: 7)
+        }
+        #expect(path("/run/store", nil) == "/run/store/swift-ports")
+        #expect(path("/run/store:/run/more", nil) == "/run/store/swift-ports")
+        #expect(path("/run/store", "/run/user/7") == "/run/user/7/swift-ports")
+        #expect(path("/run/store", "run") == "/run/store/swift-ports")
+        for none in ["", "store", ":/run/more", "store:/run/more"] {
+            #expect(path(none, nil) == "/var/tmp/swift-ports-7", "\(none)")
+        }
+        #expect(
+            PortDirectory.userPath(
+                said: "/names", runtimeDirectory: nil, serviceDirectories: "/run/store", temporaryDirectory: nil,
+                user: 7) == "/names")
+    }
+
+    @Test("in the directory of a service, which may be open to others, a subdirectory is made that is closed to them")
+    func serviceDirectory() async throws {
+        let place = scratch.path("store")
+        #expect(mkdir(place, 0o755) == 0)
+        await #expect(processExitsWith: .success) { [place = place as String] in
+            for variable in ["XDG_RUNTIME_DIR", "SWIFT_PORT_DIRECTORY"] { unsetenv(variable) }
+            setenv("RUNTIME_DIRECTORY", place + ":/nowhere", 1)
+            let directory = try PortDirectory.user()
+            #expect(directory.path == place + "/swift-ports")
+            #expect(try sysStatus(atPath: directory.path)?.mode == S_IFDIR | 0o700)
+            exit(EXIT_SUCCESS)
+        }
+    }
+
     @Test("the user's directory is opened once, and again when it was removed; a failure is not remembered")
     func user() async throws {
         let place = scratch.path

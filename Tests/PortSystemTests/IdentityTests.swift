@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import Foundation
-import PortSystem
+@testable import PortSystem
 import TestSupport
 import Testing
 
@@ -28,6 +28,27 @@ import Testing
         for id in ids { #expect(FileManager.default.fileExists(atPath: "/proc/self/task/\(id)")) }
         go.open()
         for thread in threads { try await thread.join() }
+    }
+
+    @Test("the overflow id stands for one user only where every user has a number")
+    func overflow() {
+        func standsForOne(_ id: UInt32, _ map: String?) -> Bool {
+            Overflow.standsForOne(id, overflow: 65534) { map }
+        }
+        let whole = "         0          0 4294967295\n"
+        #expect(standsForOne(65534, whole))
+        #expect(standsForOne(65534, "0 1 2147483647\n2147483647 2147483648 2147483648\n"))
+        for map in [nil, "", "0 100000 65536\n", "0 1000 1\n65534 65534 1\n", "0 0 4294967294\n"] {
+            #expect(!standsForOne(65534, map), "\(map ?? "none")")
+            #expect(standsForOne(1000, map) && standsForOne(0, map))
+        }
+        #expect(!standsForOne(.max, whole))
+    }
+
+    @Test("this process's user is its own, others are not")
+    func ownUser() {
+        #expect(sysIsOwnUser(geteuid()))
+        #expect(!sysIsOwnUser(geteuid() + 1))
     }
 
     @Test("a variable that is not there, or empty, is nil")

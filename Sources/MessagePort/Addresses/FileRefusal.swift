@@ -20,7 +20,7 @@ extension FileStatus {
     var directoryRefusal: PortError.StaticReason? {
         if isSymbolicLink { return .symbolicLink }
         if !isDirectory { return .notDirectory }
-        if owner != sysUserID() { return .otherOwner }
+        if !sysIsOwnUser(owner) { return .otherOwner }
         return isOpenToOthers ? .openToOthers : nil
     }
 
@@ -28,7 +28,7 @@ extension FileStatus {
     var fileRefusal: PortError.StaticReason? {
         if isSymbolicLink { return .symbolicLink }
         if !isRegular { return .notRegularFile }
-        if owner != sysUserID() { return .otherOwner }
+        if !sysIsOwnUser(owner) { return .otherOwner }
         return isOpenToOthers ? .openToOthers : nil
     }
 

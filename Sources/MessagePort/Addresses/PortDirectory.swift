@@ -58,7 +58,8 @@ package final class PortDirectory: Sendable {
     package static var userPath: String {
         userPath(
             said: sysEnvironment(variable), runtimeDirectory: sysEnvironment("XDG_RUNTIME_DIR"),
-            temporaryDirectory: sysEnvironment("TMPDIR"), user: sysUserID())
+            serviceDirectories: sysEnvironment("RUNTIME_DIRECTORY"), temporaryDirectory: sysEnvironment("TMPDIR"),
+            user: sysUserID())
     }
 
     /// The directory of those who hold names until they have started the names' owners.
@@ -113,16 +114,20 @@ extension PortDirectory {
         }
     }
 
-    /// Where a user's directory is: where it is said to be, else `swift-ports` in the runtime directory, else
+    /// Where a user's directory is: where it is said to be; else `swift-ports` in the user's runtime directory, else in
+    /// the first of those that systemd made for the service (`RuntimeDirectory=`), which a colon separates; else
     /// `swift-ports-` and the user's id in the temporary directory. A relative path in the environment counts as none.
     package static func userPath(
-        said: String?, runtimeDirectory: String?, temporaryDirectory: String?, user: uid_t
+        said: String?, runtimeDirectory: String?, serviceDirectories: String? = nil, temporaryDirectory: String?,
+        user: uid_t
     ) -> String {
-        if let said, said.hasPrefix("/") { return said }
-        if let runtimeDirectory, runtimeDirectory.hasPrefix("/") { return runtimeDirectory + "/swift-ports" }
-        if let temporaryDirectory, temporaryDirectory.hasPrefix("/") {
-            return temporaryDirectory + "/swift-ports-\(user)"
+        func absolute(_ path: String?) -> String? { path?.utf8.first == UInt8(ascii: "/") ? path : nil }
+        if let said = absolute(said) { return said }
+        let first = serviceDirectories?.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).first
+        for directory in [runtimeDirectory, first.map { String(decoding: $0, as: UTF8.self) }] {
+            if let directory = absolute(directory) { return directory + "/swift-ports" }
         }
+        if let temporary = absolute(temporaryDirectory) { return temporary + "/swift-ports-\(user)" }
         return "/tmp/swift-ports-\(user)"
     }
 

@@ -59,7 +59,7 @@ extension ProcessEndpoints {
             let socket = try sysPacketSocket()
             guard try connect(socket, way, parts, until: deadline) else { return .busy }
             let peer = try PeerIdentity(ofPeerOf: socket.raw)
-            if peer.userID == sysUserID() { return .connected(SharedDescriptor(connection: socket), peer: peer) }
+            if sysIsOwnUser(peer.userID) { return .connected(SharedDescriptor(connection: socket), peer: peer) }
         } catch {
             switch error.code {
             case ECONNREFUSED, ENOENT, ENOTDIR: return .dead

@@ -60,12 +60,12 @@ enum Bootstrap {
         do throws(SystemError) {
             guard try sysStatus(descriptor).inode == inode, try sysIsPacketSocket(descriptor) else { return false }
             user = try sysPeerCredentials(descriptor).user
-            if user == sysUserID() { try sysCloseOnExec(descriptor) }
+            if sysIsOwnUser(user) { try sysCloseOnExec(descriptor) }
         } catch {
             if error.code == EBADF || error.code == ENOTSOCK { return false }
             throw PortError(.bootstrapInvalid, system: error)
         }
-        if user == sysUserID() { return true }
+        if sysIsOwnUser(user) { return true }
         throw PortError(.bootstrapInvalid, subject: .reason(.anotherUsersBootstrap))
     }
 }

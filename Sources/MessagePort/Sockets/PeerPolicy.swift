@@ -12,7 +12,7 @@ import PortSystem
 /// sockets are closed to other users, and a process of this library takes no listener of another user.
 public struct PeerPolicy: Sendable {
     /// Processes of the port's own effective user: the policy of a port that is given no other.
-    public static let sameUser = PeerPolicy { $0.identity.userID == sysUserID() }
+    public static let sameUser = PeerPolicy { sysIsOwnUser($0.identity.userID) }
 
     let admits: @Sendable (borrowing ConnectingPeer) -> Bool
 

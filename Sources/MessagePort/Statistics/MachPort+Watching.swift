@@ -100,7 +100,7 @@ extension SocketConnection {
     func beginWatch(of core: PortCore, byteLimit: Int) {
         noteLookingOn(core)
         // A policy may admit other users; their eyes are not meant by it.
-        answerWatch(peer.userID == sysUserID() && core.addWatcher(self, byteLimit: byteLimit))
+        answerWatch(sysIsOwnUser(peer.userID) && core.addWatcher(self, byteLimit: byteLimit))
     }
 
     /// Says whether the peer is shown messages. Never waits.

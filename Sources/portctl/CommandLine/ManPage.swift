@@ -29,6 +29,7 @@ enum ManPage {
     private static let environment = [
         (PortDirectory.variable, "the directory of names, in place of the user's; commands get it from --directory"),
         ("XDG_RUNTIME_DIR", "where the user's directory of names is: swift-ports in it"),
+        ("RUNTIME_DIRECTORY", "the same for a service: its first directory, when the former is not set"),
         ("NO_COLOR", "when it is not empty, nothing is written in colour"),
         ("COLUMNS", "how wide the terminal is taken for, in place of what it says"),
     ]

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// The kernel shows a user that this user namespace has no number for as the overflow id (65534 unless it is set
+// otherwise): all such users look the same, and like `nobody`. So that number stands for one user only where the
+// namespace has a number for every user, as the first namespace of a machine has.
+
+package import Glibc
+
+/// Whether a number stands for one user: not the overflow id, where users without a number may be behind it.
+package func sysStandsForOneUser(_ user: uid_t) -> Bool {
+    Overflow.standsForOne(user, overflow: Overflow.user) { text("/proc/self/uid_map") }
+}
+
+/// Whether a number stands for one group, in the same way.
+package func sysStandsForOneGroup(_ group: gid_t) -> Bool {
+    Overflow.standsForOne(group, overflow: Overflow.group) { text("/proc/self/gid_map") }
+}
+
+/// Whether a number that the kernel shows for a peer or a file is this process's effective user.
+package func sysIsOwnUser(_ user: uid_t) -> Bool { user == sysUserID() && sysStandsForOneUser(user) }
+
+/// What is known of the overflow ids.
+enum Overflow {
+    static let user = number("/proc/sys/kernel/overflowuid")
+    static let group = number("/proc/sys/kernel/overflowgid")
+
+    /// - Parameters:
+    ///   - id: the number that was shown.
+    ///   - overflow: the overflow id.
+    ///   - map: gives the map of the user namespace (user_namespaces(7)); nil when it cannot be read.
+    static func standsForOne(_ id: UInt32, overflow: UInt32, map: () -> String?) -> Bool {
+        if id != overflow { return id != .max }
+        return map().map(isWhole) ?? false
+    }
+
+    /// Whether a map gives each id a number: all but the last, which is none.
+    private static func isWhole(_ map: String) -> Bool {
+        let counts = map.split(separator: "\n").map { line in
+            line.split(separator: " ").last.flatMap { UInt64($0) } ?? 0
+        }
+        return counts.reduce(0, +) >= UInt64(UInt32.max)
+    }
+
+    private static func number(_ path: String) -> UInt32 {
+        text(path).flatMap { UInt32($0.prefix { $0.isNumber }) } ?? 65534
+    }
+}
+
+private func text(_ path: String) -> String? {
+    guard let file = try? sysOpen(path, .reading), let bytes = try? sysReadAll(file.raw) else { return nil }
+    return String(decoding: bytes, as: UTF8.self)
+}
