@@ -110,6 +110,8 @@ int shim_openat(int directory, const char *path, int flags, unsigned mode) {
     return openat(directory, path, flags | O_CLOEXEC, mode);
 }
 
+int shim_change_group(int descriptor, unsigned group) { return fchownat(descriptor, "", -1, group, AT_EMPTY_PATH); }
+
 int shim_dup_cloexec(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 0); }
 
 int shim_lock_exclusive(int descriptor) {
@@ -123,7 +125,8 @@ int shim_unlock(int descriptor) {
 }
 
 int shim_lock_is_held(int descriptor, int *held) {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    /* What would be in the way of reading is a lock for writing: who may only read a file cannot have that. */
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
     int result = fcntl(descriptor, F_OFD_GETLK, &lock);
     *held = lock.l_type != F_UNLCK;
     return result;
@@ -281,6 +284,17 @@ int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *gr
     *process = credentials.pid;
     *user = credentials.uid;
     *group = credentials.gid;
+    return result;
+}
+
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59 /* Linux 4.13 */
+#endif
+
+int shim_peer_groups(int socket, unsigned *groups, int capacity, int *count) {
+    socklen_t length = (socklen_t)capacity * sizeof *groups;
+    int result = getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &length);
+    *count = (int)(length / sizeof *groups);
     return result;
 }
 

@@ -58,7 +58,8 @@ extension PortError: CustomStringConvertible {
         .nameTooLong: "A port name has at most 128 bytes of UTF-8; choose a shorter one.",
         .nameHasNUL: "A port name must not contain a NUL byte; choose another.",
         .directoryUntrusted:
-            "The directory must belong to this user and be closed to others, with mode 0700; mend it, remove it, or name another in SWIFT_PORT_DIRECTORY.",
+            "The directory must belong to this user and be closed to others, with mode 0700, or be one that the program shares, "
+            + "with 3770, 2750 or 0750; mend it, remove it, or name another in SWIFT_PORT_DIRECTORY.",
         .peerRefused: "The other side does not talk to this process; run both as the same user.",
         .malformedPacket:
             "What came over the connection is not of this library's format; look at which program is at the other end.",
@@ -95,6 +96,8 @@ extension PortError: CustomStringConvertible {
             "A port of this process has taken the supervisor's socket for the name before; use that port.",
         .servedElsewhere:
             "A port is served by a run loop or by a dispatcher; end the one before you ask for the other.",
+        .nameNotAllowed:
+            "The shared directory does not let this user register the name; have its owner add a line to the file rules in it.",
         .notWatchable:
             "The owner does not let its port be watched; have its program call MachPort.setAllowsWatching(true).",
     ]

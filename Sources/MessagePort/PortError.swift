@@ -161,6 +161,8 @@ extension PortError.Code {
     public static let servedElsewhere = Self(45, "servedElsewhere")
     /// The port's owner does not let its messages be watched (``MachPort/setAllowsWatching(_:)``).
     public static let notWatchable = Self(46, "notWatchable")
+    /// The shared directory does not let this user register the name.
+    public static let nameNotAllowed = Self(50, "nameNotAllowed")
 
     /// Every code.
     package static let all: [Self] = [
@@ -170,7 +172,7 @@ extension PortError.Code {
         .systemCallFailed, .messageDropped, .forkedProcess, .notTransferable, .cancelled, .remoteError, .wouldDeadlock,
         .malformedContent, .peerNotReading, .workerNotStarted, .workerExited, .checkInTimedOut, .workerStillRunning,
         .bootstrapInvalid, .tooManyConnections, .watchLimit, .nameWaitTimedOut, .activationInvalid, .nameNotDeclared,
-        .alreadyCheckedIn, .servedElsewhere, .notWatchable,
+        .alreadyCheckedIn, .servedElsewhere, .notWatchable, .nameNotAllowed,
     ]
 }
 

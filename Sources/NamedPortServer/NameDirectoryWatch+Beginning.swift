@@ -58,7 +58,7 @@ extension NameDirectoryWatch {
 
     private func openNames() throws(PortError) -> TrustedDirectory? {
         do throws(PortError) {
-            let top = try TrustedDirectory.open(path: path, makes: false)
+            let top = try TrustedDirectory.open(path: path, makes: false, mayBeShared: mayBeShared)
             return try top.subdirectory("names", makes: false)
         } catch {
             if let code = error.systemError?.code, code == ENOENT || code == ENOTDIR { return nil }

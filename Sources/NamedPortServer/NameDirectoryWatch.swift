@@ -29,6 +29,8 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     let path: String
     /// Whether sockets that a supervisor declares are told of too, by the same file names.
     let followsDeclared: Bool
+    /// Whether it may be a shared one.
+    let mayBeShared: Bool
     /// For each watch on the way, the names in that directory that lead on.
     var way: [CInt: Set<[UInt8]>] = [:]
     var watch: CInt = -1
@@ -42,18 +44,22 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     /// - Parameters:
     ///   - path: the directory above that of names: an absolute path.
     ///   - followsDeclared: whether to tell of declared sockets too.
+    ///   - mayBeShared: whether the directory may be a shared one.
     /// - Returns: the watch, which tells what changes from now on.
     /// - Throws: `watchLimit`, `descriptorLimit`, `directoryUntrusted`, `systemCallFailed`.
-    static func begin(at path: String, followsDeclared: Bool = false) throws(PortError) -> NameDirectoryWatch {
-        var watch = NameDirectoryWatch(try makeWatch(), path, followsDeclared)
+    static func begin(
+        at path: String, followsDeclared: Bool = false, mayBeShared: Bool = false
+    ) throws(PortError) -> NameDirectoryWatch {
+        var watch = NameDirectoryWatch(try makeWatch(), path, followsDeclared, mayBeShared)
         try watch.begin()
         return watch
     }
 
-    private init(_ kernel: consuming DirectoryWatch, _ path: String, _ followsDeclared: Bool) {
+    private init(_ kernel: consuming DirectoryWatch, _ path: String, _ followsDeclared: Bool, _ mayBeShared: Bool) {
         self.kernel = kernel
         self.path = path
         self.followsDeclared = followsDeclared
+        self.mayBeShared = mayBeShared
     }
 
     /// The descriptor to wait on: readable while changes wait.

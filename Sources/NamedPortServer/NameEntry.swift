@@ -22,8 +22,8 @@ struct NameEntry: Sendable {
     static func look(at file: String, in names: TrustedDirectory) throws(PortError) -> NameEntry? {
         guard let name = PortName(fileName: file) else { return nil }
         do throws(PortError) {
-            guard try LockedFile.isLocked(file, in: names), let contents = try LockedFile.contents(file, in: names),
-                let record = NameRecord(contents: contents)
+            guard try LockedFile.isLocked(file, in: names), let held = try NameRules.contents(of: name, in: names),
+                let record = NameRecord(contents: held.contents)
             else { return nil }
             return NameEntry(PortNameServer.Registration(name, record), socketPath: record.socketPath)
         } catch {
@@ -60,8 +60,18 @@ extension NameRecord {
     /// - Throws: `directoryUntrusted` when it is no regular file of this user alone; `descriptorLimit`, `systemCallFailed`
     ///   when this process has no descriptor or memory left.
     static func read(of name: PortName, in names: TrustedDirectory) throws(PortError) -> NameRecord? {
+        try readSigned(of: name, in: names)?.record
+    }
+
+    /// The same, and the user whose file it is.
+    static func readSigned(
+        of name: PortName, in names: TrustedDirectory
+    ) throws(PortError) -> (record: NameRecord, user: UInt32)? {
         do throws(PortError) {
-            return try LockedFile.contents(name.fileName, in: names).flatMap { NameRecord(contents: $0) }
+            guard let file = try NameRules.contents(of: name, in: names),
+                let record = NameRecord(contents: file.contents)
+            else { return nil }
+            return (record, file.user)
         } catch {
             if error.isOwnShortage || error.code == .directoryUntrusted { throw error }
             return nil

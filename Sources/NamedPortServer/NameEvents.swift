@@ -61,7 +61,7 @@ public struct NameEvents: AsyncSequence, Sendable {
 
         private mutating func begun() throws(PortError) -> NameFollower {
             if let follower { return follower }
-            let made = try NameFollower(server.openDirectory().path)
+            let made = try server.follower()
             follower = made
             return made
         }

@@ -42,10 +42,12 @@ final class NameFollower: Sendable {
 
     /// Begins to watch; the first names that it tells are those that are held now.
     ///
-    /// - Parameter path: the directory above that of names.
+    /// - Parameters:
+    ///   - path: the directory above that of names.
+    ///   - mayBeShared: whether the directory may be a shared one.
     /// - Throws: as `NameDirectoryWatch.begin`.
-    init(_ path: String) throws(PortError) {
-        let watch = try NameDirectoryWatch.begin(at: path)
+    init(_ path: String, mayBeShared: Bool = false) throws(PortError) {
+        let watch = try NameDirectoryWatch.begin(at: path, mayBeShared: mayBeShared)
         do throws(SystemError) {
             epoll = try EpollSet()
             try epoll.add(watch.raw, .readable, key: Self.directoryKey)

@@ -18,6 +18,7 @@ final class NameWait: Sendable {
     private let file: String  // immutable
     private let server: PortNameServer  // immutable
     private let path: String  // immutable; the directory's
+    private let mayBeShared: Bool  // immutable
     private let declaredPath: String  // immutable
     /// The descriptor to wait on: readable while something may have changed.
     let raw: CInt  // immutable; the watch's, which lives as long as this object
@@ -32,8 +33,10 @@ final class NameWait: Sendable {
         self.server = server
         let directory = try server.openDirectory()
         path = directory.path
+        mayBeShared = directory.mayBeShared
         declaredPath = directory.declaredPath(of: name)
-        let watch = try NameDirectoryWatch.begin(at: directory.path, followsDeclared: true)
+        let watch = try NameDirectoryWatch.begin(
+            at: directory.path, followsDeclared: true, mayBeShared: directory.mayBeShared)
         raw = watch.raw
         state = Mutex(State(watch: watch))
     }
@@ -68,7 +71,8 @@ extension NameWait {
     private func findDeclared() throws(PortError) -> SendRight? {
         let declared: TrustedDirectory
         do throws(PortError) {
-            declared = try TrustedDirectory.open(path: path, makes: false).subdirectory("declared", makes: false)
+            declared = try TrustedDirectory.open(path: path, makes: false, mayBeShared: mayBeShared)
+                .subdirectory("declared", makes: false)
         } catch {
             if let code = error.systemError?.code, code == ENOENT || code == ENOTDIR { return nil }
             throw error

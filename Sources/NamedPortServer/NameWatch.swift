@@ -128,6 +128,12 @@ extension PortNameServer {
     public func watch(
         on loop: ThreadRunLoop = .current, in mode: RunLoopMode = .default, _ handler: @escaping NameWatch.Handler
     ) throws(PortError) -> NameWatch {
-        try NameWatch(NameFollower(openDirectory().path), on: loop, in: mode, handler)
+        try NameWatch(follower(), on: loop, in: mode, handler)
+    }
+
+    /// What follows the names in the directory that is there now.
+    func follower() throws(PortError) -> NameFollower {
+        let directory = try openDirectory()
+        return try NameFollower(directory.path, mayBeShared: directory.mayBeShared)
     }
 }

@@ -18,6 +18,10 @@ extension PortDirectory {
         // In another order each time, so that what cannot be removed does not keep the rest for ever.
         let files = ((try? sysList(in: names.raw)) ?? []).shuffled()
         for file in files.prefix(Self.sweepLimit) where PortName(fileName: file) != nil {
+            if isOthers(file) {
+                if LockedFile.removeLeftover(file, in: names) { removed += 1 }
+                continue
+            }
             // Asked first: to open the file of a name that is held would be told to those who watch it.
             guard (try? LockedFile.isLocked(file, in: names)) == false,
                 let attempt = try? LockedFile.take(file, in: names), case .locked(let lock) = attempt
@@ -26,5 +30,10 @@ extension PortDirectory {
             removed += 1
         }
         return removed
+    }
+
+    private func isOthers(_ file: String) -> Bool {
+        guard sharing.isShared, let status = (try? sysStatus(file, in: names.raw)) ?? nil else { return false }
+        return !sysIsOwnUser(status.owner)
     }
 }

@@ -45,21 +45,31 @@ extension PortNameServer {
     /// The right to the port with a name; nil when there is none.
     func find(_ name: PortName, until deadline: MonotonicInstant = .distantPast) throws(PortError) -> SendRight? {
         let directory = try openDirectory()
-        if let record = try NameRecord.read(of: name, in: directory.names),
+        if let (record, user) = try NameRecord.readSigned(of: name, in: directory.names),
             let right = try RightsTable.shared.right(to: PortAddress(path: record.socketPath), until: deadline)
         {
-            return right
+            if Self.leads(right, to: user, in: directory) { return right }
+            throw PortError(.peerRefused, subject: .path(record.socketPath))
         }
         return try Self.findDeclared(name, in: directory.declared(makes: false), until: deadline)
+    }
+
+    /// Whether who listens is the user whose name it is: in a shared directory one might name another's socket. Sockets of
+    /// supervisors are listened at for others.
+    private static func leads(_ right: SendRight, to user: UInt32, in directory: PortDirectory) -> Bool {
+        guard directory.sharing.isShared, let remote = right.destination as? RemotePort,
+            let peer = remote.connection?.peer
+        else { return true }
+        return peer.userID == user || directory.sharing.isKept(by: peer.userID)
     }
 
     /// The right to the port that a supervisor declared; nil when nobody listens, or there is no socket of the name.
     static func findDeclared(
         _ name: PortName, in directory: TrustedDirectory?, until deadline: MonotonicInstant = .distantPast
     ) throws(PortError) -> SendRight? {
-        guard let directory, ((try? sysStatus(name.fileName, in: directory.raw)) ?? nil)?.isSocket == true else {
-            return nil
-        }
+        guard let directory, let there = (try? sysStatus(name.fileName, in: directory.raw)) ?? nil, there.isSocket,
+            try NameRules.allow(there.owner, name, in: directory)
+        else { return nil }
         let address = PortAddress(path: directory.path + "/" + name.fileName)
         return try RightsTable.shared.right(to: address, until: deadline)
     }

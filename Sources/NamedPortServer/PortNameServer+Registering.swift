@@ -6,6 +6,11 @@ public import MessagePort
 import PortSystem
 import Synchronization
 
+extension PortError.StaticReason {
+    fileprivate static let addressElsewhere = Self(
+        "the port has an address that other users cannot reach: register it in the shared directory first")
+}
+
 extension PortNameServer {
     /// Gives a port a name. A port may have several. The name is free again when the port becomes invalid, or this
     /// process ends; it does not depend on this object's life.
@@ -19,6 +24,7 @@ extension PortNameServer {
     /// - Throws: ``/MessagePort/PortError/Code/nameTaken``; ``/MessagePort/PortError/Code/nameEmpty``,
     ///   ``/MessagePort/PortError/Code/nameTooLong``, ``/MessagePort/PortError/Code/nameHasNUL``;
     ///   ``/MessagePort/PortError/Code/invalidPort``; ``/MessagePort/PortError/Code/forkedProcess``;
+    ///   ``/MessagePort/PortError/Code/nameNotAllowed`` in a shared directory that does not let this user have the name;
     ///   ``/MessagePort/PortError/Code/directoryUntrusted``, ``/MessagePort/PortError/Code/descriptorLimit``,
     ///   ``/MessagePort/PortError/Code/systemCallFailed``. The name is not held then.
     public func register(_ port: MachPort, name: String) throws(PortError) {
@@ -55,6 +61,9 @@ extension PortNameServer {
         preparing prepare: () throws(PortError) -> Void = {},
         _ body: (_ write: (PortAddress) throws(PortError) -> Void) throws(PortError) -> Void
     ) throws(PortError) {
+        if try !NameRules.allow(sysUserID(), name, in: directory.names) {
+            throw PortError(.nameNotAllowed, subject: .name(name.string))
+        }
         if directory.beginSweepOfNames() { directory.sweepNames() }
         let file = try Self.take(name, in: directory.names, preparing: prepare)
         do throws(PortError) {
@@ -122,6 +131,9 @@ extension PortNameServer {
         -> PortAddress
     {
         let address = try port.core.address(in: directory)
+        guard !directory.sharing.isShared || directory.holds(address) else {
+            throw PortError(.nameNotAllowed, subject: .path(address.path, .addressElsewhere))
+        }
         do throws(SystemError) {
             if try port.core.isReachable(at: address) { return address }
         } catch {

@@ -25,17 +25,36 @@ extension PortNameServer {
         _ name: PortName, in names: TrustedDirectory, preparing prepare: () throws(PortError) -> Void = {}
     ) throws(PortError) -> LockedFile {
         var (owner, pause) = (Int32?.none, firstPause)
-        for attempt in 0...pauseCount {
-            switch try LockedFile.take(name.fileName, in: names, preparing: prepare) {
+        for pauses in 0...pauseCount {
+            switch try attempt(name, in: names, preparing: prepare) {
             case .locked(let file): return file
             case .held(let contents): owner = NameRecord(contents: contents)?.owner
             }
             // A dead owner's record is still there for a moment when another has the lock.
             if let owner, owner == sysProcessID() || !sysHasEnded(owner) { break }
-            if attempt == pauseCount { break }
+            if pauses == pauseCount { break }
             ThreadEvent().wait(until: .after(pause))
             pause *= 2
         }
         throw PortError(.nameTaken, subject: .name(name.string), owner: owner)
+    }
+
+    /// One attempt. In a shared directory another user's file is taken by nobody else; what a dead one has left the
+    /// directory's owner and root take away.
+    private static func attempt(
+        _ name: PortName, in names: TrustedDirectory, preparing prepare: () throws(PortError) -> Void
+    ) throws(PortError) -> LockedFile.Attempt {
+        do throws(PortError) {
+            return try LockedFile.take(name.fileName, in: names, preparing: prepare)
+        } catch {
+            guard error.code == .directoryUntrusted,
+                let file = try? LockedFile.signedContents(name.fileName, in: names),
+                !sysIsOwnUser(file.user)
+            else { throw error }
+            if LockedFile.removeLeftover(name.fileName, in: names) {
+                return try LockedFile.take(name.fileName, in: names, preparing: prepare)
+            }
+            return .held(contents: file.contents)
+        }
     }
 }

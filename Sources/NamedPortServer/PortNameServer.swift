@@ -42,11 +42,42 @@ public final class PortNameServer: Sendable {
         self.init(directory: try PortDirectory.open(path: directory))
     }
 
+    /// Names that are shared by users who belong to one group.
+    ///
+    /// The directory's owner or an administrator makes it, with mode 3770, 2750 or 0750 and that group: `Docs/Security.md`
+    /// says who may do what in it. A directory of mode 0700 of this process's own user will do, too.
+    ///
+    /// A port that others than this user are to reach needs a ``/MessagePort/PeerPolicy`` that admits them, such as
+    /// `members(of:)`, and its address in this directory: it is registered here before it is registered elsewhere or
+    /// sent to another process. Rights that come in messages lead to ports of other users in this directory as long as
+    /// this object lives.
+    ///
+    /// - Parameter sharedDirectory: an absolute path.
+    /// - Throws: as ``init(directory:)``; ``/MessagePort/PortError/Code/directoryUntrusted`` too when members of the
+    ///   group could replace a service's name, as with mode 2770.
+    public convenience init(sharedDirectory: String) throws(PortError) {
+        self.init(directory: try PortDirectory.open(path: sharedDirectory, mayBeShared: true))
+    }
+
+    /// Where the services of a whole system have their names: `/run/swift-ports`, which an administrator makes as a shared
+    /// directory.
+    public static let systemDirectory = "/run/swift-ports"
+
+    /// From now on ``shared``, and the addresses of ports of this program, are in a shared directory, unless
+    /// `SWIFT_PORT_DIRECTORY` names another, which may be shared then, too. Call it before the program uses ports.
+    ///
+    /// - Parameter sharedDirectory: an absolute path, such as ``systemDirectory``; nil for the user's own directory.
+    /// - Throws: as ``init(sharedDirectory:)``: the directory is opened. Nothing has changed then.
+    public static func setDomain(sharedDirectory: String?) throws(PortError) {
+        if let sharedDirectory { _ = try PortDirectory.open(path: sharedDirectory, mayBeShared: true) }
+        PortDirectory.setDomain(sharedDirectory)
+    }
+
     /// The directory to use now.
     func openDirectory() throws(PortError) -> PortDirectory {
         guard let known = opened.withLock({ $0 }) else { return try .user() }
         if known.isCurrent { return known }
-        guard let fresh = try PortDirectory.openExisting(path: known.path) else { return known }
+        guard let fresh = try known.reopened() else { return known }
         return opened.withLock { opened in
             // Another thread may have opened it meanwhile.
             if let other = opened, other !== known { return other }

@@ -10,12 +10,14 @@ package struct FileStatus: Hashable, Sendable {
     package let inode: ino_t
     package let mode: mode_t
     package let owner: uid_t
+    package let group: gid_t
 
     fileprivate init(_ status: stat) {
         device = status.st_dev
         inode = status.st_ino
         mode = status.st_mode
         owner = status.st_uid
+        group = status.st_gid
     }
 
     /// Whether it is a directory.
@@ -24,6 +26,8 @@ package struct FileStatus: Hashable, Sendable {
     package var isSocket: Bool { mode & S_IFMT == S_IFSOCK }
     /// Whether it is a regular file.
     package var isRegular: Bool { mode & S_IFMT == S_IFREG }
+    /// What may be done with it by whom, the set-group and the sticky bit included.
+    package var permissions: mode_t { mode & 0o7777 }
     /// Whether users other than the owner may read, write or search it.
     package var isOpenToOthers: Bool { mode & 0o077 != 0 }
     /// Whether two reports are of the same file.
@@ -76,6 +80,42 @@ package func sysMakeDirectory(_ path: String) throws(SystemError) -> Bool {
         if error.code == EEXIST { return false }
         throw error
     }
+}
+
+/// Gives an open file to another group.
+///
+/// - Throws: EPERM when this process is not in the group.
+package func sysChangeGroup(_ descriptor: CInt, to group: gid_t) throws(SystemError) {
+    _ = try retrying(.fchown) { shim_change_group(descriptor, group) }
+}
+
+/// Lets a group use an open file or directory.
+///
+/// - Parameters:
+///   - descriptor: the open file, which is this user's.
+///   - group: the group.
+///   - permissions: what it and the owner may do.
+/// - Throws: EPERM when this process is not in the group.
+package func sysShare(_ descriptor: CInt, with group: gid_t, _ permissions: mode_t) throws(SystemError) {
+    let status = try sysStatus(descriptor)
+    if status.group == group && status.permissions == permissions { return }
+    // In this order: a change of the group may take the set-group bit away.
+    // A group without a number in this user namespace cannot be named; a set-group directory gave it already.
+    if status.group != group { try sysChangeGroup(descriptor, to: group) }
+    _ = try retrying(.fchmod) { fchmod(descriptor, permissions) }
+}
+
+/// Lets a group connect to a socket that this process has just made in a directory.
+///
+/// - Throws: EPERM when this process is not in the group; ESTALE when something else is there.
+package func sysShareSocket(_ name: String, in directory: CInt, with group: gid_t) throws(SystemError) {
+    // The name alone might lead elsewhere by now: what is changed is what was looked at.
+    let place = try sysOpen(name, in: directory, .place)
+    let status = try sysStatus(place.raw)
+    guard status.isSocket, status.owner == sysUserID() else { throw SystemError(ESTALE) }
+    if status.group == group && status.permissions == 0o660 { return }
+    if status.group != group { try sysChangeGroup(place.raw, to: group) }
+    _ = try retrying(.fchmod) { unsafe chmod("/proc/self/fd/\(place.raw)", 0o660) }
 }
 
 /// What an open file is.
@@ -217,7 +257,8 @@ package func sysUnlock(_ descriptor: CInt) throws(SystemError) {
     _ = try retrying(.fcntl) { shim_unlock(descriptor) }
 }
 
-/// Whether another open file of the same inode holds the exclusive lock. Disturbs nobody.
+/// Whether another open file of the same inode holds the exclusive lock. Disturbs nobody. A lock for reading, which
+/// whoever may read the file can take, is not meant.
 package func sysIsLocked(_ descriptor: CInt) throws(SystemError) -> Bool {
     var held: CInt = 0
     _ = try retrying(.fcntl) { unsafe shim_lock_is_held(descriptor, &held) }

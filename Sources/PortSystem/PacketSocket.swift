@@ -226,6 +226,24 @@ package func sysPeerCredentials(_ socket: CInt) throws(SystemError) -> (process:
     return (process, user, group)
 }
 
+/// The supplementary groups of the process at the other end, as the kernel noted them when the connection was made.
+///
+/// - Throws: `ENOPROTOOPT` on a kernel that does not say (before Linux 4.13).
+package func sysPeerGroups(_ socket: CInt) throws(SystemError) -> [gid_t] {
+    var capacity: CInt = 32
+    while true {
+        var groups = [gid_t](repeating: 0, count: Int(capacity))
+        var count: CInt = 0
+        do throws(SystemError) {
+            _ = try retrying(.getsockopt) { unsafe shim_peer_groups(socket, &groups, capacity, &count) }
+            return Array(groups.prefix(Int(count)))
+        } catch {
+            guard error.code == ERANGE, count > capacity else { throw error }
+            capacity = count
+        }
+    }
+}
+
 /// A descriptor of the process at the other end of a connected Unix socket (`pidfd`), whatever became of its number.
 ///
 /// - Throws: `ENOPROTOOPT` before Linux 6.5, `ESRCH` when the process has ended and was reaped, `EMFILE`.

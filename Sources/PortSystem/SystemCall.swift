@@ -10,7 +10,7 @@ import PortCLibrary
 /// The system calls that the package makes, named as in section 2 of the manual.
 package enum SystemCall: String, Sendable, CaseIterable {
     case accept, bind, clone, close_range, connect, dup, epoll_create, epoll_ctl, epoll_wait, eventfd, fallocate
-    case fcntl, fstat, ftruncate
+    case fchmod, fchown, fcntl, fstat, ftruncate
     case futex, getsockname, getsockopt, inotify_add_watch, inotify_init, inotify_rm_watch
     case link, listen, memfd_create, mkdir, mmap, open, pidfd_open, pidfd_send_signal, pipe, poll
     case read, readdir, readlink, recvmsg, rename, sched_yield, sendmsg, setsockopt, sigtimedwait, socket

@@ -5,7 +5,7 @@
 // otherwise): all such users look the same, and like `nobody`. So that number stands for one user only where the
 // namespace has a number for every user, as the first namespace of a machine has.
 
-package import Glibc
+package import PortCLibrary
 
 /// Whether a number stands for one user: not the overflow id, where users without a number may be behind it.
 package func sysStandsForOneUser(_ user: uid_t) -> Bool {
@@ -25,10 +25,7 @@ enum Overflow {
     static let user = number("/proc/sys/kernel/overflowuid")
     static let group = number("/proc/sys/kernel/overflowgid")
 
-    /// - Parameters:
-    ///   - id: the number that was shown.
-    ///   - overflow: the overflow id.
-    ///   - map: gives the map of the user namespace (user_namespaces(7)); nil when it cannot be read.
+    /// Decides by the map of the user namespace (user_namespaces(7)), which is nil when it cannot be read.
     static func standsForOne(_ id: UInt32, overflow: UInt32, map: () -> String?) -> Bool {
         if id != overflow { return id != .max }
         return map().map(isWhole) ?? false

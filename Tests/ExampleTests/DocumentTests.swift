@@ -121,6 +121,7 @@ struct DocumentTests {
             "`SocketConnection.overdueLimit`": SocketConnection.overdueLimit,
             "`SocketConnection.overdueReplyLimit`": SocketConnection.overdueReplyLimit,
             "`PeerLimits.queuedBytes`": PeerLimits.standard.queuedBytes,
+            "`PeerLimits.processesOfUser`": PeerLimits.standard.processesOfUser,
             "`PeerLimits.messageBytes`": PeerLimits.standard.messageBytes,
             "`PortCore.watcherLimit`": PortCore.watcherLimit,
             "`WatchedMessage.byteLimit`": WatchedMessage.byteLimit,

@@ -166,6 +166,119 @@ import Testing
         #expect(take([8, 41]) == 1)
     }
 
+    // MARK: Users
+
+    /// Accounts, with a connection 10 * user + n of each of so many processes of users by their distance from this one.
+    private func accounts(_ counts: [UInt32: Int], queueLimit: Int? = nil) -> Ledger {
+        let accounts = accounts()
+        accounts.accounts.queueLimit = queueLimit
+        for (user, count) in counts {
+            for number in 0..<count {
+                #expect(accounts.connect(UInt64(user * 10) + UInt64(number), of: process(number, of: user)))
+            }
+        }
+        return accounts
+    }
+
+    private func process(_ number: Int, of user: UInt32) -> PeerOwner {
+        .process(Int32(100 * user) + Int32(number), of: sysUserID() &+ user)
+    }
+
+    @Test("the processes of another user have four times the connections of one, those of the own user more")
+    func userConnections() {
+        let accounts = accounts(connections: 2)
+        for user in [UInt32(0), 1] {
+            let made = (0..<10).map { accounts.connect(UInt64(user * 10) + UInt64($0), of: process($0, of: user)) }
+            #expect(made.filter { $0 }.count == (user == 0 ? 10 : 8), "user \(user)")
+        }
+        accounts.disconnect(10)
+        #expect(accounts.connect(30, of: process(9, of: 1)))
+        for key in UInt64(0)...30 { accounts.disconnect(key) }
+        #expect(accounts.isEmpty)
+    }
+
+    @Test("the processes of another user have four times the bytes and descriptors of one, and then all are paused")
+    func userCosts() {
+        for cost in [PeerCost(bytes: 90), PeerCost(descriptors: 9)] {
+            let accounts = accounts([0: 6, 1: 6])
+            for user in [UInt32(0), 1] {
+                for number in 0..<5 { accounts.take(cost, by: process(number, of: user)) }
+            }
+            #expect(!accounts.isOver(process(0, of: 0)))
+            #expect(accounts.pause(0) == false)
+            // The last has nothing there itself.
+            #expect(accounts.isOver(process(5, of: 1)))
+            #expect(accounts.allowance(of: process(5, of: 1)) == PeerCost())
+            #expect(accounts.pause(15) && accounts.pause(10))
+            // What another of the user gives back lets all go on.
+            #expect(accounts.giveBack(cost, by: process(3, of: 1)))
+            #expect(accounts.takeResumable(of: process(3, of: 1)) == [10, 15])
+            #expect(accounts.allowance(of: process(5, of: 1)).bytes == (cost.bytes > 0 ? 40 : 100))
+        }
+    }
+
+    @Test("one that was paused for itself goes on when its user's processes are under their limit again")
+    func pausedTwice() {
+        let accounts = accounts([1: 6])
+        accounts.take(PeerCost(bytes: 100), by: process(0, of: 1))
+        #expect(accounts.pause(10))
+        for number in 1..<5 { accounts.take(PeerCost(bytes: 80), by: process(number, of: 1)) }
+        #expect(!accounts.giveBack(PeerCost(bytes: 10), by: process(0, of: 1)))
+        #expect(accounts.giveBack(PeerCost(bytes: 80), by: process(4, of: 1)))
+        #expect(accounts.takeResumable(of: process(4, of: 1)) == [10])
+    }
+
+    @Test("the places in the queue are shared between users first, then between the processes of each")
+    func userShares() {
+        let accounts = accounts([0: 1, 1: 4], queueLimit: 24)
+        func left(_ number: Int, of user: UInt32) -> Int {
+            accounts.allowance(of: process(number, of: user)).messages
+        }
+        // One share of two is kept for the user who has nothing there, in it one of two for the processes that have none.
+        #expect(left(0, of: 1) == 6 && left(0, of: 0) == 12)
+        for number in 0..<3 { accounts.take(PeerCost(messages: 4), by: process(number, of: 1)) }
+        #expect(left(3, of: 1) == 0)
+        #expect(accounts.pause(13))
+        // However many processes the other user has, this one has its half.
+        #expect(left(0, of: 0) == 12)
+        #expect(!accounts.giveBack(PeerCost(messages: 3), by: process(0, of: 1)))
+        #expect(accounts.giveBack(PeerCost(messages: 3), by: process(2, of: 1)))
+        #expect(accounts.takeResumable(of: process(2, of: 1)) == [13])
+    }
+
+    @Test("the sums of users are those of their processes, whatever comes and goes", .seeded)
+    func userSums() {
+        var generator = Seed.generator()
+        let accounts = accounts([:], queueLimit: 16)
+        accounts.accounts.limits.queuedMessages = nil
+        var taken: [(PeerOwner, PeerCost)] = []
+        var connected: [UInt64] = []
+        for key in UInt64(1)...2000 {
+            let owner = process(Int.random(in: 0..<4, using: &generator), of: .random(in: 0..<3, using: &generator))
+            switch Int.random(in: 0..<4, using: &generator) {
+            case 0: if accounts.connect(key, of: owner) { connected.append(key) }
+            case 1: if let last = connected.popLast() { accounts.disconnect(last) }
+            case 2:
+                let cost = PeerCost(messages: 1, bytes: .random(in: 0..<50, using: &generator))
+                accounts.take(cost, by: owner)
+                taken.append((owner, cost))
+            default:
+                guard let place = taken.indices.randomElement(using: &generator) else { break }
+                let (owner, cost) = taken.remove(at: place)
+                if let key = connected.randomElement(using: &generator) { _ = accounts.pause(key) }
+                if accounts.giveBack(cost, by: owner) { _ = accounts.takeResumable(of: owner) }
+            }
+        }
+        for (owner, cost) in taken { _ = accounts.giveBack(cost, by: owner) }
+        // Nothing is there any more, so nobody is over a limit, and whoever was paused goes on.
+        _ = accounts.takeResumable()
+        for key in connected {
+            #expect(!accounts.pause(key))
+            accounts.disconnect(key)
+        }
+        #expect(accounts.isEmpty)
+    }
+
     @Test("a higher limit lets those go on who were paused")
     func raising() {
         let accounts = accounts()
@@ -202,13 +315,20 @@ private final class Ledger {
     }
 
     func takeResumable() -> Set<UInt64> { accounts.takeResumable() }
+
+    func connect(_ key: UInt64, of owner: PeerOwner) -> Bool { accounts.connect(key, of: owner) }
+    func take(_ cost: PeerCost, by owner: PeerOwner) { accounts.take(cost, by: owner) }
+    func giveBack(_ cost: PeerCost, by owner: PeerOwner) -> Bool { accounts.giveBack(cost, by: owner) }
+    func takeResumable(of owner: PeerOwner) -> Set<UInt64> { accounts.takeResumable(of: owner) }
+    func isOver(_ owner: PeerOwner) -> Bool { accounts.isOver(owner) }
+    func allowance(of owner: PeerOwner) -> PeerCost { accounts.allowance(of: owner) }
 }
 
 @Suite("PeerTable") struct PeerTableTests {
     @Test("each process has its own value, however often one is taken out between", .seeded)
     func matchesDictionary() {
         var generator = Seed.generator()
-        var (table, model) = (PeerTable<Int>(), [PeerOwner: Int]())
+        var (table, model) = (PeerTable<PeerOwner, Int>(), [PeerOwner: Int]())
         for step in 0..<5000 {
             let owner = PeerOwner.process(Int32.random(in: 1...8, using: &generator))
             switch Int.random(in: 0..<3, using: &generator) {

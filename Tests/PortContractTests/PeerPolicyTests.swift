@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Glibc
 @testable import MessagePort
 import PortSystem
 import Synchronization
@@ -8,6 +9,41 @@ import TestSupport
 import Testing
 
 @Suite("the policy of a port", .contract) struct PeerPolicyTests {
+    @Test("policies go by user, by effective and supplementary group, and one or the other")
+    func usersAndGroups() throws {
+        let (near, far) = try sysPacketSocketPair()
+        func admits(_ policy: PeerPolicy, user: UInt32 = 70001, group: UInt32 = 70002) -> Bool {
+            let identity = PeerIdentity(processID: 1, userID: user, groupID: group)
+            return policy.admits(ConnectingPeer(identity, on: near))
+        }
+        #expect(admits(.users([70001])) && !admits(.users([70002])) && !admits(.users([])))
+        #expect(admits(.groups([70002, 1])) && !admits(.groups([70001])) && !admits(.groups([])))
+        #expect(admits(.users([1]).or(.groups([70002]))) && !admits(.users([1]).or(.groups([1, 2]))))
+        #expect(!admits(.users([.max]), user: .max))
+        // Those of this process, which is at the other end.
+        let own = try ConnectingPeer(.current, on: near).supplementaryGroups()
+        var groups = [gid_t](repeating: 0, count: 65536)
+        let count = getgroups(CInt(groups.count), &groups)
+        #expect(own == Array(groups.prefix(Int(count))))
+        for group in own { #expect(admits(.groups([group]))) }
+        withExtendedLifetime(far) {}
+    }
+
+    #if PORT_FAULTS
+    @Test("where the kernel does not tell supplementary groups, the effective one alone counts")
+    func groupsRefused() throws {
+        let (near, far) = try sysPacketSocketPair()
+        let peer = PeerIdentity(processID: 1, userID: 70001, groupID: 70002)
+        let rule = SystemCallFaults.Rule(.getsockopt, .fail(92), times: 3)  // ENOPROTOOPT
+        let (results, hits) = SystemCallFaults.with([rule]) {
+            [70002, 70003].map { PeerPolicy.groups([$0]).admits(ConnectingPeer(peer, on: near)) }
+                + [(try? ConnectingPeer(peer, on: near).supplementaryGroups()) != nil]
+        }
+        #expect(results == [true, false, false] && hits == 2)
+        withExtendedLifetime(far) {}
+    }
+    #endif
+
     @Test("it is asked once for each connection, with the process that the kernel names, before anything is read")
     func asked() async throws {
         try await onBench(over: .socket) { bench in

@@ -20,7 +20,7 @@ struct Exercise {
                 .shutdown, .socket,
                 .socketpair:
                 try Exercise.socketCall(call, scratch)
-            case .fcntl, .fstat, .link, .mkdir, .open, .readdir, .readlink, .rename, .unlink:
+            case .fchmod, .fchown, .fcntl, .fstat, .link, .mkdir, .open, .readdir, .readlink, .rename, .unlink:
                 try Exercise.fileCall(call, scratch)
             case .inotify_add_watch, .inotify_init, .inotify_rm_watch: try Exercise.watchCall(call, scratch)
             case .clone: { try Exercise.done(sysStartThread {}.join()) }
@@ -85,6 +85,8 @@ struct Exercise {
         let directory = SharedDescriptor(try sysOpen(scratch.path, .directory))
         let file = SharedDescriptor(try sysOpen("file", in: directory.rawValue, .creating))
         switch call {
+        case .fchmod: return { try done(sysShare(file.rawValue, with: sysStatus(file.rawValue).group, 0o640)) }
+        case .fchown: return { try done(sysChangeGroup(file.rawValue, to: sysStatus(file.rawValue).group)) }
         case .fcntl: return { try sysLock(file.rawValue) ? .done : .notNow }
         case .fstat: return { try sysStatus(file.rawValue).isRegular ? .done : .notNow }
         case .link: return { try done(sysLink("file", to: "other", in: directory.rawValue)) }

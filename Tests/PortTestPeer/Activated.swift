@@ -9,7 +9,7 @@ import RunLoopCore
 
 /// Checks in for a name that a supervisor declared.
 private func checkIn(_ directory: String, _ name: String, _ servant: Servant) throws(PortError) -> MachPort {
-    let names = try PortNameServer(directory: directory)
+    let names = try nameServer(in: directory)
     let port = MachPort { port, message in
         guard let reply = servant.answer(port, message), message.expectsReply else { return }
         try? message.reply(MachMessage(id: message.id, bytes: reply), within: servicePatience)
@@ -31,7 +31,7 @@ func activated(_ directory: String, _ name: String) throws(PortError) {
 
 /// The same, with a port that checks in itself.
 func activatedLocal(_ directory: String, _ name: String) throws(PortError) {
-    let names = try PortNameServer(directory: directory)
+    let names = try nameServer(in: directory)
     let local = try LocalMessagePort(checkingInAs: name, nameServer: names) { _, message in message.bytes.reversed() }
     try local.schedule()
     say("checked in as \(local.name ?? "nobody")")

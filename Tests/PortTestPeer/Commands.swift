@@ -10,7 +10,7 @@ import Synchronization
 
 /// Takes, frees, finds and lists names as its input says: "taken", "freed", "found", "names NAME …", or the error.
 func hold(_ directory: String) throws(PortError) {
-    let names = try PortNameServer(directory: directory)
+    let names = try nameServer(in: directory)
     var ports: [String: MachPort] = [:]
     say("ready")
     while let line = readLine() {
@@ -42,7 +42,7 @@ func hold(_ directory: String) throws(PortError) {
 
 /// Sends one request and waits for the reply.
 func ask(_ directory: String, _ name: String, id: Int32, text: String) throws(PortError) {
-    let port = try RemoteMessagePort(name: name, nameServer: PortNameServer(directory: directory))
+    let port = try RemoteMessagePort(name: name, nameServer: nameServer(in: directory))
     let reply = try port.request(
         MachMessage(id: id, text: text), sendLimit: servicePatience, replyLimit: servicePatience)
     say("reply \(reply.text)")
@@ -50,7 +50,7 @@ func ask(_ directory: String, _ name: String, id: Int32, text: String) throws(Po
 
 /// Sends numbered notes and exits at once.
 func send(_ directory: String, _ name: String, count: Int) throws(PortError) {
-    let port = try RemoteMessagePort(name: name, nameServer: PortNameServer(directory: directory))
+    let port = try RemoteMessagePort(name: name, nameServer: nameServer(in: directory))
     for number in 0..<count {
         try port.send(MachMessage(id: 4, text: String(number)), sendLimit: servicePatience)
     }
@@ -59,7 +59,7 @@ func send(_ directory: String, _ name: String, count: Int) throws(PortError) {
 
 /// Many connections to one port, all open before the first request.
 func crowd(_ directory: String, _ name: String, count: Int) throws(PortError) {
-    let names = try PortNameServer(directory: directory)
+    let names = try nameServer(in: directory)
     guard let address = try? names.lookUp(name).destination.address() else { giveUp("no address") }
     var rights: [SendRight] = []
     for _ in 0..<count {
@@ -75,11 +75,12 @@ func crowd(_ directory: String, _ name: String, count: Int) throws(PortError) {
 }
 
 /// Tells a port how to reach this process: by a right in the message, or by a name in its text.
-func checkIn(_ directory: String, _ name: String, by way: String) throws(PortError) {
-    let names = try PortNameServer(directory: directory)
+func checkIn(_ directory: String, _ name: String, by way: String, _ rules: Rules) throws(PortError) {
+    let names = try nameServer(in: directory)
     let servant = Servant(say: say)
     let ownName = "worker.\(sysProcessID())"
     let port = try LocalMessagePort(name: ownName, nameServer: names, handler: { servant.answer($0.port, $1) })
+    try rules.hold(for: port.port, names)
     try port.schedule()
     let main = try names.lookUp(name)
     let message =
@@ -90,6 +91,20 @@ func checkIn(_ directory: String, _ name: String, by way: String) throws(PortErr
     runUntilInputEnds()
     port.invalidate()
     servant.end()
+}
+
+/// Has its names and addresses in a shared directory, unless the environment names another directory, and says where.
+func useDomain(_ path: String) throws(PortError) {
+    try PortNameServer.setDomain(sharedDirectory: path)
+    let port = MachPort()
+    try PortNameServer.shared.register(port, name: "store")
+    let address = try port.makeSendRight().destination.address().path
+    say("address " + address.split(separator: "/").dropLast().map { "/" + $0 }.joined())
+    for other in [nil, path + "-other", nil] {
+        if let other { setenv(PortDirectory.variable, other, 1) } else { unsetenv(PortDirectory.variable) }
+        say("names " + (try PortNameServer.shared.list().map(\.name)).joined(separator: " "))
+    }
+    port.invalidate()
 }
 
 /// Connects to a socket and says what its listener sends: bytes in hexadecimal, or nothing before it hangs up.

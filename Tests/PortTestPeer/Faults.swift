@@ -7,10 +7,11 @@ import NamedPortServer
 import PortSystem
 
 /// Answers each message with its own text, after it wrote that as a line to a file; until the input ends.
-func keepLedger(_ directory: String, _ name: String, _ path: String) throws(PortError) {
+func keepLedger(_ directory: String, _ name: String, _ path: String, _ rules: Rules) throws(PortError) {
     let file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard file >= 0 else { giveUp("cannot write \(path)") }
-    let port = try LocalMessagePort(name: name, nameServer: PortNameServer(directory: directory)) { _, message in
+    let names = try nameServer(in: directory)
+    let port = try LocalMessagePort(name: name, nameServer: names) { _, message in
         do throws(SystemError) {
             try sysWriteAll(file, Array((message.text + "\n").utf8))
         } catch {
@@ -18,6 +19,7 @@ func keepLedger(_ directory: String, _ name: String, _ path: String) throws(Port
         }
         return message.bytes
     }
+    try rules.hold(for: port.port, names)
     try port.schedule()
     say("ready")
     runUntilInputEnds()
@@ -26,7 +28,7 @@ func keepLedger(_ directory: String, _ name: String, _ path: String) throws(Port
 
 /// Sends the numbers from 0 on, by turns a request and a note, and exits with status 3 if a reply is not the request's.
 func stream(_ directory: String, _ name: String, count: Int) throws(PortError) {
-    let port = try RemoteMessagePort(name: name, nameServer: PortNameServer(directory: directory))
+    let port = try RemoteMessagePort(name: name, nameServer: nameServer(in: directory))
     for number in 0..<count {
         let message = MachMessage(id: number % 2 == 0 ? 1 : 4, text: String(number))
         if number % 2 == 0 {
@@ -41,7 +43,7 @@ func stream(_ directory: String, _ name: String, count: Int) throws(PortError) {
 /// For each line of the input: connects anew, sends it as a request, and says "reply TEXT", or the error and what
 /// became of the request.
 func pace(_ directory: String, _ name: String) throws(PortError) {
-    let names = try PortNameServer(directory: directory)
+    let names = try nameServer(in: directory)
     say("ready")
     while let line = readLine() {
         do throws(PortError) {
@@ -58,7 +60,7 @@ func pace(_ directory: String, _ name: String) throws(PortError) {
 /// Connects COUNT times, sends a request over each connection, says how many were answered, and keeps all connections
 /// until the input ends.
 func crowdThatStays(_ directory: String, _ name: String, count: Int) throws(PortError) {
-    let names = try PortNameServer(directory: directory)
+    let names = try nameServer(in: directory)
     let first = try unlessBusy { () throws(PortError) in try names.lookUp(name) }
     guard let address = try? first.destination.address() else { giveUp("no address") }
     var rights = [first]

@@ -7,11 +7,12 @@ import PortSystem
 import RunLoopCore
 
 /// Answers messages to a named port until the input ends: does what their ids ask for (`Act`).
-func serve(_ directory: String, _ name: String, queueLimit: Int) throws(PortError) {
+func serve(_ directory: String, _ name: String, queueLimit: Int, _ rules: Rules) throws(PortError) {
     let servant = Servant(say: say)
+    let names = try nameServer(in: directory)
     let port = try LocalMessagePort(
-        name: name, nameServer: PortNameServer(directory: directory), queueLimit: queueLimit,
-        handler: { servant.answer($0.port, $1) })
+        name: name, nameServer: names, queueLimit: queueLimit, handler: { servant.answer($0.port, $1) })
+    try rules.hold(for: port.port, names)
     try port.schedule()
     say("ready")
     runUntilInputEnds()
@@ -31,7 +32,7 @@ func beFarSide(_ directory: String, _ name: String, _ ports: String) throws(Port
             giveUp("cannot answer: \(error)")
         }
     }
-    try PortNameServer(directory: directory).register(orders, name: name)
+    try nameServer(in: directory).register(orders, name: name)
     try orders.schedule()
     say("ready")
     runUntilInputEnds()

@@ -23,8 +23,15 @@
 //   knock PATH                            connects to a socket's path as a stranger would; "heard" what comes back
 //   variable NAME                         says "variable VALUE" of the environment, or "no variable"
 //   worker KIND [ARGUMENT]                a worker process of a test, as WorkerProcess.swift says
-//   as USER COMMAND …                     the command as another user; for root only
+//   domain PATH                           has its names and addresses in a shared directory; "address", "names …" thrice
+//   lock PATH                             locks a file for reading; "locked", until its input ends
+//   exec PROGRAM …                        becomes another program
+//   as USER[:GROUP] COMMAND …             the command as another user, in one supplementary group; for root only
+//   policy POLICY COMMAND …               the port of the command admits `members`, `users:1,2` or `groups:1,2`
+//   connections COUNT COMMAND …           the port of the command lets a process have so many
 //   unlimited COMMAND …                   the command with as many descriptors as the system allows
+//
+// DIRECTORY is a path, or `shared:` and the path of a directory that may be shared.
 //
 // A port error is the line "error CODE", and ", owner PROCESS" if it tells one. The status is 0 whenever the command
 // was carried out, whatever came of it, and 2 when it was not understood.
@@ -34,10 +41,16 @@ import NamedPortServer
 import PortSystem
 
 var arguments = Array(CommandLine.arguments.dropFirst())
-if arguments.first == "as", arguments.count > 2, let user = UInt32(arguments[1]) {
-    become(user)
+var rules = Rules()
+while arguments.count > 2, ["as", "policy", "connections"].contains(arguments[0]) {
+    switch arguments[0] {
+    case "as": become(arguments[1])
+    case "policy": rules.setPolicy(arguments[1])
+    default: rules.limits.connections = Int(arguments[1]) ?? 0
+    }
     arguments.removeFirst(2)
 }
+if arguments.first == "exec", arguments.count > 1 { become(program: Array(arguments.dropFirst())) }
 if arguments.first == "unlimited" {
     raiseDescriptorLimit()
     arguments.removeFirst()
@@ -46,18 +59,20 @@ do throws(PortError) {
     let command = arguments.first ?? ""
     let rest = Array(arguments.dropFirst())
     switch (command, rest.count) {
-    case ("serve", 2): try serve(rest[0], rest[1], queueLimit: MachPort.defaultQueueLimit)
-    case ("serve", 3): try serve(rest[0], rest[1], queueLimit: Int(rest[2]) ?? 0)
+    case ("serve", 2): try serve(rest[0], rest[1], queueLimit: MachPort.defaultQueueLimit, rules)
+    case ("serve", 3): try serve(rest[0], rest[1], queueLimit: Int(rest[2]) ?? 0, rules)
+    case ("domain", 1): try useDomain(rest[0])
+    case ("lock", 1): lockForReading(rest[0])
     case ("far", 3): try beFarSide(rest[0], rest[1], rest[2])
     case ("hold", 1): try hold(rest[0])
     case ("ask", 4): try ask(rest[0], rest[1], id: Int32(rest[2]) ?? 0, text: rest[3])
     case ("send", 3): try send(rest[0], rest[1], count: Int(rest[2]) ?? 0)
     case ("crowd", 3): try crowd(rest[0], rest[1], count: Int(rest[2]) ?? 0)
     case ("crowd-that-stays", 3): try crowdThatStays(rest[0], rest[1], count: Int(rest[2]) ?? 0)
-    case ("ledger", 3): try keepLedger(rest[0], rest[1], rest[2])
+    case ("ledger", 3): try keepLedger(rest[0], rest[1], rest[2], rules)
     case ("stream", 3): try stream(rest[0], rest[1], count: Int(rest[2]) ?? 0)
     case ("pace", 2): try pace(rest[0], rest[1])
-    case ("check-in", 3): try checkIn(rest[0], rest[1], by: rest[2])
+    case ("check-in", 3): try checkIn(rest[0], rest[1], by: rest[2], rules)
     case ("activated", 2): try activated(rest[0], rest[1])
     case ("activated-local", 2): try activatedLocal(rest[0], rest[1])
     case ("traced", 1): try traced(rest[0])

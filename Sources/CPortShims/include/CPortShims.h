@@ -43,6 +43,8 @@ extern const uint32_t SHIM_IN_CREATE, SHIM_IN_DELETE, SHIM_IN_MODIFY, SHIM_IN_CL
     SHIM_IN_ONLYDIR;
 
 int shim_openat(int directory, const char *path, int flags, unsigned mode);
+/* fchown(2) of the group alone, also with a descriptor of O_PATH. */
+int shim_change_group(int descriptor, unsigned group);
 int shim_dup_cloexec(int descriptor);
 /* RLIMIT_NOFILE, the soft limit; INT_MAX when it is larger, or there is none. */
 int shim_descriptor_limit(void);
@@ -87,6 +89,8 @@ intptr_t shim_map_shared(int descriptor, size_t size, int writable);
 int shim_socket_path(int socket, char *path, int capacity, int *length);
 int shim_set_nonblocking(int descriptor);
 int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *group);
+/* The peer's supplementary groups; -1 and ERANGE when there are more, and `count` says how many. */
+int shim_peer_groups(int socket, unsigned *groups, int capacity, int *count);
 /* A descriptor of the peer's process, close-on-exec; -1 and ENOPROTOOPT before Linux 6.5. */
 int shim_peer_process(int socket);
 /* Whether a process descriptor has an inode of its own. */

@@ -24,12 +24,16 @@ extension FileStatus {
         return isOpenToOthers ? .openToOthers : nil
     }
 
-    /// Why a file with this status in a trusted directory is not trusted; nil when it is.
-    var fileRefusal: PortError.StaticReason? {
+    /// Why a file with this status in a trusted directory is not trusted; nil when it is. In a shared one it may be
+    /// another user's, unless it has to be this user's own, as long as nobody but that user can write to it.
+    func fileRefusal(in sharing: DirectorySharing, isOwn: Bool) -> PortError.StaticReason? {
         if isSymbolicLink { return .symbolicLink }
         if !isRegular { return .notRegularFile }
-        if !sysIsOwnUser(owner) { return .otherOwner }
-        return isOpenToOthers ? .openToOthers : nil
+        if isOwn || !sharing.isShared, !sysIsOwnUser(owner) { return .otherOwner }
+        if !sharing.isShared { return isOpenToOthers ? .openToOthers : nil }
+        if !sysStandsForOneUser(owner) { return .unknownOwner }
+        if permissions & 0o007 != 0 { return .openToOthers }
+        return permissions & 0o020 != 0 ? .groupMayWrite : nil
     }
 
     private var isSymbolicLink: Bool { mode & S_IFMT == S_IFLNK }

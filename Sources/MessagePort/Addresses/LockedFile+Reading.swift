@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import PortCLibrary
+package import PortCLibrary
 import PortSystem
 
 extension LockedFile {
@@ -23,14 +23,21 @@ extension LockedFile {
         }
     }
 
-    /// What a file says, at most `readLimit` bytes; nil when there is no such file. It may be a part of what its owner
-    /// writes.
+    /// What a file says, at most `readLimit` bytes; nil when there is no such file. It may be a part of what its
+    /// owner writes.
     ///
     /// - Throws: as ``take(_:in:)`` does.
     package static func contents(_ name: String, in directory: TrustedDirectory) throws(PortError) -> [UInt8]? {
+        try signedContents(name, in: directory)?.contents
+    }
+
+    /// The same, and the user whose file it is: nobody else can have written that.
+    package static func signedContents(
+        _ name: String, in directory: TrustedDirectory
+    ) throws(PortError) -> (contents: [UInt8], user: uid_t)? {
         guard let file = try openExisting(name, in: directory) else { return nil }
         do throws(SystemError) {
-            return try read(file)
+            return (try read(file), try sysStatus(file.raw).owner)
         } catch {
             throw PortError(error, subject: .path(directory.path + "/" + name))
         }
@@ -52,18 +59,45 @@ extension LockedFile {
         -> FileDescriptor
     {
         let path = directory.path + "/" + name
+        let isOwn = mode == .creating
         let status: FileStatus?
         do throws(SystemError) {
             let file = try sysOpen(name, in: directory.raw, mode)
             let opened = try sysStatus(file.raw)
-            if opened.fileRefusal == nil { return file }
+            if opened.fileRefusal(in: directory.sharing, isOwn: isOwn) == nil {
+                if isOwn, case .group(_, let group, _) = directory.sharing {
+                    try sysShare(file.raw, with: group, 0o640)
+                }
+                return file
+            }
             status = opened
         } catch {
             // The kernel refuses to open a link, a directory, a socket, or another user's file: tell which it is.
             status = (try? sysStatus(name, in: directory.raw)) ?? nil
-            guard status?.fileRefusal != nil else { throw PortError(error, subject: .path(path)) }
+            guard status?.fileRefusal(in: directory.sharing, isOwn: isOwn) != nil else {
+                throw PortError(error, subject: .path(path))
+            }
         }
-        throw PortError(.directoryUntrusted, subject: .path(path, status?.fileRefusal))
+        throw PortError(
+            .directoryUntrusted, subject: .path(path, status?.fileRefusal(in: directory.sharing, isOwn: isOwn)))
+    }
+
+    /// Takes a file of this user's out of its place when somebody who may only read it has a lock for that, which
+    /// would be in the way for as long as it pleases them. Another process of the user may have put its own there
+    /// meanwhile: that one goes back.
+    static func evictReader(
+        _ file: borrowing FileDescriptor, _ name: String, in directory: TrustedDirectory
+    ) throws(SystemError) {
+        guard directory.sharing.isShared, try !sysIsLocked(file.raw), try isCurrent(file, name, in: directory) else {
+            return
+        }
+        let aside = name + "." + EndpointFileName.makeID()
+        try sysRename(name, to: aside, in: directory.raw)
+        if try isCurrent(file, aside, in: directory) {
+            try sysUnlink(aside, in: directory.raw)
+        } else {
+            try sysRename(aside, to: name, in: directory.raw)
+        }
     }
 
     static func read(_ file: borrowing FileDescriptor) throws(SystemError) -> [UInt8] {

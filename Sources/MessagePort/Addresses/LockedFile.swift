@@ -92,6 +92,7 @@ package struct LockedFile: ~Copyable, Sendable {
             do throws(SystemError) {
                 let isOurs = try sysLock(file.raw)
                 if !isOurs { contents = try read(file) }
+                if !isOurs { try evictReader(file, name, in: directory) }
                 if try isCurrent(file, name, in: directory) {
                     if isOurs { return .locked(LockedFile(name: name, directory: directory, file)) }
                     return .held(contents: contents)
@@ -101,6 +102,16 @@ package struct LockedFile: ~Copyable, Sendable {
             }
         }
         return .held(contents: contents)
+    }
+
+    /// Takes away another user's file in a shared directory whose lock nobody holds, for the directory's owner and root.
+    ///
+    /// - Returns: whether it was taken away.
+    package static func removeLeftover(_ name: String, in directory: TrustedDirectory) -> Bool {
+        guard directory.sharing.isShared, directory.keepers.isKept(by: sysUserID()),
+            (try? isLocked(name, in: directory)) == false
+        else { return false }
+        return (try? sysUnlink(name, in: directory.raw)) != nil
     }
 
     /// Takes away a file that may be new, and that nobody needs.

@@ -5,8 +5,8 @@ package import PortCLibrary
 import PortSystem
 import Synchronization
 
-/// The directory in which a user's ports find each other: `names` holds a file for each registered name, `sockets` the
-/// sockets of ports that were sent to another process or have a name.
+/// The directory in which a user's ports find each other: `names` holds a file for each registered name, `sockets`
+/// the sockets of ports that were sent to another process or have a name.
 package final class PortDirectory: Sendable {
     private let top: TrustedDirectory  // immutable
     /// The directory of names.
@@ -14,36 +14,49 @@ package final class PortDirectory: Sendable {
     /// The directory of sockets.
     package let sockets: TrustedDirectory  // immutable
     private let made = Mutex<ProcessEndpoints?>(nil)
+    /// Whether it may be one that its owner shares with a group.
+    package let mayBeShared: Bool  // immutable
     /// The process that has swept the names.
     private let sweeper = Atomic<Int32>(0)
 
     /// The absolute path.
     package var path: String { top.path }
 
-    private init(_ top: TrustedDirectory, makes: Bool = true) throws(PortError) {
+    /// With whom it is shared.
+    package var sharing: DirectorySharing { top.sharing }
+
+    private init(_ top: TrustedDirectory, makes: Bool = true, mayBeShared: Bool) throws(PortError) {
         self.top = top
+        self.mayBeShared = mayBeShared
         names = try top.subdirectory("names", makes: makes)
         sockets = try top.subdirectory("sockets", makes: makes)
     }
 
     /// Opens the directory at a path, and makes it and its two parts when they are not there. Its parent is not made.
     ///
-    /// - Parameter path: an absolute path.
+    /// - Parameters:
+    ///   - path: an absolute path.
+    ///   - mayBeShared: whether it may be one that its owner shares with a group. Then listeners of other users in it
+    ///     can be connected to, as long as this object lives.
     /// - Returns: the open, verified directory.
     /// - Throws: `directoryUntrusted` when it or a part of it is a symbolic link, is no directory, belongs to another
     ///   user or is open to others; `descriptorLimit`; `systemCallFailed` for the rest.
-    package static func open(path: String) throws(PortError) -> PortDirectory {
-        try PortDirectory(TrustedDirectory.open(path: path))
+    package static func open(path: String, mayBeShared: Bool = false) throws(PortError) -> PortDirectory {
+        let top = try TrustedDirectory.open(path: path, mayBeShared: mayBeShared)
+        return try PortDirectory(top, mayBeShared: mayBeShared).noted()
     }
 
     /// Opens the directory at a path as it is, without making anything.
     ///
-    /// - Parameter path: an absolute path.
+    /// - Parameters:
+    ///   - path: an absolute path.
+    ///   - mayBeShared: as above.
     /// - Returns: the open, verified directory; nil when it, or a part of it, is not there.
     /// - Throws: as ``open(path:)`` does.
-    package static func openExisting(path: String) throws(PortError) -> PortDirectory? {
+    package static func openExisting(path: String, mayBeShared: Bool = false) throws(PortError) -> PortDirectory? {
         do throws(PortError) {
-            return try PortDirectory(TrustedDirectory.open(path: path, makes: false), makes: false)
+            let top = try TrustedDirectory.open(path: path, makes: false, mayBeShared: mayBeShared)
+            return try PortDirectory(top, makes: false, mayBeShared: mayBeShared).noted()
         } catch {
             if error.systemError?.code == ENOENT { return nil }
             throw error
@@ -54,10 +67,19 @@ package final class PortDirectory: Sendable {
     /// commands that it starts by it.
     package static let variable = "SWIFT_PORT_DIRECTORY"
 
-    /// Where this process's user has the directory, as the environment says now.
+    /// The directory as it is at its path now, if it is another one than this.
+    package func reopened() throws(PortError) -> PortDirectory? {
+        try Self.openExisting(path: path, mayBeShared: mayBeShared)
+    }
+
+    /// A directory inside, for sockets that others listen at.
+    package static let declaredName = "declared"
+
+    /// Where this process's user has the directory, as the environment and the program say now.
     package static var userPath: String {
         userPath(
-            said: sysEnvironment(variable), runtimeDirectory: sysEnvironment("XDG_RUNTIME_DIR"),
+            said: sysEnvironment(variable), domain: domain.withLock { $0 },
+            runtimeDirectory: sysEnvironment("XDG_RUNTIME_DIR"),
             serviceDirectories: sysEnvironment("RUNTIME_DIRECTORY"), temporaryDirectory: sysEnvironment("TMPDIR"),
             user: sysUserID())
     }
@@ -87,6 +109,13 @@ package final class PortDirectory: Sendable {
         }
     }
 
+    /// Whether an address is that of a socket in this directory.
+    package func holds(_ address: PortAddress) -> Bool {
+        [sockets.path, path + "/" + Self.declaredName].contains { part in
+            SocketPath.split(address.path)?.directory.utf8.elementsEqual(part.utf8) ?? false
+        }
+    }
+
     /// Whether the path and its parts still lead to these open directories, and they are still closed to others.
     package var isCurrent: Bool { top.isCurrent && names.isCurrent && sockets.isCurrent }
 }
@@ -94,6 +123,13 @@ package final class PortDirectory: Sendable {
 extension PortDirectory {
     /// By the bytes of the path: texts that are equal may be different paths.
     private static let users = Mutex<[[UInt8]: PortDirectory]>([:])
+
+    private static let domain = Mutex<String?>(nil)
+
+    /// From now on the user's directory is another one, which may be shared, unless the environment names one.
+    ///
+    /// - Parameter path: an absolute path; nil for none.
+    package static func setDomain(_ path: String?) { domain.withLock { $0 = path } }
 
     /// The directory of this process's user, opened once. One that was removed, replaced or opened to others since is
     /// opened again; a failure is not remembered.
@@ -105,7 +141,7 @@ extension PortDirectory {
         let key = Array(path.utf8)
         let known = users.withLock { $0[key] }
         if let known, known.isCurrent { return known }
-        let fresh = try open(path: path)
+        let fresh = try open(path: path, mayBeShared: domain.withLock { $0 } != nil)
         // Another thread may have opened it meanwhile. The one that is not kept is closed after the lock is free.
         return users.withLock { directories in
             if let other = directories[key], other !== known { return other }
@@ -114,15 +150,17 @@ extension PortDirectory {
         }
     }
 
-    /// Where a user's directory is: where it is said to be; else `swift-ports` in the user's runtime directory, else in
-    /// the first of those that systemd made for the service (`RuntimeDirectory=`), which a colon separates; else
-    /// `swift-ports-` and the user's id in the temporary directory. A relative path in the environment counts as none.
+    /// Where a user's directory is: where it is said to be; else where the program has its domain; else `swift-ports`
+    /// in the user's runtime directory, else in the first of those that systemd made for the service
+    /// (`RuntimeDirectory=`), which a colon separates; else `swift-ports-` and the user's id in the temporary
+    /// directory. A relative path in the environment counts as none.
     package static func userPath(
-        said: String?, runtimeDirectory: String?, serviceDirectories: String? = nil, temporaryDirectory: String?,
+        said: String?, domain: String? = nil, runtimeDirectory: String?, serviceDirectories: String? = nil,
+        temporaryDirectory: String?,
         user: uid_t
     ) -> String {
         func absolute(_ path: String?) -> String? { path?.utf8.first == UInt8(ascii: "/") ? path : nil }
-        if let said = absolute(said) { return said }
+        if let said = absolute(said) ?? domain { return said }
         let first = serviceDirectories?.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).first
         for directory in [runtimeDirectory, first.map { String(decoding: $0, as: UTF8.self) }] {
             if let directory = absolute(directory) { return directory + "/swift-ports" }

@@ -5,7 +5,7 @@ import PortCLibrary
 import PortSystem
 
 extension ProcessEndpoints {
-    /// Connects to a listening socket of this user.
+    /// Connects to a listening socket of this user, or of another in a shared directory that this process has open.
     ///
     /// - Parameters:
     ///   - path: an absolute path, of any length.
@@ -59,7 +59,10 @@ extension ProcessEndpoints {
             let socket = try sysPacketSocket()
             guard try connect(socket, way, parts, until: deadline) else { return .busy }
             let peer = try PeerIdentity(ofPeerOf: socket.raw)
-            if sysIsOwnUser(peer.userID) { return .connected(SharedDescriptor(connection: socket), peer: peer) }
+            // Judged before anything is sent or read.
+            if sysIsOwnUser(peer.userID) || PortDirectory.admitsListener(peer.userID, atPath: path) {
+                return .connected(SharedDescriptor(connection: socket), peer: peer)
+            }
         } catch {
             switch error.code {
             case ECONNREFUSED, ENOENT, ENOTDIR: return .dead

@@ -29,6 +29,9 @@ extension ProcessEndpoints {
             let descriptor = try sysPacketSocket()
             try sysBind(descriptor.raw, path: SocketPath.reachable(temporary, in: sockets))
             do throws(SystemError) {
+                if case .group(_, let group, _) = sockets.sharing {
+                    try sysShareSocket(temporary, in: sockets.raw, with: group)
+                }
                 try sysListen(descriptor.raw, backlog: backlog)
                 try sysRename(temporary, to: name, in: sockets.raw)
             } catch {

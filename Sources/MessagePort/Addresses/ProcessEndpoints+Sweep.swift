@@ -33,6 +33,7 @@ extension ProcessEndpoints {
 
     /// Removes one owner's files, unless it lives.
     private func sweep(_ owner: String, _ names: ArraySlice<String>, hadLock: Bool) -> Int {
+        if isOthers(names.first ?? EndpointFileName.lock(of: owner)) { return 0 }
         // Held while its files are removed, so a process that is just making its own id is not mistaken for a dead one.
         guard let attempt = try? LockedFile.take(EndpointFileName.lock(of: owner), in: sockets) else { return 0 }
         guard case .locked(let lock) = attempt else { return 0 }
@@ -44,6 +45,14 @@ extension ProcessEndpoints {
         }
         lock.remove()
         return removed + (hadLock ? 1 : 0)
+    }
+
+    /// Whether a file in a shared directory is another user's, who sweeps it away.
+    private func isOthers(_ name: String) -> Bool {
+        guard sockets.sharing.isShared, let status = (try? sysStatus(name, in: sockets.raw)) ?? nil else {
+            return false
+        }
+        return !sysIsOwnUser(status.owner)
     }
 
     private func isDead(_ name: String) -> Bool {

@@ -1,28 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// An open directory that is this user's alone. What is verified is the open directory, not its path, so nobody can put
-// another in its place between the look and the use; everything in it is then reached through its descriptor.
-// The directories above it are not verified: they must not let others rename or remove what belongs to this user
-// (a sticky /tmp does not).
+// An open directory that is this user's alone, or that is shared by consent. What is verified is the open directory,
+// not its path, so nobody can put another in its place between the look and the use; everything in it is then reached
+// through its descriptor. The directories above it are not verified: they must not let others rename or remove what
+// belongs to this user (a sticky /tmp does not).
 
 import PortCLibrary
 import PortSystem
 
-/// A directory that belongs to this process's user, is closed to all others, and is open here.
+/// A directory that belongs to this process's user, is closed to all others, and is open here; or, where the program
+/// asks for that, one that its owner shares with a group.
 package final class TrustedDirectory: Sendable {
     /// The absolute path by which it was opened.
     package let path: String  // immutable
     private let descriptor: FileDescriptor  // immutable
     private let status: FileStatus  // immutable
+    /// Whether it may be a shared one.
+    private let mayBeShared: Bool  // immutable
+    /// That of the directory in which it was opened.
+    private let parent: DirectorySharing  // immutable
+    /// With whom it is shared.
+    package let sharing: DirectorySharing  // immutable
 
     /// The descriptor's number, valid as long as this object lives: keep the object in a variable while you use it.
     package var raw: CInt { descriptor.raw }
 
-    private init(path: String, _ descriptor: consuming FileDescriptor, _ status: FileStatus) {
+    private init(
+        path: String, _ descriptor: consuming FileDescriptor, _ status: FileStatus, mayBeShared: Bool,
+        in parent: DirectorySharing
+    ) {
         self.path = path
         self.descriptor = descriptor
         self.status = status
+        self.mayBeShared = mayBeShared
+        self.parent = parent
+        sharing = mayBeShared ? DirectorySharing(status) : .none
     }
 
     /// Opens a directory, and makes it with mode 0700 when it is not there. Its parent is not made.
@@ -30,11 +43,15 @@ package final class TrustedDirectory: Sendable {
     /// - Parameters:
     ///   - path: an absolute path; slashes at its end, double ones, and components that are `.` do not count.
     ///   - makes: whether it is made; otherwise one that is not there is `systemCallFailed` with ENOENT.
+    ///   - mayBeShared: whether it may be one that its owner shares with a group.
     /// - Returns: the open, verified directory.
     /// - Throws: `directoryUntrusted` when it is a symbolic link, is no directory, belongs to another user or is open
-    ///   to others, or when the path is not absolute, has a component `..`, or holds a NUL; `descriptorLimit`;
+    ///   to others and is no shared one that may be, or when the path is not absolute, has a component `..`, or holds a
+    ///   NUL; `descriptorLimit`;
     ///   `systemCallFailed` for the rest.
-    package static func open(path: String, makes: Bool = true) throws(PortError) -> TrustedDirectory {
+    package static func open(
+        path: String, makes: Bool = true, mayBeShared: Bool = false
+    ) throws(PortError) -> TrustedDirectory {
         guard path.utf8.first == UInt8(ascii: "/") else {
             throw PortError(.directoryUntrusted, subject: .path(path, .notAbsolute))
         }
@@ -45,10 +62,11 @@ package final class TrustedDirectory: Sendable {
         guard !components.contains("..") else { throw PortError(.directoryUntrusted, subject: .path(path, .leadsUp)) }
         // A slash at the end would also make the kernel follow a symbolic link.
         let plain = "/" + components.filter { $0 != "." }.joined(separator: "/")
-        return try open(plain, in: AT_FDCWD, path: plain, makes: makes)
+        return try open(plain, in: AT_FDCWD, path: plain, makes: makes, mayBeShared: mayBeShared, parent: .none)
     }
 
-    /// Opens a directory in this one, and makes it when it is not there.
+    /// Opens a directory in this one, and makes it when it is not there: in a shared directory only its owner and
+    /// root do, and it is shared in the same way.
     ///
     /// - Parameters:
     ///   - name: a file name.
@@ -56,30 +74,102 @@ package final class TrustedDirectory: Sendable {
     /// - Returns: the open, verified directory.
     /// - Throws: as ``open(path:makes:)`` does.
     package func subdirectory(_ name: String, makes: Bool = true) throws(PortError) -> TrustedDirectory {
-        try Self.open(name, in: raw, path: path + "/" + name, makes: makes)
+        let path = path + "/" + name
+        let mayMake = makes && (!sharing.isShared || sharing.isKept(by: sysUserID()))
+        do throws(PortError) {
+            return try Self.open(
+                name, in: raw, path: path, makes: mayMake, mayBeShared: sharing.isShared, parent: sharing)
+        } catch {
+            guard makes, !mayMake, error.systemError?.code == ENOENT else { throw error }
+            throw PortError(.directoryUntrusted, system: error.systemError, subject: .path(path, .notMadeByOwner))
+        }
     }
 
-    /// Whether the path still leads to this directory, and it is still closed to others.
+    /// Who has a say over the shared directory that this one belongs to.
+    package var keepers: DirectorySharing { parent.isShared ? parent : sharing }
+
+    /// The path of something in the directory in which this one lies.
+    package func pathBeside(_ name: String) -> String { (SocketPath.split(path)?.directory ?? "") + "/" + name }
+
+    /// What a file beside this directory says that the shared directory's owner or root has written. One of somebody
+    /// else counts for nothing.
+    ///
+    /// - Parameters:
+    ///   - name: its name.
+    ///   - limit: most bytes.
+    /// - Returns: nil when there is none.
+    /// - Throws: `directoryUntrusted` when others may write to it, it is too large, or no regular file;
+    ///   `descriptorLimit`, `systemCallFailed`.
+    package func keepersFile(_ name: String, limit: Int) throws(PortError) -> [UInt8]? {
+        let path = pathBeside(name)
+        let reason: PortError.StaticReason
+        do throws(SystemError) {
+            guard let there = try sysStatus("../" + name, in: raw), keepers.isKept(by: there.owner) else { return nil }
+            guard there.isRegular else { throw SystemError(EINVAL) }
+            let file = try sysOpen("../" + name, in: raw, .reading)
+            let status = try sysStatus(file.raw)
+            if status.isRegular, keepers.isKept(by: status.owner), status.permissions & 0o022 == 0 {
+                let contents = try sysReadAll(file.raw, limit: limit + 1)
+                if contents.count <= limit { return contents }
+                reason = .tooLong
+            } else {
+                reason = status.permissions & 0o022 != 0 ? .groupMayWrite : .notRegularFile
+            }
+        } catch {
+            if error.code == ENOENT { return nil }
+            throw error.code == EINVAL || error.code == ELOOP
+                ? PortError(.directoryUntrusted, subject: .path(path, .notRegularFile))
+                : PortError(error, subject: .path(path))
+        }
+        throw PortError(.directoryUntrusted, subject: .path(path, reason))
+    }
+
+    /// Whether the path still leads to this directory, and it is still closed to others, or shared as it was.
     package var isCurrent: Bool {
-        guard let now = try? sysStatus(path, in: AT_FDCWD) else { return false }
-        return now.isSameFile(as: status) && now.directoryRefusal == nil
+        guard let now = try? sysStatus(path, in: AT_FDCWD), now.isSameFile(as: status) else { return false }
+        if Self.refusal(of: now, mayBeShared, parent) != nil { return false }
+        return !mayBeShared || DirectorySharing(now) == sharing
     }
 
-    private static func open(_ name: String, in parent: CInt, path: String, makes: Bool) throws(PortError)
-        -> TrustedDirectory
-    {
+    /// Why a directory with this status is not trusted; nil when it is. One in a shared directory is shared itself.
+    private static func refusal(
+        of status: FileStatus, _ mayBeShared: Bool, _ parent: DirectorySharing
+    ) -> PortError.StaticReason? {
+        guard let refusal = status.directoryRefusal else {
+            return parent.isShared ? status.sharingRefusal(in: parent) : nil
+        }
+        // A shared one is another user's, or open to some others.
+        let isOfOthers = refusal == .otherOwner || refusal == .openToOthers
+        return mayBeShared && isOfOthers ? status.sharingRefusal(in: parent) : refusal
+    }
+
+    private static func open(
+        _ name: String, in directory: CInt, path: String, makes: Bool, mayBeShared: Bool, parent: DirectorySharing
+    ) throws(PortError) -> TrustedDirectory {
         let status: FileStatus?
         do throws(SystemError) {
-            let descriptor = try openOrMake(name, in: parent, path: makes ? path : nil)
-            let opened = try sysStatus(descriptor.raw)
-            if opened.directoryRefusal == nil { return TrustedDirectory(path: path, descriptor, opened) }
+            let descriptor = try openOrMake(name, in: directory, path: makes ? path : nil)
+            var opened = try sysStatus(descriptor.raw)
+            if makes, case .group(_, let group, let permissions) = parent, !opened.isOpenToOthers,
+                sysIsOwnUser(opened.owner)
+            {
+                // Made just now, or by one that ended before it got here.
+                try sysShare(descriptor.raw, with: group, permissions)
+                opened = try sysStatus(descriptor.raw)
+            }
+            if refusal(of: opened, mayBeShared, parent) == nil {
+                return TrustedDirectory(path: path, descriptor, opened, mayBeShared: mayBeShared, in: parent)
+            }
             status = opened
         } catch {
             // The kernel refuses to open a link, a file, or another user's directory: tell which it is.
-            status = (try? sysStatus(name, in: parent)) ?? nil
-            guard status?.directoryRefusal != nil else { throw PortError(error, subject: .path(path)) }
+            status = (try? sysStatus(name, in: directory)) ?? nil
+            guard status.flatMap({ refusal(of: $0, mayBeShared, parent) }) != nil else {
+                throw PortError(error, subject: .path(path))
+            }
         }
-        throw PortError(.directoryUntrusted, subject: .path(path, status?.directoryRefusal))
+        throw PortError(
+            .directoryUntrusted, subject: .path(path, status.flatMap { refusal(of: $0, mayBeShared, parent) }))
     }
 
     private static func openOrMake(_ name: String, in parent: CInt, path: String?) throws(SystemError) -> FileDescriptor

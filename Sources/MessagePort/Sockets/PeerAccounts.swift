@@ -7,6 +7,9 @@
 // The places in the queue are shared: a process that is alone with the port may have them all, of several each has an
 // equal share, and one more share is kept for whoever is connected and has no message there yet. Who has used up its
 // share goes on when half of it is free, so that many connections are not paused and read again for each message.
+// Where the processes are of several users, the users share first, each as if it were one process.
+
+import PortSystem
 
 /// What something takes up in an account.
 struct PeerCost: Hashable, Sendable {
@@ -48,30 +51,76 @@ struct PeerAccounts {
         var isEmpty: Bool { connections == 0 && cost == PeerCost() }
     }
 
-    /// How many connections of a process may have rings. A process of this library has one connection to a port, so the
-    /// limit is for others.
+    /// What the processes of one user take up together.
+    private struct UserAccount {
+        var processes = 0
+        var connections = 0
+        var cost = PeerCost()
+        /// How many of its processes have messages.
+        var sharers = 0
+        /// Whether connections are paused because of what the others of the user take up.
+        var hasPaused = false
+    }
+
+    /// How many connections of a process may have rings. A process of this library has one connection to a port, so
+    /// the limit is for others.
     static let ringLimit = 8
 
     var limits = PeerLimits.standard
     /// How many messages the port's queue may hold; nil when its policy makes room for each.
     var queueLimit: Int?
-    private var accounts = PeerTable<Account>()
+    private var accounts = PeerTable<PeerOwner, Account>()
+    private var users = PeerTable<UInt32, UserAccount>()
     /// Whose the connections are.
     private var owners: [UInt64: PeerOwner] = [:]
-    /// How many of the accounts have messages.
+    /// How many of the users have messages.
     private var sharerCount = 0
+    /// Whose processes have no limit together.
+    private let ownUser = sysUserID()
 
     /// Whether nothing is counted.
     var isEmpty: Bool { accounts.isEmpty && owners.isEmpty }
 
-    /// How many messages each process may have in the queue.
-    private var messageLimit: Int { messageLimit(of: sharerCount) }
-
-    /// How many each may have when so many have some.
-    private func messageLimit(of sharers: Int) -> Int {
+    /// How many messages a process of a user may have in the queue. One that has none there, and so is no sharer, is
+    /// counted as one that has.
+    private func messageLimit(of user: UInt32, isSharer: Bool = true) -> Int {
         if let limit = limits.queuedMessages { return limit }
         guard let queueLimit, accounts.count > 1 else { return .max }
-        return max(1, queueLimit / (accounts.count > sharers ? sharers + 1 : sharers))
+        let account = users.place(of: user).map { users[$0] } ?? UserAccount()
+        let limit = userMessageLimit(of: account, queueLimit, isSharer: isSharer || account.sharers > 0)
+        return Self.share(of: limit, account.processes, isSharer ? account.sharers : account.sharers + 1)
+    }
+
+    /// How many messages the processes of a user may have in a queue.
+    private func userMessageLimit(of account: UserAccount, _ queueLimit: Int, isSharer: Bool = true) -> Int {
+        Self.share(of: queueLimit, users.count, isSharer ? sharerCount : sharerCount + 1)
+    }
+
+    /// An equal share for each of those that have something, and one more for the others, if there are any.
+    private static func share(of limit: Int, _ count: Int, _ sharers: Int) -> Int {
+        count > 1 ? max(1, limit / (count > sharers ? sharers + 1 : sharers)) : limit
+    }
+
+    /// So many times what one process may, the processes of another user may.
+    private func ofUser(_ limit: Int) -> Int {
+        let (product, overflow) = limit.multipliedReportingOverflow(by: limits.processesOfUser)
+        return overflow ? .max : product
+    }
+
+    /// Whether the processes of a user take up together what they may, or more than a part of their messages.
+    private func isUserOver(_ user: UInt32, ofMessages part: Int = 1) -> Bool {
+        guard user != ownUser || users.count > 1, let place = users.place(of: user) else { return false }
+        let account = users[place]
+        if limits.queuedMessages == nil, let queueLimit, users.count > 1 {
+            let limit = userMessageLimit(of: account, queueLimit)
+            if part == 1 ? account.cost.messages >= limit : account.cost.messages > limit / part { return true }
+        }
+        if user == ownUser { return false }
+        if let limit = limits.queuedMessages.map(ofUser) {
+            if part == 1 ? account.cost.messages >= limit : account.cost.messages > limit / part { return true }
+        }
+        return account.cost.bytes >= ofUser(limits.queuedBytes)
+            || account.cost.descriptors >= ofUser(limits.queuedDescriptors)
     }
 
     /// Counts a connection.
@@ -80,9 +129,14 @@ struct PeerAccounts {
     ///   - key: the connection.
     ///   - owner: its process.
     ///   - isLimited: whether it may be one too many.
-    /// - Returns: false when the process has as many as it may: it is not counted then.
+    /// - Returns: false when the process, or its user, has as many as it may: it is not counted then.
     mutating func connect(_ key: UInt64, of owner: PeerOwner, isLimited: Bool = true) -> Bool {
         if isLimited, let place = accounts.place(of: owner), accounts[place].connections >= limits.connections {
+            return false
+        }
+        if isLimited, owner.user != ownUser, let place = users.place(of: owner.user),
+            users[place].connections >= ofUser(limits.connections)
+        {
             return false
         }
         change(owner) { $0.connections += 1 }
@@ -118,12 +172,12 @@ struct PeerAccounts {
 
     /// Whether nothing new is read from a process.
     func isOver(_ owner: PeerOwner) -> Bool {
-        accounts.place(of: owner).map { isOver(at: $0) } ?? false
+        accounts.place(of: owner).map { isOver(owner, at: $0) } ?? false
     }
 
-    private func isOver(at place: Int) -> Bool {
+    private func isOver(_ owner: PeerOwner, at place: Int) -> Bool {
         let cost = accounts[place].cost
-        return isOver(cost) || cost.messages >= messageLimit
+        return isOver(cost) || cost.messages >= messageLimit(of: owner.user) || isUserOver(owner.user)
     }
 
     private func isOver(_ cost: PeerCost) -> Bool {
@@ -133,15 +187,24 @@ struct PeerAccounts {
     /// What a process may still take up before nothing new is read from it, counted as one that has messages there.
     func allowance(of owner: PeerOwner) -> PeerCost {
         let cost = accounts.place(of: owner).map { accounts[$0].cost } ?? PeerCost()
-        if isOver(cost) { return PeerCost() }
-        let limit = messageLimit(of: cost.messages > 0 ? sharerCount : sharerCount + 1)
-        return PeerCost(
+        if isOver(cost) || isUserOver(owner.user) { return PeerCost() }
+        let limit = messageLimit(of: owner.user, isSharer: cost.messages > 0)
+        var left = PeerCost(
             messages: max(0, limit - cost.messages), bytes: limits.queuedBytes - cost.bytes,
             descriptors: limits.queuedDescriptors - cost.descriptors)
+        if owner.user != ownUser, let place = users.place(of: owner.user) {
+            let all = users[place].cost
+            left.bytes = min(left.bytes, ofUser(limits.queuedBytes) - all.bytes)
+            left.descriptors = min(left.descriptors, ofUser(limits.queuedDescriptors) - all.descriptors)
+            if let limit = limits.queuedMessages.map(ofUser) {
+                left.messages = min(left.messages, limit - all.messages)
+            }
+        }
+        return left
     }
 
-    /// Charges a process for the first of several messages, which will be given back together: for half of what it may still
-    /// send at most, so that it goes on when half of what it has in the queue is taken.
+    /// Charges a process for the first of several messages, which will be given back together: for half of what it
+    /// may still send at most, so that it goes on when half of what it has in the queue is taken.
     ///
     /// - Returns: what was charged.
     mutating func take(firstOf packets: [PacketFront], by owner: PeerOwner) -> PeerCost {
@@ -156,16 +219,19 @@ struct PeerAccounts {
         return cost
     }
 
-    private func mayResume(_ cost: PeerCost) -> Bool {
-        !isOver(cost) && cost.messages <= messageLimit / 2
+    private func mayResume(_ owner: PeerOwner, _ cost: PeerCost) -> Bool {
+        !isOver(cost) && cost.messages <= messageLimit(of: owner.user) / 2 && !isUserOver(owner.user, ofMessages: 2)
     }
 
     /// Notes a connection as paused, if its process is over its limits.
     ///
     /// - Returns: whether it is.
     mutating func pause(_ key: UInt64) -> Bool {
-        guard let place = owners[key].flatMap({ accounts.place(of: $0) }), isOver(at: place) else { return false }
+        guard let owner = owners[key], let place = accounts.place(of: owner), isOver(owner, at: place) else {
+            return false
+        }
         accounts[place].paused.insert(key)
+        if isUserOver(owner.user), let place = users.place(of: owner.user) { users[place].hasPaused = true }
         return true
     }
 
@@ -180,29 +246,60 @@ struct PeerAccounts {
             account.cost -= cost
             (left, hasPaused) = (account.cost, !account.paused.isEmpty)
         }
-        return hasPaused && mayResume(left)
+        guard let place = users.place(of: owner.user) else { return false }
+        if isUserOver(owner.user, ofMessages: 2) {
+            // Whichever process of the user gives something back next has all of them looked at.
+            if hasPaused { users[place].hasPaused = true }
+            return false
+        }
+        return users[place].hasPaused || hasPaused && mayResume(owner, left)
     }
 
     /// Lets those connections go on that were paused and may be read again.
     ///
-    /// - Parameter owner: whose; nil for all processes.
+    /// - Parameter owner: whose, and those of others of its user that were paused because of all of them; nil for all
+    ///   processes.
     /// - Returns: the connections; they are not paused any more.
     mutating func takeResumable(of owner: PeerOwner? = nil) -> Set<UInt64> {
         var resumed: Set<UInt64> = []
-        for owner in owner.map({ [$0] }) ?? accounts.allOwners {
-            guard let place = accounts.place(of: owner), mayResume(accounts[place].cost) else { continue }
+        for owner in owner.map({ owners(besides: $0) }) ?? accounts.allOwners {
+            guard let place = accounts.place(of: owner), !accounts[place].paused.isEmpty else { continue }
+            guard mayResume(owner, accounts[place].cost) else {
+                if let user = users.place(of: owner.user), isUserOver(owner.user, ofMessages: 2) {
+                    users[user].hasPaused = true
+                }
+                continue
+            }
             resumed.formUnion(accounts[place].paused)
             accounts[place].paused = []
         }
         return resumed
     }
 
+    /// The processes to look at when one has given something back.
+    private mutating func owners(besides owner: PeerOwner) -> [PeerOwner] {
+        guard let place = users.place(of: owner.user), users[place].hasPaused else { return [owner] }
+        users[place].hasPaused = false  // until one of them is found to wait on
+        return accounts.allOwners.filter { $0.user == owner.user }
+    }
+
     private mutating func change(_ owner: PeerOwner, _ body: (inout Account) -> Void) {
         let place = accounts.place(of: owner, default: Account())
-        let hadMessages = accounts[place].cost.messages > 0
+        let (before, connections, wasEmpty) = (
+            accounts[place].cost, accounts[place].connections, accounts[place].isEmpty
+        )
         body(&accounts[place])
-        let hasMessages = accounts[place].cost.messages > 0
+        let (after, isEmpty) = (accounts[place].cost, accounts[place].isEmpty)
+        let user = users.place(of: owner.user, default: UserAccount())
+        let hadMessages = users[user].cost.messages > 0
+        users[user].connections += accounts[place].connections - connections
+        users[user].cost += after
+        users[user].cost -= before
+        if (before.messages > 0) != (after.messages > 0) { users[user].sharers += after.messages > 0 ? 1 : -1 }
+        if wasEmpty != isEmpty { users[user].processes += isEmpty ? -1 : 1 }
+        let hasMessages = users[user].cost.messages > 0
         if hadMessages != hasMessages { sharerCount += hasMessages ? 1 : -1 }
-        if accounts[place].isEmpty { accounts.remove(at: place) }
+        if users[user].processes == 0 { users.remove(at: user) }
+        if isEmpty { accounts.remove(at: place) }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What one other process may take up at a port, so that none keeps the others out.
+/// What one other process may take up at a port, and what those of one other user may, so that none keeps the others out.
 ///
 /// A process that has reached a limit in messages, bytes or descriptors is not an error: the port reads nothing more
 /// from it until some of its messages have been received, and its replies have been read; its senders wait meanwhile,
@@ -39,6 +39,12 @@ public struct PeerLimits: Hashable, Sendable {
     /// limit.
     public var messageBytes = 256 << 20
 
+    /// How many processes' worth of connections, bytes, descriptors and, where they are set, messages the processes of
+    /// one other user may take up together: 4. The port's own user has no such limit. Beyond it the newest connection is
+    /// refused, or nothing is read from any of them until there is room, as beyond that of a process. The places in the
+    /// queue are shared between users first, then between the processes of each.
+    public var processesOfUser = 4
+
     /// The standard limits, to be changed.
     public init() {
         let shares = DescriptorShares()
@@ -47,7 +53,7 @@ public struct PeerLimits: Hashable, Sendable {
 
     /// Whether each is at least 1, and a message no larger than the wire format's largest.
     var isPossible: Bool {
-        min(connections, queuedMessages ?? 1, queuedBytes, queuedDescriptors, messageBytes) > 0
+        min(connections, queuedMessages ?? 1, queuedBytes, queuedDescriptors, messageBytes, processesOfUser) > 0
             && messageBytes <= MessageLimits.payload
     }
 }

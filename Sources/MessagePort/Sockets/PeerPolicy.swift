@@ -9,10 +9,33 @@ import PortSystem
 /// uses itself is not asked about, nor is a worker that this process launched.
 ///
 /// A policy narrows: whom the file system keeps from the port's socket, it cannot admit. The directories of names and
-/// sockets are closed to other users, and a process of this library takes no listener of another user.
+/// sockets are closed to other users, unless a program asks for a shared one.
+///
+/// A process is judged by what it was when it connected: one that changes its user or its groups afterwards keeps the
+/// connection.
 public struct PeerPolicy: Sendable {
     /// Processes of the port's own effective user: the policy of a port that is given no other.
     public static let sameUser = PeerPolicy { sysIsOwnUser($0.identity.userID) }
+
+    /// Processes with one of these effective users, by their numbers. A user without a number in this process's user
+    /// namespace is none of them, also not by the overflow id (65534), as which all such users are shown.
+    public static func users(_ users: Set<UInt32>) -> PeerPolicy {
+        PeerPolicy { users.contains($0.identity.userID) && sysStandsForOneUser($0.identity.userID) }
+    }
+
+    /// Processes whose effective group, or one of whose supplementary groups, is one of these, by their numbers. On a
+    /// kernel that does not tell supplementary groups (before Linux 4.13, and some sandboxes) the effective group
+    /// alone counts.
+    public static func groups(_ groups: Set<UInt32>) -> PeerPolicy {
+        PeerPolicy { peer in
+            let known = groups.filter { sysStandsForOneGroup($0) }
+            if known.contains(peer.identity.groupID) { return true }
+            return ((try? peer.supplementaryGroups()) ?? []).contains { known.contains($0) }
+        }
+    }
+
+    /// Whom this policy admits, and whom the other does.
+    public func or(_ other: PeerPolicy) -> PeerPolicy { PeerPolicy { admits($0) || other.admits($0) } }
 
     let admits: @Sendable (borrowing ConnectingPeer) -> Bool
 
@@ -36,11 +59,22 @@ public struct ConnectingPeer: ~Copyable {
         self.socket = socket
     }
 
+    /// The process's supplementary groups, as the kernel noted them when it connected (`SO_PEERGROUPS`).
+    ///
+    /// - Throws: ``PortError/Code/systemCallFailed`` with `ENOPROTOOPT` where the kernel does not tell.
+    public func supplementaryGroups() throws(PortError) -> [UInt32] {
+        do throws(SystemError) {
+            return try sysPeerGroups(socket.rawValue)
+        } catch {
+            throw PortError(error)
+        }
+    }
+
     /// A descriptor of the process (`pidfd_open(2)`): it stands for this process alone, also when its number is given
     /// to another. It is readable once the process has ended.
     ///
-    /// To look at `/proc/<process>/exe`, open this first, look, and then check that it is not readable: so it is known
-    /// that what was seen belongs to the peer.
+    /// To look at `/proc/<process>/exe`, open this first, look, and then check that it is not readable: so it is
+    /// known that what was seen belongs to the peer.
     ///
     /// - Returns: a descriptor that closes with the last reference to it.
     /// - Throws: ``PortError/Code/systemCallFailed`` with `ESRCH` when the process has ended and with `ENOPROTOOPT` on

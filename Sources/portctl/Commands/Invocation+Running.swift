@@ -59,14 +59,14 @@ extension Invocation {
     func nameServer() throws -> PortNameServer {
         guard let directory = options["--directory"] else { return .shared }
         switch command {
-        case .serve, .activate, .bench: return try PortNameServer(directory: directory)
+        case .serve, .activate, .bench: return try PortNameServer(sharedDirectory: directory)
         default: return try Self.existingServer(directory)
         }
     }
 
     /// The names in a directory that must be there: one that was mistyped is not made.
     private static func existingServer(_ directory: String) throws -> PortNameServer {
-        if try PortDirectory.openExisting(path: directory) == nil {
+        if try PortDirectory.openExisting(path: directory, mayBeShared: true) == nil {
             guard try sysStatus(atPath: directory) != nil else {
                 throw Refusal(
                     "There is no directory \(directory); check --directory, or start a port there: portctl serve makes it."
@@ -77,7 +77,7 @@ extension Invocation {
                 throw Refusal("\(directory) is no directory of names; check --directory.")
             }
         }
-        return try PortNameServer(directory: directory)
+        return try PortNameServer(sharedDirectory: directory)
     }
 
     /// The name that was probably meant, as a sentence that follows the error's; nil when no name is near.

@@ -14,9 +14,11 @@ extension Invocation {
         // While a command runs, what comes waits in the port's queue, and who asks how the port is gets an answer.
         let thread = try ResidentThread(name: "port reading")
         let reading = try PortReading(of: port, on: thread.loop)
+        // Whoever names a shared directory serves those who share it.
+        port.setPeerPolicy(try .members(of: server))
         try take(server, for: port)
         port.setAllowsWatching(true)
-        let tracing = try TraceService.start(tracing: [thread.loop], nameServer: server)
+        let tracing = try startTracing(thread.loop, server)
         if !has("--quiet") { Self.say("process \(sysProcessID()) serves \(name.shown)") }
         while true {
             guard let message = try Self.next(of: port) else { continue }
@@ -24,7 +26,7 @@ extension Invocation {
             if !has("--quiet") { Self.say(Self.line(for: message)) }
             if message.id == 0 {
                 server.unregister(name)
-                tracing.stop()
+                tracing?.stop()
                 Self.reply(message.bytes, to: message)
                 port.invalidate()
                 return flushReplies()
@@ -51,6 +53,16 @@ extension Invocation {
         } catch {
             guard error.code == .nameNotDeclared else { throw error }
             try server.register(port, name: name)
+        }
+    }
+
+    /// Without a name that its rules allow, nobody in a shared directory can ask for traces.
+    private func startTracing(_ loop: ThreadRunLoop, _ server: PortNameServer) throws -> TraceService? {
+        do throws(PortError) {
+            return try TraceService.start(tracing: [loop], nameServer: server)
+        } catch {
+            if error.code == .nameNotAllowed { return nil }
+            throw error
         }
     }
 

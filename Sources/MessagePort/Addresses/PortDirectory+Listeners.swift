@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Which listeners of other users this process connects to: those in a shared directory that the program has opened,
+// when the one who listens made the socket's file. The kernel says both: nobody can change the owner of a file to
+// another user, and in a shared directory nobody can put a file in the place of another user's.
+
+import PortSystem
+import Synchronization
+
+extension PortDirectory {
+    /// The shared directories that are open, by path.
+    private static let shared = Mutex<[[UInt8]: Weak<PortDirectory>]>([:])
+
+    /// Has listeners in the directory be connected to, if it is a shared one.
+    func noted() -> Self {
+        guard sharing.isShared else { return self }
+        Self.shared.withLock { known in
+            known = known.filter { $0.value.object != nil }
+            known[Array(path.utf8)] = Weak(object: self)
+        }
+        return self
+    }
+
+    /// Whether another user may be talked to, who listens at a path, as the kernel says of the connection.
+    static func admitsListener(_ user: UInt32, atPath path: String) -> Bool {
+        guard sysStandsForOneUser(user), let (part, name) = SocketPath.split(path),
+            let (top, last) = SocketPath.split(part),
+            let directory = shared.withLock({ $0[Array(top.utf8)]?.object })
+        else { return false }
+        // A supervisor's socket is made for another user, by root.
+        let isDeclared = last.utf8.elementsEqual(declaredName.utf8)
+        if isDeclared, directory.sharing.isKept(by: user) { return true }
+        guard let maker = directory.maker(of: name, in: last) else { return false }
+        return maker == user
+    }
+
+    /// The user whose socket lies in a part of the directory; nil when there is none, or it can be known of nobody.
+    private func maker(of name: String, in part: String) -> UInt32? {
+        let holder: TrustedDirectory?
+        if part.utf8.elementsEqual("sockets".utf8) {
+            holder = sockets
+        } else if part.utf8.elementsEqual(Self.declaredName.utf8) {
+            holder = (try? declared(makes: false)) ?? nil
+        } else {
+            holder = nil
+        }
+        guard let holder, let status = (try? sysStatus(name, in: holder.raw)) ?? nil, status.isSocket else {
+            return nil
+        }
+        return status.owner
+    }
+}

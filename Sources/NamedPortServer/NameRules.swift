@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Which users may register which names in a shared directory: the file `rules` beside `names`, which the directory's
+// owner or root has written. Each line is a rule; the first that fits a name decides, and where none fits only the
+// directory's owner and root may register it:
+//
+//     org.example.store 1001             the name's file name, and the users who may register it
+//     org.example.*     1001 1002        all that begin so
+//     *                 *                any name, any member of the group
+//
+// An empty line, and one that begins with '#', says nothing. Whoever reads a record asks the rules too, so a file that
+// somebody else has put in a name's place is nobody's.
+
+import MessagePort
+import PortSystem
+
+/// The rules of a shared directory.
+struct NameRules: Equatable, Sendable {
+    private struct Rule: Equatable, Sendable {
+        var start: [UInt8]
+        /// Whether it is for all file names that begin so, not for this one alone.
+        var isForMore: Bool
+        /// Nil for every user.
+        var users: Set<UInt32>?
+
+        func fits(_ file: String) -> Bool {
+            isForMore ? file.utf8.starts(with: start) : file.utf8.elementsEqual(start)
+        }
+    }
+
+    /// Most bytes of the file.
+    static let limit = 65536
+    private var rules: [Rule] = []
+
+    /// Reads the file; nil when a line of it is no rule.
+    init?(contents: [UInt8]) {
+        for line in contents.split(separator: UInt8(ascii: "\n")) {
+            let words = line.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+            guard let pattern = words.first, pattern.first != UInt8(ascii: "#") else { continue }
+            let star = UInt8(ascii: "*")
+            let isForMore = pattern.last == star
+            let start = isForMore ? Array(pattern.dropLast()) : Array(pattern)
+            guard words.count > 1, !start.contains(star) else { return nil }
+            let users = words.dropFirst().map { String(decoding: $0, as: UTF8.self) }
+            if users == ["*"] {
+                rules.append(Rule(start: start, isForMore: isForMore, users: nil))
+            } else {
+                let numbers = users.compactMap { UInt32($0) }
+                guard numbers.count == users.count else { return nil }
+                rules.append(Rule(start: start, isForMore: isForMore, users: Set(numbers)))
+            }
+        }
+    }
+
+    /// Whether a user who does not keep the directory may register a name.
+    func allow(_ user: UInt32, _ name: PortName) -> Bool {
+        let file = name.fileName
+        guard let rule = rules.first(where: { $0.fits(file) }) else { return false }
+        return rule.users?.contains(user) ?? true
+    }
+}
+
+extension NameRules {
+    /// Whether a user may register a name in a directory of names. In one that is not shared that is the directory's
+    /// user.
+    ///
+    /// - Throws: `directoryUntrusted` when the rules cannot be relied on; `descriptorLimit`, `systemCallFailed`.
+    static func allow(_ user: UInt32, _ name: PortName, in names: TrustedDirectory) throws(PortError) -> Bool {
+        if !names.sharing.isShared || names.keepers.isKept(by: user) { return true }
+        guard sysStandsForOneUser(user), let contents = try names.keepersFile("rules", limit: limit) else {
+            return false
+        }
+        guard let rules = NameRules(contents: contents) else {
+            throw PortError(.directoryUntrusted, subject: .path(names.pathBeside("rules"), .notRules))
+        }
+        return rules.allow(user, name)
+    }
+
+    /// What the file of a name says, and whose it is; nil when there is none, or that user may not register the name.
+    ///
+    /// - Throws: as `LockedFile.contents`, and as above.
+    static func contents(
+        of name: PortName, in names: TrustedDirectory
+    ) throws(PortError) -> (contents: [UInt8], user: UInt32)? {
+        guard let file = try LockedFile.signedContents(name.fileName, in: names), try allow(file.user, name, in: names)
+        else { return nil }
+        return file
+    }
+}
+
+extension PortError.StaticReason {
+    fileprivate static let notRules = Self(
+        "a line of it is no rule: the file name of a name, or its beginning and `*`, and the numbers of users, or `*`")
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Processes in user, process, mount and IPC namespaces of their own, which see of the test's directory that of names and
+// nothing else: as in two containers that share a volume.
+
+import ContractServices
+import Foundation
+import Glibc
+@testable import MessagePort
+@testable import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+/// Runs its words where the directory `$0` is all that is left of the one in which it lies.
+private let apart =
+    "mount --bind \"$0\" /mnt && mount -t tmpfs tmpfs \"${0%/*}\" && mkdir \"$0\" && mount --bind /mnt \"$0\""
+    + " && exec \"$@\""
+
+/// Who the processes are outside: root, or somebody else.
+private let users = [0, Strangers.service]
+
+/// Whether such namespaces can be made here, by root and by others.
+private let isAllowed: Bool = {
+    guard sysUserID() == 0, let peer = try? builtProduct("port-test-peer") else { return false }
+    return users.allSatisfy { user in
+        let words = ["as", "\(user)", "exec"] + unshareWords + ["mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+        return (try? ChildProcess(peer, words).waitForExit().end) == .exited(0)
+    }
+}()
+
+/// Starts a command in namespaces of its own; the process that waits for it is outside, and takes it along when it ends.
+private let unshareWords = [
+    "unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc", "--mount", "--ipc",
+]
+
+/// The words of a command in namespaces of its own.
+private func wordsApart(in directory: String, _ words: [String]) -> [String] {
+    unshareWords + ["sh", "-c", apart, directory] + words
+}
+
+@Suite(
+    "Namespaces", .census(warmingUp: makeSpareDescriptor),
+    .enabled(if: isAllowed, "needs root, and namespaces (unshare(1)) for root and others"))
+struct NamespaceTests {
+    /// A directory of names of one user.
+    struct Border: Sendable {
+        let scratch: ScratchDirectory
+        let path: String
+        let user: UInt32
+        /// What a process in namespaces of its own has in common with the outside.
+        let common: String
+
+        /// Runs `body` beside a `port-test-peer`, inside or outside.
+        func with<Result>(
+            inside: Bool, _ arguments: [String], rings: String? = nil, endsAs end: ProcessEnd = .exited(0),
+            sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
+        ) throws -> Result {
+            let peer = try builtProduct("port-test-peer")
+            // What unshare(1) ends with when the command was killed depends on its version.
+            let killed = end == .signalled(SIGKILL) ? ["sh", "-c", "\"$@\"; exit 0", "sh"] : []
+            let words = inside ? ["exec"] + killed + wordsApart(in: common, [peer] + arguments) : arguments
+            let end = inside ? .exited(0) : end
+            return try withPeer(
+                ["as", "\(user)"] + words, at: Place(scratch), rings: rings, endsAs: end,
+                sourceLocation: sourceLocation, body)
+        }
+
+        /// What a `port-test-peer` says first.
+        func first(
+            inside: Bool, _ arguments: [String], rings: String? = nil,
+            sourceLocation: SourceLocation = #_sourceLocation
+        ) throws -> String? {
+            try with(inside: inside, arguments, rings: rings, sourceLocation: sourceLocation) {
+                try $0.nextLine(sourceLocation: sourceLocation)
+            }
+        }
+    }
+
+    private func withBorder(
+        _ user: UInt32, _ body: @escaping @Sendable (Border) throws -> Void
+    ) async throws {
+        try await onNewThread {
+            try withScratchDirectory(leaving: .anything) { scratch in
+                let common = scratch.path("common")
+                chmod(scratch.path, 0o711)
+                try #require(mkdir(common, 0o700) == 0 && chown(common, user, user) == 0)
+                try body(Border(scratch: scratch, path: common + "/ports", user: user, common: common))
+            }
+        }
+    }
+
+    static let sides = users.flatMap { user in [false, true].map { (user, $0) } }
+
+    @Test(
+        "requests and notes cross the border of namespaces in both directions, over sockets and rings", arguments: sides
+    )
+    func requests(user: UInt32, isServerInside: Bool) async throws {
+        try await withBorder(user) { border in
+            for rings in ["never", "always"] {
+                let ledger = border.common + "/ledger-\(rings)"
+                let serve = ["ledger", border.path, "store", ledger]
+                try border.with(inside: isServerInside, serve, rings: rings) { server in
+                    try server.expect("ready")
+                    let stream = ["stream", border.path, "store", "500"]
+                    try border.with(inside: !isServerInside, stream, rings: rings) { _ in }
+                }
+                let lines = try String(contentsOfFile: ledger, encoding: .utf8).split(separator: "\n")
+                #expect(lines.map(String.init) == (0..<500).map(String.init))
+            }
+        }
+    }
+
+    @Test("a worker checks in across the border, and is called back", arguments: [false, true])
+    func checkIn(isByName: Bool) async throws {
+        try await withBorder(0) { border in
+            let names = try PortNameServer(directory: border.path)
+            let port = MachPort()
+            try names.register(port, name: "main")
+            let way = isByName ? "name" : "right"
+            try border.with(inside: true, ["check-in", border.path, "main", way]) { _ in
+                let message = try #require(try port.receive(within: patience))
+                let right = try message.replyPort ?? names.lookUp(message.text)
+                // It is the first process of its namespace, and has another number here.
+                #expect(try right.request(MachMessage(id: Act.process)).text == "1")
+                #expect(message.sender.processID != 1 && message.sender.processID != 0)
+            }
+            port.invalidate()
+        }
+    }
+
+    @Test(
+        "a name that is held on the other side is taken, free when its owner is killed, and passes over",
+        arguments: sides)
+    func names(user: UInt32, isInside: Bool) async throws {
+        try await withBorder(user) { border in
+            try border.with(inside: isInside, ["hold", border.path]) { first in
+                try first.expect("ready")
+                try border.with(inside: !isInside, ["hold", border.path]) { second in
+                    try second.expect("ready")
+                    try first.write("take store\n")
+                    try first.expect("taken")
+                    try second.write("take store\n")
+                    #expect(try second.nextLine()?.hasPrefix("error nameTaken") == true)
+                    try second.write("find store\n")
+                    try second.expect("found")
+                    try first.write("free store\n")
+                    try first.expect("freed")
+                    try second.write("take store\n")
+                    try second.expect("taken")
+                    try first.write("list it\n")
+                    try first.expect("names store")
+                }
+            }
+        }
+    }
+
+    @Test("whoever is told of deaths, or waits for a reply, hears that a process inside was killed")
+    func deathInside() async throws {
+        try await withBorder(0) { border in
+            let names = try PortNameServer(directory: border.path)
+            try border.with(inside: true, ["serve", border.path, "store"], endsAs: .signalled(SIGKILL)) { server in
+                try server.expect("ready")
+                let right = try names.lookUp("store")
+                let died = Counter()
+                try withLoopThread { loop in
+                    try right.notifyWhenDead(on: loop) { died.increment() }
+                    // Seen from inside it has the number 1, and nobody there can kill it.
+                    let inside = try right.request(MachMessage(id: Act.process)).sender.processID
+                    kill(inside, SIGKILL)
+                    #expect(died.waitUntilCount(1))
+                }
+            }
+            #expect(failure { _ = try names.lookUp("store") }?.code == .nameUnknown)
+        }
+    }
+
+    @Test("a process inside hears that the one outside which it asks was killed")
+    func deathOutside() async throws {
+        try await withBorder(0) { border in
+            let serve = ["serve", border.path, "store"]
+            try border.with(inside: false, serve, endsAs: .signalled(SIGKILL)) { server in
+                try server.expect("ready")
+                let ask = ["ask", border.path, "store", "\(Act.die)", "abc"]
+                let answer = try border.first(inside: true, ask)
+                #expect(answer == "error peerDied")
+            }
+        }
+    }
+
+    @Test("processes without a number here are told apart, and each is charged for its own")
+    func quotas() async throws {
+        try await withBorder(0) { border in
+            // The server inside sees those outside with the number 0.
+            try border.with(inside: true, ["connections", "2", "serve", border.path, "store"]) { server in
+                try server.expect("ready")
+                let stay = ["crowd-that-stays", border.path, "store", "2"]
+                try border.with(inside: false, stay) { first in
+                    try first.expect("replies 2")
+                    if try tellsProcessesApart() {
+                        #expect(
+                            try border.first(inside: false, ["crowd", border.path, "store", "3"])
+                                == "error tooManyConnections")
+                    }
+                    #expect(try border.first(inside: false, stay) == "replies 2")
+                }
+            }
+        }
+    }
+
+    /// Whether the kernel gives each process a number that no other has, also to one that does not see it.
+    private func tellsProcessesApart() throws -> Bool {
+        let (near, far) = try sysPacketSocketPair()
+        defer { withExtendedLifetime(far) {} }
+        return try sysPeerProcessInode(near.rawValue) != nil
+    }
+
+    @Test("a user without a number in a namespace is admitted there by nobody, as the overflow user neither")
+    func overflow() async throws {
+        try await withSharedPlace(mode: 0o3770, owner: Strangers.service) { place in
+            let peer = try builtProduct("port-test-peer")
+            // Inside, the service alone has a number: 0.
+            let policy = ["policy", "users:0,65534,\(Strangers.client)", "serve", place.word, "store"]
+            let serve = ["exec"] + wordsApart(in: place.path, [peer] + policy)
+            try place.with(Strangers.service, serve) { service in
+                try service.expect("ready")
+                let ask = ["ask", place.word, "store", "1", "abc"]
+                #expect(try place.first(Strangers.client, ask) == "error peerRefused")
+                #expect(try place.first(Strangers.service, ask) == "reply cba")
+            }
+        }
+    }
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import ContractServices
+import Foundation
+import Glibc
+@testable import MessagePort
+@testable import NamedPortServer
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+@Suite(
+    "Shared directories", .census(warmingUp: makeSpareDescriptor),
+    .enabled(if: sysUserID() == 0, "only root can become other users"))
+struct SharedDirectoryTests {
+    // MARK: Privilege separation
+
+    @Test(
+        "a service under a user of its own serves clients of two others, and refuses whom its policy does not admit",
+        arguments: ["never", "always"])
+    func privilegeSeparation(rings: String) async throws {
+        try await withSharedPlace(mode: 0o2750, owner: Strangers.service) { place in
+            let ledger = place.scratch.path("ledger")
+            try Data().write(to: URL(fileURLWithPath: ledger))
+            chmod(ledger, 0o666)
+            let policy = ["policy", "users:\(Strangers.client),\(Strangers.otherClient)"]
+            let serve = policy + ["ledger", place.word, "store", ledger]
+            try place.with(Strangers.service, serve, rings: rings) { service in
+                try service.expect("ready")
+                for user in [Strangers.client, Strangers.otherClient] {
+                    // Ends with 3 if a reply is another's.
+                    try place.with(user, ["stream", place.word, "store", "500"], rings: rings) { _ in }
+                }
+                let asked = ["ask", place.word, "store", "1", "abc"]
+                #expect(try place.first(Strangers.client, asked, rings: rings) == "reply abc")
+                // A member of the group whom the policy does not admit, and one who cannot enter the directory.
+                #expect(try place.first(Strangers.outsider, asked, rings: rings) == "error peerRefused")
+                let stranger = ["as", "\(Strangers.outsider)", "ask", place.word, "store", "1", "abc"]
+                try withPeer(stranger, at: Place(place.scratch)) { try $0.expect("error systemCallFailed") }
+                // Root is another user, too, until it is admitted.
+                let names = try PortNameServer(sharedDirectory: place.path)
+                #expect(failure { _ = try names.lookUp("store").request(MachMessage(id: 1)) }?.code == .peerRefused)
+            }
+        }
+    }
+
+    @Test("both ends of a connection between users have rings in the memory of one of them")
+    func rings() async throws {
+        try await withSharedPlace(mode: 0o2750, owner: Strangers.service) { place in
+            try place.with(
+                Strangers.service, ["policy", "members", "serve", place.word, "store"], rings: "always"
+            ) { service in
+                try service.expect("ready")
+                let crowd = ["crowd-that-stays", place.word, "store", "1"]
+                try place.with(Strangers.client, crowd, rings: "always") { client in
+                    try client.expect("replies 1")
+                    for process in [service, client] {
+                        let maps = try String(contentsOfFile: "/proc/\(process.processID)/maps", encoding: .utf8)
+                        #expect(maps.contains("memfd:port-ring"))
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("members of the group are admitted by their supplementary group, and are told apart by user and process")
+    func members() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            let seen = Recorder<PeerIdentity>()
+            let names = try PortNameServer(sharedDirectory: place.path)
+            let local = try LocalMessagePort(name: "store", nameServer: names) { _, message in
+                seen.append(message.sender)
+                return message.bytes
+            }
+            let asked = ["ask", place.word, "store", "1", "abc"]
+            try withLoopThread { loop in
+                try local.schedule(on: loop)
+                #expect(try place.first(Strangers.client, asked) == "error peerRefused")
+                local.port.setPeerPolicy(try .members(of: names))
+                #expect(try place.first(Strangers.client, asked) == "reply abc")
+                #expect(try place.first(Strangers.otherClient, asked) == "reply abc")
+                local.port.setPeerPolicy(.groups([Strangers.group + 1]))
+                #expect(try place.first(Strangers.client, asked) == "error peerRefused")
+            }
+            #expect(seen.elements.map(\.userID) == [Strangers.client, Strangers.otherClient])
+            // Their primary groups are others.
+            #expect(seen.elements.map(\.groupID) == [Strangers.client, Strangers.otherClient])
+            local.invalidate()
+        }
+    }
+
+    @Test("a right to a port of another user comes in a message, and leads there")
+    func rightOfOtherUser() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            try place.setRules("* *\n")
+            let names = try PortNameServer(sharedDirectory: place.path)
+            let port = MachPort()
+            try names.register(port, name: "main")
+            port.setPeerPolicy(try .members(of: names))
+            let checkIn = ["policy", "members", "check-in", place.word, "main", "right"]
+            try place.with(Strangers.client, checkIn) { worker in
+                let message = try #require(try port.receive(within: patience))
+                #expect(message.sender.userID == Strangers.client)
+                let right = try #require(message.replyPort)
+                #expect(try right.request(MachMessage(id: Act.process)).text == "\(worker.processID)")
+            }
+            port.invalidate()
+            withExtendedLifetime(names) {}
+        }
+    }
+
+    // MARK: Which directories
+
+    @Test(
+        "a directory is shared with the modes 3770, 2750 and 0750 only, and is refused with the reason",
+        arguments: [
+            (0o3770, nil), (0o2750, nil), (0o0750, nil), (0o2770, .notSticky), (0o0770, .notSticky),
+            (0o1770, .notSetGroup), (0o3777, .openToOthers), (0o2755, .openToOthers), (0o0740, .notSharedMode),
+        ] as [(mode_t, PortError.StaticReason?)])
+    func modes(mode: mode_t, reason: PortError.StaticReason?) async throws {
+        try await withSharedPlace(mode: mode, owner: Strangers.service) { place in
+            // Root makes the parts: it keeps the directory, too.
+            let refusal = failure { _ = try PortNameServer(sharedDirectory: place.path) }
+            guard let reason else {
+                #expect(refusal == nil)
+                for part in ["names", "sockets"] {
+                    let status = try #require(try sysStatus(atPath: "\(place.path)/\(part)"))
+                    #expect(status.permissions == mode && status.group == Strangers.group && status.owner == 0)
+                }
+                return
+            }
+            #expect(refusal == PortError(.directoryUntrusted, subject: .path(place.path, reason)))
+        }
+    }
+
+    @Test("a program that does not ask for a shared directory uses none")
+    func strict() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            #expect(failure { _ = try PortNameServer(directory: place.path) }?.code == .directoryUntrusted)
+            let hold = try place.first(Strangers.client, ["hold", place.path])
+            #expect(hold == "error directoryUntrusted")
+        }
+    }
+
+    @Test("the parts of a shared directory are made by its owner or root, and a member's are refused")
+    func parts() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            let held = try place.first(Strangers.client, ["hold", place.word])
+            #expect(held == "error directoryUntrusted")
+            let isMade = try place.shell(
+                Strangers.client, "mkdir \(place.path)/names && chmod 3770 \(place.path)/names")
+            #expect(isMade)
+            let refusal = failure { _ = try PortNameServer(sharedDirectory: place.path) }
+            #expect(refusal?.subject == .path(place.path + "/names", .memberOwner))
+        }
+    }
+
+    @Test("a directory whose mode changes is used no more, and names in it stay held")
+    func modeChanges() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            let names = try PortNameServer(sharedDirectory: place.path)
+            let port = MachPort()
+            try names.register(port, name: "store")
+            chmod(place.path, 0o2770)
+            #expect(failure { _ = try names.lookUp("store") }?.subject == .path(place.path, .notSticky))
+            chmod(place.path, 0o3770)
+            #expect(try names.lookUp("store") == port.makeSendRight())
+            port.invalidate()
+        }
+    }
+
+    // MARK: Rules
+
+    @Test("the rules say which user may register which name; without a rule the directory's owner and root may")
+    func registering() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            let names = try PortNameServer(sharedDirectory: place.path)
+            func take(_ user: UInt32, _ name: String) throws -> String? {
+                try place.with(user, ["hold", place.word]) { peer in
+                    try peer.expect("ready")
+                    try peer.write("take \(name)\n")
+                    return try peer.nextLine()
+                }
+            }
+            #expect(try take(Strangers.service, "org.example.store") == "error nameNotAllowed")
+            try place.setRules(
+                """
+                # who may register what
+                org.example.store \(Strangers.service)
+                org.example.*\t\(Strangers.client) \(Strangers.otherClient)
+
+                open.%20* *
+                """)
+            #expect(try take(Strangers.service, "org.example.store") == "taken")
+            #expect(try take(Strangers.client, "org.example.store") == "error nameNotAllowed")
+            #expect(try take(Strangers.client, "org.example.other") == "taken")
+            #expect(try take(Strangers.otherClient, "org.example.other") == "taken")
+            #expect(try take(Strangers.service, "org.example.other") == "error nameNotAllowed")
+            #expect(try take(Strangers.service, "elsewhere") == "error nameNotAllowed")
+            #expect(try take(Strangers.outsider, "open. any") == "taken")
+            let port = MachPort()
+            try names.register(port, name: "elsewhere")
+            port.invalidate()
+
+            for bad in ["org.example.store\n", "a*b 1\n", "a one\n", "a -1\n", "a 4294967296\n"] {
+                try place.setRules(bad)
+                #expect(try take(Strangers.service, "org.example.store") == "error directoryUntrusted", "\(bad)")
+            }
+            try place.setRules("* *\n")
+            chmod(place.path + "/rules", 0o664)
+            #expect(try take(Strangers.service, "org.example.store") == "error directoryUntrusted")
+        }
+    }
+
+    @Test("rules that a member has written count for nothing")
+    func foreignRules() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            _ = try PortNameServer(sharedDirectory: place.path)
+            #expect(
+                try place.shell(Strangers.client, "echo '* *' > \(place.path)/rules; chmod 644 \(place.path)/rules"))
+            try place.with(Strangers.client, ["hold", place.word]) { peer in
+                try peer.expect("ready")
+                try peer.write("take store\n")
+                try peer.expect("error nameNotAllowed")
+            }
+        }
+    }
+
+    // MARK: Members against each other
+
+    @Test("no member replaces, removes or opens to others what is another's")
+    func sticky() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            _ = try PortNameServer(sharedDirectory: place.path)
+            try place.setRules("store \(Strangers.service)\n")
+            let serve = ["policy", "members", "serve", place.word, "store"]
+            try place.with(Strangers.service, serve) { service in
+                try service.expect("ready")
+                let record = place.path + "/names/store"
+                let socket = try #require(
+                    NameRecord(contents: Array(try Data(contentsOf: URL(fileURLWithPath: record))))
+                ).socketPath
+                for file in [record, socket, place.path + "/rules"] {
+                    for attempt in ["rm -f \(file)", "mv \(file) \(file).x", "ln -sf /dev/null \(file)", ": > \(file)"]
+                    {
+                        #expect(try !place.shell(Strangers.client, attempt), "\(attempt)")
+                    }
+                }
+                #expect(
+                    try !place.shell(
+                        Strangers.client, "rmdir \(place.path)/sockets || mv \(place.path)/names \(place.path)/x"))
+                let ask = ["ask", place.word, "store", "1", "abc"]
+                #expect(try place.first(Strangers.client, ask) == "reply cba")
+            }
+        }
+    }
+
+    @Test("a record that a user has made who may not have the name is nobody's, and the owner takes it away")
+    func impersonation() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            let names = try PortNameServer(sharedDirectory: place.path)
+            try place.setRules("mine.* \(Strangers.client)\nstore \(Strangers.service)\n")
+            let record = place.path + "/names/store"
+            try place.with(Strangers.client, ["policy", "members", "serve", place.word, "mine.port"]) { mallory in
+                try mallory.expect("ready")
+                // Its record under the name of another, with a lock that would hold.
+                let copy = "cp \(place.path)/names/mine.port \(record) && chmod 640 \(record)"
+                #expect(try place.shell(Strangers.client, copy))
+                let ask = ["ask", place.word, "store", "1", "abc"]
+                #expect(try place.first(Strangers.otherClient, ask) == "error nameUnknown")
+                #expect(try names.list().map(\.name) == ["mine.port"])
+                // The service finds it in its way, until the directory's owner, root here, has swept.
+                try place.with(Strangers.service, ["hold", place.word]) { service in
+                    try service.expect("ready")
+                    try service.write("take store\n")
+                    #expect(try service.nextLine()?.hasPrefix("error nameTaken") == true)
+                    let sweeper = MachPort()
+                    try names.register(sweeper, name: "sweeping")
+                    sweeper.invalidate()
+                    try service.write("take store\n")
+                    try service.expect("taken")
+                }
+            }
+        }
+    }
+
+    @Test("a name that leads to the socket of another user than the one whose name it is, is refused")
+    func strangersSocket() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            let names = try PortNameServer(sharedDirectory: place.path)
+            try place.setRules("mine \(Strangers.client)\nstore \(Strangers.service)\n")
+            try place.with(Strangers.service, ["policy", "members", "serve", place.word, "store"]) { service in
+                try service.expect("ready")
+                let copy = "cp \(place.path)/names/store \(place.path)/names/mine && chmod 640 \(place.path)/names/mine"
+                #expect(try place.shell(Strangers.client, copy))
+                let error = failure { _ = try names.lookUp("mine") }
+                #expect(error?.code == .peerRefused)
+            }
+        }
+    }
+
+    @Test("a lock for reading, which every member can take, holds no name and keeps nobody from one")
+    func readLock() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            let names = try PortNameServer(sharedDirectory: place.path)
+            try place.setRules("* *\n")
+            let serve = ["policy", "members", "serve", place.word, "store"]
+            try place.with(Strangers.service, serve, endsAs: .signalled(SIGKILL)) { service in
+                try service.expect("ready")
+                service.kill()
+            }
+            try place.with(Strangers.client, ["lock", place.path + "/names/store"]) { mallory in
+                try mallory.expect("locked")
+                #expect(try names.list().isEmpty)
+                try place.with(Strangers.service, serve) { service in
+                    try service.expect("ready")
+                    #expect(try names.list().map(\.owner) == [service.processID])
+                    #expect(try sysList(place.path + "/names").sorted() == ["store"])
+                }
+            }
+        }
+    }
+
+    @Test("a port whose address lies elsewhere cannot be registered where others would not reach it")
+    func addressElsewhere() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            let names = try PortNameServer(sharedDirectory: place.path)
+            let port = MachPort()
+            try Place(place.scratch).names.register(port, name: "private")
+            #expect(failure { try names.register(port, name: "store") }?.code == .nameNotAllowed)
+            #expect(try names.list().isEmpty)
+            port.invalidate()
+        }
+    }
+
+    @Test("names in a shared directory can be waited for and watched by a member")
+    func watching() async throws {
+        try await withSharedPlace(mode: 0o2750, owner: Strangers.service) { place in
+            try place.with(Strangers.service, ["hold", place.word]) { service in
+                try service.expect("ready")
+                let names = try PortNameServer(sharedDirectory: place.path)
+                let follower = try names.follower()
+                #expect(try follower.next() == nil)
+                try service.write("take store\n")
+                try service.expect("taken")
+                _ = try names.waitFor("store", within: patience)
+                #expect(try !sysPoll(follower.raw, .readable, until: Watchdog.deadline).isEmpty)
+                #expect(try follower.next()?.registration.owner == service.processID)
+            }
+        }
+    }
+
+    // MARK: Where
+
+    @Test("a program's domain is a shared directory, and its ports have their addresses there")
+    func domain() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            try withPeer(["domain", place.path], at: Place(place.scratch)) { peer in
+                try peer.expect("address \(place.path)/sockets")
+                try peer.expect("names store")
+                // The environment comes first.
+                try peer.expect("names ")
+                try peer.expect("names store")
+            }
+        }
+    }
+
+    @Test("portctl takes a shared directory, and serves those who share it")
+    func portctl() async throws {
+        try await withSharedPlace(mode: 0o2750, owner: Strangers.service) { place in
+            let portctl = try builtProduct("portctl")
+            let serve = ["exec", portctl, "serve", "--directory", place.path, "store"]
+            try place.with(Strangers.service, serve) { service in
+                #expect(try service.nextLine()?.contains("serves store") == true)
+                let request = ["exec", portctl, "request", "--directory", place.path, "store", "1", "abc"]
+                #expect(try place.first(Strangers.client, request) == "abc")
+                #expect(
+                    try place.first(Strangers.client, ["exec", portctl, "list", "--names", "--directory", place.path])
+                        == "store")
+                let end = ["exec", portctl, "send", "--directory", place.path, "store", "0"]
+                try place.with(Strangers.client, end) { _ in }
+            }
+        }
+    }
+}

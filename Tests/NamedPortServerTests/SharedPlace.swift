@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import Glibc
+@testable import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+/// Users of the tests, who have no name on any machine, and the group that some of them share.
+enum Strangers {
+    static let service: UInt32 = 70001
+    static let client: UInt32 = 70002
+    static let otherClient: UInt32 = 70003
+    static let outsider: UInt32 = 70004
+    static let group: UInt32 = 70000
+
+    /// The words by which a `port-test-peer` becomes a member of the group.
+    static func member(_ user: UInt32) -> [String] { ["as", "\(user):\(group)"] }
+}
+
+/// A directory that an owner shares with a group, in a test's own.
+struct SharedPlace: Sendable {
+    let scratch: ScratchDirectory
+    /// Its path.
+    let path: String
+
+    /// What a `port-test-peer` is told.
+    var word: String { "shared:" + path }
+
+    init(_ scratch: ScratchDirectory, mode: mode_t, owner: UInt32) throws {
+        self.scratch = scratch
+        path = scratch.path("shared")
+        try #require(chmod(scratch.path, 0o711) == 0)
+        try #require(mkdir(path, 0o700) == 0)
+        try #require(chown(path, owner, Strangers.group) == 0)
+        try #require(chmod(path, mode) == 0)
+    }
+
+    /// Writes the rules, as root.
+    func setRules(_ text: String) throws {
+        try scratch.write(text, to: "shared/rules")
+        try #require(chmod(path + "/rules", 0o644) == 0)
+    }
+
+    /// Runs `body` beside a `port-test-peer`, as `withPeer` does.
+    func with<Result>(
+        _ user: UInt32, _ arguments: [String], rings: String? = nil, endsAs end: ProcessEnd = .exited(0),
+        sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
+    ) throws -> Result {
+        var environment: [String: String?] = ["XDG_RUNTIME_DIR": scratch.path]
+        if let rings { environment["PORT_RING"] = rings }
+        let peer = try ChildProcess(
+            builtProduct("port-test-peer"), Strangers.member(user) + arguments, environment: environment)
+        let result = Swift.Result { try body(peer) }
+        if case .failure = result { peer.kill() }
+        let outcome = try peer.waitForExit(sourceLocation: sourceLocation)
+        if case .success = result {
+            #expect(outcome.end == end, "\(arguments): \(outcome.errors)", sourceLocation: sourceLocation)
+        }
+        return try result.get()
+    }
+
+    /// What a `port-test-peer` says first.
+    func first(
+        _ user: UInt32, _ arguments: [String], rings: String? = nil,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> String? {
+        try with(user, arguments, rings: rings, sourceLocation: sourceLocation) {
+            try $0.nextLine(sourceLocation: sourceLocation)
+        }
+    }
+
+    /// Runs a command of the shell as a member of the group.
+    ///
+    /// - Returns: whether it could do what it should.
+    func shell(_ user: UInt32, _ command: String) throws -> Bool {
+        let words = Strangers.member(user) + ["exec", "sh", "-c", command]
+        return try ChildProcess(builtProduct("port-test-peer"), words).waitForExit().end == .exited(0)
+    }
+}
+
+/// Runs a test on a thread of its own, with a directory that is shared; for root only.
+func withSharedPlace(
+    mode: mode_t, owner: UInt32 = 0, sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: @escaping @Sendable (SharedPlace) throws -> Void
+) async throws {
+    try await onNewThread(sourceLocation: sourceLocation) {
+        try withScratchDirectory(leaving: .anything, sourceLocation: sourceLocation) { scratch in
+            try body(SharedPlace(scratch, mode: mode, owner: owner))
+        }
+    }
+}
