@@ -21,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <linux/futex.h>
+#include <linux/memfd.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -50,13 +51,16 @@ int shim_epoll_ctl(int epoll, int operation, int descriptor, uint32_t events, ui
     return epoll_ctl(epoll, operation, descriptor, &event);
 }
 
+/* Linux 5.11; the same on every machine. The C library has a name for it only since 2.35. */
+#define SYSTEM_CALL_EPOLL_PWAIT2 441
+
 #define TIMESPEC(nanoseconds) {.tv_sec = (nanoseconds) / 1000000000, .tv_nsec = (nanoseconds) % 1000000000}
 
 int shim_epoll_wait(int epoll, shim_epoll_record *records, int capacity, int64_t nanoseconds) {
     struct timespec timeout = TIMESPEC(nanoseconds);
     struct epoll_event events[64];
     int limit = capacity < 64 ? capacity : 64;
-    int count = epoll_pwait2(epoll, events, limit, nanoseconds < 0 ? NULL : &timeout, NULL);
+    int count = (int)syscall(SYSTEM_CALL_EPOLL_PWAIT2, epoll, events, limit, nanoseconds < 0 ? NULL : &timeout, NULL, 0);
     for (int index = 0; index < count; index++) {
         records[index].events = events[index].events;
         records[index].data = events[index].data.u64;
@@ -242,7 +246,7 @@ long shim_peek(int socket, void *buffer, size_t capacity) {
 
 int shim_allocate(int descriptor, size_t size) { return fallocate(descriptor, 0, 0, (off_t)size); }
 
-int shim_memory_file(void) { return memfd_create("port-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING); }
+int shim_memory_file(void) { return (int)syscall(SYS_memfd_create, "port-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING); }
 
 int shim_seal(int descriptor) { return fcntl(descriptor, F_ADD_SEALS, SEALS); }
 

@@ -60,6 +60,7 @@ struct FaultyClientTests {
     /// What may come of a call that was refused.
     private static let expected: Set<PortError.Code> = [
         .descriptorLimit, .systemCallFailed, .sendTimedOut, .peerDied, .deadName,
+        .nameUnknown,  // a file that cannot be opened is nobody's name
     ]
 
     /// Registers a name, looks another up, sends a request and a note, and gives the name back.

@@ -234,8 +234,15 @@ private enum Unnamed {
         var reader = ends.reader
         let thread = runOnThread { [writer = ends.writer] in
             var (writer, count) = (writer, 0)
-            while case .written = writer.write(Self.head(UInt64(count)), []) { count += 1 }
-            return count
+            while true {
+                switch writer.write(Self.head(UInt64(count)), []) {
+                case .written: count += 1
+                case .closing:
+                    while writer.isLastRead == nil { sysYield() }
+                    return writer.isLastRead == true ? count + 1 : count
+                default: return count
+                }
+            }
         }
         var count: UInt64 = 0
         while count < UInt64(round) { if Self.isPacket(reader.read(), count, []) { count += 1 } }

@@ -48,6 +48,13 @@ public final class RunLoopSource: Sendable {
         }
     }
 
+    /// What it is, in one byte: see `ObjectSizeTests`.
+    private struct Traits: OptionSet {
+        let rawValue: UInt8
+        static let portBased = Traits(rawValue: 1)
+        static let keepsModeAlive = Traits(rawValue: 2)
+    }
+
     package let id = ItemID()
     let routine: any SourceRoutine
     let state: Mutex<State>  // comes before the loop's lock
@@ -56,9 +63,10 @@ public final class RunLoopSource: Sendable {
     /// A timer tries again to have the kernel watch the descriptor.
     let isWatchedLater = Atomic<Bool>(false)
 
-    let isPortBased: Bool
+    private let traits: Traits
+    var isPortBased: Bool { traits.contains(.portBased) }
     /// Whether a run goes on because the source is there. One that only watches for an end does not keep a loop alive.
-    let keepsModeAlive: Bool
+    var keepsModeAlive: Bool { traits.contains(.keepsModeAlive) }
 
     private let label: SourceLabel
 
@@ -73,8 +81,7 @@ public final class RunLoopSource: Sendable {
         label: SourceLabel, isPortBased: Bool = true, keepsModeAlive: Bool = true, routine: any SourceRoutine
     ) {
         self.label = label
-        self.isPortBased = isPortBased
-        self.keepsModeAlive = keepsModeAlive
+        traits = (isPortBased ? .portBased : []).union(keepsModeAlive ? .keepsModeAlive : [])
         self.routine = routine
         state = Mutex(State())
     }
