@@ -154,15 +154,18 @@ import Testing
         func take(_ sizes: [Int]) -> Int { accounts.accounts.take(firstOf: packets(sizes), by: .process(7)).messages }
         accounts.accounts.limits.queuedMessages = 5
         accounts.accounts.limits.messageBytes = 40
+        // What each message takes besides its payload; four of 16 bytes and that are too many.
+        let more = PeerCost.message + PeerCost.component
+        accounts.accounts.limits.queuedBytes = 4 * (more + 16) + 24
         _ = accounts.connect(1, of: 7)
         let sizes = [Int](repeating: 8, count: 9)
         #expect([take(sizes), take(sizes), take(sizes), take(sizes)] == [3, 1, 1, 0])
         #expect(accounts.isOver(7))
-        #expect(accounts.giveBack(messages: 5, bytes: 40, by: 7) == false)
+        #expect(accounts.giveBack(messages: 5, bytes: 5 * (8 + more), by: 7) == false)
         #expect(take([41, 8]) == 0)
-        // 100 bytes are left, so half of them are reached with the second.
+        // Half of what is left is reached with the second.
         #expect(take([40, 40, 8]) == 2)
-        #expect(accounts.giveBack(messages: 2, bytes: 80, by: 7) == false)
+        #expect(accounts.giveBack(messages: 2, bytes: 2 * (40 + more), by: 7) == false)
         #expect(take([8, 41]) == 1)
     }
 

@@ -81,7 +81,8 @@ public final class RunLoopSource: Sendable {
         label: SourceLabel, isPortBased: Bool = true, keepsModeAlive: Bool = true, routine: any SourceRoutine
     ) {
         self.label = label
-        traits = (isPortBased ? .portBased : []).union(keepsModeAlive ? .keepsModeAlive : [])
+        let traits: Traits = isPortBased ? .portBased : []
+        self.traits = keepsModeAlive ? traits.union(.keepsModeAlive) : traits
         self.routine = routine
         state = Mutex(State())
     }
