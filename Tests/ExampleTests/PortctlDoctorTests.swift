@@ -152,7 +152,7 @@ struct PortctlDoctorTests {
             #expect(lines.first?.hasPrefix("WHAT ") == true)
             #expect(lines.contains { $0.hasPrefix("directory ") && $0.contains(" refused ") && $0.contains(names) })
             #expect(lines.contains { $0.hasPrefix("directory: No port can have a name") })
-            #expect(lines.contains { $0.hasPrefix("wake-up of a process ") && $0.contains(" about ") })
+            #expect(lines.contains { $0.hasPrefix("wake-up of a thread ") && $0.contains(" about ") })
         }
     }
 }

@@ -25,8 +25,11 @@ extension Invocation {
     private static let workerVariable = "PORTCTL_BENCH"
 
     /// Starts the other process, which answers with what it gets; `variables` are what its environment has besides.
-    static func launchWorker(_ variables: [String: String?] = [:]) throws -> PortWorker {
+    static func launchWorker(
+        _ variables: [String: String?] = [:], standardError: SharedDescriptor? = nil
+    ) throws -> PortWorker {
         var program = WorkerProgram("/proc/self/exe", ["bench"])
+        program.standardError = standardError
         program.environment = variables.merging([workerVariable: "1"]) { own, _ in own }
         return try PortWorker.launchProcess(program)
     }

@@ -51,10 +51,15 @@ extension Diagnosis {
                 let user = try PortDirectory.user()
                 return .works("\(user.path), \(Self.rule(for: user.path))")
             }
-            guard try PortDirectory.openExisting(path: directory) != nil else {
-                throw Refusal("There is no directory of names at \(directory)")
-            }
+            try Self.require(directory)
             return .works("\(directory), by --directory")
+        }
+    }
+
+    /// Throws where there is no directory of names: one that was mistyped is not made.
+    private static func require(_ directory: String) throws {
+        guard try PortDirectory.openExisting(path: directory) != nil else {
+            throw Refusal("There is no directory of names at \(directory)")
         }
     }
 
@@ -74,6 +79,7 @@ extension Diagnosis {
             subject: "names", cost: "No port can have a name there.",
             remedy: "Name a directory of a local file system by SWIFT_PORT_DIRECTORY."
         ) {
+            if let directory { try Self.require(directory) }
             let server = try directory.map { try PortNameServer(directory: $0) } ?? .shared
             let port = MachPort()
             defer { port.invalidate() }
@@ -105,7 +111,9 @@ extension Diagnosis {
             remedy:
                 "What was found says why; RLIMIT_NPROC, TasksMax= and pids.max bound how many processes there may be."
         ) {
-            let worker = try Invocation.launchWorker(["PORT_WAIT": "blocking"])
+            // What is wrong with it is seen here.
+            let null = SharedDescriptor(try sysOpen("/dev/null", .reading))
+            let worker = try Invocation.launchWorker(["PORT_WAIT": "blocking"], standardError: null)
             let other = try worker.checkIn(within: .seconds(10))
             defer { _ = try? worker.shutDown() }
             return .works(try wakeUp(of: other))
