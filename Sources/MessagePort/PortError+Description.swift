@@ -58,8 +58,7 @@ extension PortError: CustomStringConvertible {
         .nameTooLong: "A port name has at most 128 bytes of UTF-8; choose a shorter one.",
         .nameHasNUL: "A port name must not contain a NUL byte; choose another.",
         .directoryUntrusted:
-            "The directory must belong to this user and be closed to others, with mode 0700, or be one that the program shares, "
-            + "with 3770, 2750 or 0750; mend it, remove it, or name another in SWIFT_PORT_DIRECTORY.",
+            "The directory must be this user's, with mode 0700, or shared, with mode 3770, 2750 or 0750; mend it, or name another.",
         .peerRefused: "The other side does not talk to this process; run both as the same user.",
         .malformedPacket:
             "What came over the connection is not of this library's format; look at which program is at the other end.",
