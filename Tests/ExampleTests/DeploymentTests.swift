@@ -43,7 +43,8 @@ struct DeploymentTests {
         let linked = Set(page.linkTargets)
         let commands = page.blocks("console").joined(separator: "\n")
         var count = 0
-        for file in try FileManager.default.subpathsOfDirectory(atPath: Self.directory) where file.contains(".") || file == "Dockerfile" {
+        let files = try FileManager.default.subpathsOfDirectory(atPath: Self.directory)
+        for file in files where file.contains(".") || file == "Dockerfile" {
             #expect(linked.contains("Deployment/\(file)"), "\(file)")
             let text = try String(contentsOfFile: "\(Self.directory)/\(file)", encoding: .utf8)
             for match in text.matches(of: /(?m)^#   (.+)$/) {
