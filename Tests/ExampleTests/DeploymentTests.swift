@@ -10,7 +10,7 @@ private let analyzer = "/usr/bin/systemd-analyze"
 private let activator = "/usr/bin/systemd-socket-activate"
 
 /// What lies in `Docs/Deployment` is what systemd takes. `Tests/containers` does what its files for containers say.
-@Suite("Deployment", .census)
+@Suite("Deployment", .census(warmingUp: makeSharedReceiver))
 struct DeploymentTests {
     private static let directory = Document.packageDirectory + "/Docs/Deployment"
 
