@@ -58,7 +58,8 @@ extension PortError: CustomStringConvertible {
         .nameTooLong: "A port name has at most 128 bytes of UTF-8; choose a shorter one.",
         .nameHasNUL: "A port name must not contain a NUL byte; choose another.",
         .directoryUntrusted:
-            "The directory must be this user's, with mode 0700, or shared, with mode 3770, 2750 or 0750; mend it, or name another.",
+            "The directory must belong to this user and be closed to others, or be shared (3770, 2750, 0750); "
+            + "name another in SWIFT_PORT_DIRECTORY.",
         .peerRefused: "The other side does not talk to this process; run both as the same user.",
         .malformedPacket:
             "What came over the connection is not of this library's format; look at which program is at the other end.",
