@@ -56,16 +56,28 @@ int shim_epoll_ctl(int epoll, int operation, int descriptor, uint32_t events, ui
 
 #define TIMESPEC(nanoseconds) {.tv_sec = (nanoseconds) / 1000000000, .tv_nsec = (nanoseconds) % 1000000000}
 
-int shim_epoll_wait(int epoll, shim_epoll_record *records, int capacity, int64_t nanoseconds) {
-    struct timespec timeout = TIMESPEC(nanoseconds);
-    struct epoll_event events[64];
-    int limit = capacity < 64 ? capacity : 64;
-    int count = (int)syscall(SYSTEM_CALL_EPOLL_PWAIT2, epoll, events, limit, nanoseconds < 0 ? NULL : &timeout, NULL, 0);
+#define EVENT_LIMIT 64
+
+static int hand_over(const struct epoll_event *events, int count, shim_epoll_record *records) {
     for (int index = 0; index < count; index++) {
         records[index].events = events[index].events;
         records[index].data = events[index].data.u64;
     }
     return count;
+}
+
+int shim_epoll_wait(int epoll, shim_epoll_record *records, int capacity, int64_t nanoseconds) {
+    struct timespec timeout = TIMESPEC(nanoseconds);
+    struct epoll_event events[EVENT_LIMIT];
+    int limit = capacity < EVENT_LIMIT ? capacity : EVENT_LIMIT;
+    long count = syscall(SYSTEM_CALL_EPOLL_PWAIT2, epoll, events, limit, nanoseconds < 0 ? NULL : &timeout, NULL, 0);
+    return hand_over(events, (int)count, records);
+}
+
+int shim_epoll_wait_milliseconds(int epoll, shim_epoll_record *records, int capacity, int milliseconds) {
+    struct epoll_event events[EVENT_LIMIT];
+    int limit = capacity < EVENT_LIMIT ? capacity : EVENT_LIMIT;
+    return hand_over(events, epoll_pwait(epoll, events, limit, milliseconds, NULL), records);
 }
 
 long shim_discard(int descriptor, size_t capacity) {
@@ -246,7 +258,14 @@ long shim_peek(int socket, void *buffer, size_t capacity) {
 
 int shim_allocate(int descriptor, size_t size) { return fallocate(descriptor, 0, 0, (off_t)size); }
 
-int shim_memory_file(void) { return (int)syscall(SYS_memfd_create, "port-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING); }
+#define MEMORY_CLOSE_ON_EXEC 1U   /* MFD_CLOEXEC */
+#define MEMORY_ALLOW_SEALING 2U   /* MFD_ALLOW_SEALING */
+#define MEMORY_NOEXEC_SEAL 8U     /* MFD_NOEXEC_SEAL, Linux 6.3 */
+
+int shim_memory_file(_Bool notExecutable) {
+    unsigned flags = MEMORY_CLOSE_ON_EXEC | MEMORY_ALLOW_SEALING | (notExecutable ? MEMORY_NOEXEC_SEAL : 0);
+    return (int)syscall(SYS_memfd_create, "port-ring", flags);
+}
 
 int shim_seal(int descriptor) { return fcntl(descriptor, F_ADD_SEALS, SEALS); }
 
@@ -404,10 +423,11 @@ int shim_pidfd_send_signal(int process, int signal) {
     return (int)syscall(SYSTEM_CALL_PIDFD_SEND_SIGNAL, process, signal, NULL, 0);
 }
 
-int shim_pidfd_wait(int process, int keep, int *ended, int *code, int *status) {
+int shim_wait_for_child(int descriptor, int process, _Bool keeps, _Bool blocks, int *ended, int *code, int *status) {
     siginfo_t information = {.si_pid = 0};
-    int options = WEXITED | WNOHANG | (keep ? WNOWAIT : 0);
-    int result = waitid((idtype_t)ID_IS_PIDFD, (id_t)process, &information, options);
+    int options = WEXITED | (blocks ? 0 : WNOHANG) | (keeps ? WNOWAIT : 0);
+    idtype_t kind = descriptor < 0 ? P_PID : (idtype_t)ID_IS_PIDFD;
+    int result = waitid(kind, (id_t)(descriptor < 0 ? process : descriptor), &information, options);
     *ended = information.si_pid;
     *code = information.si_code;
     *status = information.si_status;

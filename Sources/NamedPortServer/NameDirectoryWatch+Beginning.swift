@@ -40,7 +40,11 @@ extension NameDirectoryWatch {
     private mutating func beginIfStill() throws(PortError) -> Bool {
         let directory = try openNames()
         let seen = try look()
-        if let directory { watch = try add("/proc/self/fd/\(directory.raw)", Self.atName) ?? -1 }
+        if let directory {
+            watch = try add("/proc/self/fd/\(directory.raw)", Self.atName) ?? -1
+            // By its path where /proc is not mounted: whether that still leads there is asked below.
+            if watch == -1 { watch = try add(directory.path, Self.atName) ?? -1 }
+        }
         var events: [CInt: DirectoryEvents] = [:]
         for step in seen.steps { try addToWay(step, isOptional: step.directory != seen.last, &events) }
         if let top = seen.parent, followsDeclared {

@@ -63,3 +63,8 @@ package func sysWriteAll(_ descriptor: CInt, _ bytes: [UInt8]) throws(SystemErro
         rest = rest.dropFirst(count)
     }
 }
+
+/// Writes a sentence to standard error, as far as that takes it.
+package func sysWriteToStandardError(_ sentence: String) {
+    try? withoutBrokenPipeSignal { () throws(SystemError) in _ = try sysWrite(STDERR_FILENO, sentence.utf8) }
+}

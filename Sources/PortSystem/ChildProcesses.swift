@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Child processes: started with the descriptors that they are to have and no others, watched and signalled through a
-// pidfd (pidfd_open(2)), which cannot come to mean another process, and waited for exactly once.
+// Child processes, started with the descriptors that they are to have and no others. `LaunchedProcess` watches them.
 
 import CPortShims
 package import PortCLibrary
@@ -54,53 +53,7 @@ package func sysSpawn(
     }
 }
 
-/// A descriptor that stands for a child of this process: readable once it has ended. Close-on-exec.
-///
-/// - Returns: the descriptor; nil when the child has ended and was waited for, by somebody else or by the kernel,
-///   because the program ignores SIGCHLD. Its id may be another process's by then.
-/// - Throws: EMFILE, ENFILE; ENOSYS on a kernel before 5.3.
-package func sysProcessDescriptor(ofChild process: pid_t) throws(SystemError) -> FileDescriptor? {
-    do throws(SystemError) {
-        let descriptor = FileDescriptor(owning: try retrying(.pidfd_open) { shim_pidfd_open(process) })
-        var (ended, code, status): (CInt, CInt, CInt) = (0, 0, 0)
-        _ = try retrying(.waitid) { unsafe shim_pidfd_wait(descriptor.raw, 1, &ended, &code, &status) }
-        return descriptor
-    } catch {
-        if error.code == ESRCH || error.code == ECHILD { return nil }
-        throw error
-    }
-}
-
-/// Sends a signal to the process of a process descriptor. One that has ended is no error.
-///
-/// - Throws: EPERM when the process has become another user's.
-package func sysSignal(_ process: CInt, _ signal: CInt) throws(SystemError) {
-    do throws(SystemError) {
-        _ = try retrying(.pidfd_send_signal) { shim_pidfd_send_signal(process, signal) }
-    } catch {
-        if error.code != ESRCH { throw error }
-    }
-}
-
-/// Waits for a child if it has ended, without blocking, and so lets the kernel forget it. Done once for a child.
-///
-/// - Parameter process: its process descriptor.
-/// - Returns: how it ended; nil while it runs.
-/// - Throws: EBADF and EINVAL, which are bugs of the caller.
-package func sysReap(_ process: CInt) throws(SystemError) -> ChildEnd? {
-    var (ended, code, status): (CInt, CInt, CInt) = (0, 0, 0)
-    do throws(SystemError) {
-        _ = try retrying(.waitid) { unsafe shim_pidfd_wait(process, 0, &ended, &code, &status) }
-    } catch {
-        guard error.code == ECHILD else { throw error }
-        // Not ours to wait for: it ended and somebody else did, or it is the child of the process that forked us.
-        return try sysPoll(process, .readable, until: .distantPast).isEmpty ? nil : .unknown
-    }
-    if ended == 0 { return nil }
-    return code == SHIM_CLD_EXITED ? .exited(status) : .signalled(status)
-}
-
-/// Kills a child that has no process descriptor, and waits for it. Does nothing when it has been waited for, by
+/// Kills a child that is not watched, and waits for it. Does nothing when it has been waited for, by
 /// somebody else or by the kernel: its number may be another process's by then.
 package func sysKillAndReap(_ process: pid_t) {
     var information = unsafe siginfo_t()

@@ -110,18 +110,44 @@ package struct EpollSet: ~Copyable, Sendable {
     private func report(
         until deadline: MonotonicInstant, limit: Int, _ body: (EpollReport) -> Void
     ) throws(SystemError) {
-        let number = descriptor.raw
         try unsafe withUnsafeTemporaryAllocation(of: shim_epoll_record.self, capacity: limit) {
             (records) throws(SystemError) in
-            let base = records.baseAddress
-            let count = try retrying(.epoll_wait) {
-                unsafe shim_epoll_wait(number, base, CInt(limit), deadline.remainingNanoseconds)
-            }
+            let count = try unsafe count(until: deadline, records)
             for index in 0..<Int(count) {
                 let record = unsafe records[index]
                 body(EpollReport(key: record.data, events: EpollEvents(rawValue: record.events)))
             }
         }
+    }
+
+    private func count(
+        until deadline: MonotonicInstant, _ records: UnsafeMutableBufferPointer<shim_epoll_record>
+    ) throws(SystemError) -> CInt {
+        let number = descriptor.raw
+        let (base, limit) = (records.baseAddress, CInt(records.count))
+        return try Refusals.preciseWait.avoid { () throws(SystemError) in
+            try retrying(.epoll_wait) {
+                unsafe shim_epoll_wait(number, base, limit, deadline.remainingNanoseconds)
+            }
+        } otherwise: { () throws(SystemError) in
+            while true {
+                let count = try retrying(.epoll_wait) {
+                    unsafe shim_epoll_wait_milliseconds(number, base, limit, deadline.remainingMilliseconds)
+                }
+                // The longest wait in milliseconds is one of 24 days.
+                if count != 0 || deadline <= .now { return count }
+            }
+        }
+    }
+}
+
+extension MonotonicInstant {
+    /// The whole milliseconds until this moment, as `epoll_wait(2)` takes them: rounded up, so that a wait neither ends
+    /// before it nor is a row of waits of zero; -1 for no limit.
+    fileprivate var remainingMilliseconds: CInt {
+        let nanoseconds = remainingNanoseconds
+        if nanoseconds < 0 { return -1 }
+        return CInt(clamping: nanoseconds / 1_000_000 + (nanoseconds % 1_000_000 == 0 ? 0 : 1))
     }
 }
 

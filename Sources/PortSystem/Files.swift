@@ -152,6 +152,26 @@ package func sysReadLink(_ path: String) throws(SystemError) -> String? {
     }
 }
 
+/// Where a symbolic link in a directory leads, as it says; nil when there is no such name, or it is no link.
+package func sysReadLink(_ name: String, in directory: CInt) throws(SystemError) -> String? {
+    let limit = 256
+    var target = [CChar](repeating: 0, count: limit)
+    do throws(SystemError) {
+        let count = try retrying(.readlink) { unsafe readlinkat(directory, name, &target, limit) }
+        return String(decoding: target.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    } catch {
+        if error.code == EINVAL || error.code == ENOENT { return nil }
+        throw error
+    }
+}
+
+/// Makes a symbolic link in a directory, atomically.
+///
+/// - Throws: EEXIST when there is something of that name.
+package func sysMakeLink(_ name: String, to target: String, in directory: CInt) throws(SystemError) {
+    _ = try retrying(.symlink) { unsafe symlinkat(target, directory, name) }
+}
+
 /// Takes a name out of a directory. A name that is not there is no error.
 package func sysUnlink(_ name: String, in directory: CInt) throws(SystemError) {
     do throws(SystemError) {
@@ -235,34 +255,6 @@ private func nextName(in stream: OpaquePointer) throws(SystemError) -> String? {
     return unsafe withUnsafeBytes(of: &entry.pointee.d_name) {
         unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
     }
-}
-
-/// Takes the exclusive lock of an open file; the kernel drops it when the last descriptor of that open file is closed,
-/// however its process ends.
-///
-/// - Returns: false when another open file of the same inode holds it.
-package func sysLock(_ descriptor: CInt) throws(SystemError) -> Bool {
-    do throws(SystemError) {
-        _ = try retrying(.fcntl) { shim_lock_exclusive(descriptor) }
-        return true
-    } catch {
-        if error.code == EAGAIN || error.code == EACCES { return false }
-        throw error
-    }
-}
-
-/// Drops the lock of an open file, for every descriptor of that open file: also for a copy that a child process holds
-/// between its fork and its exec.
-package func sysUnlock(_ descriptor: CInt) throws(SystemError) {
-    _ = try retrying(.fcntl) { shim_unlock(descriptor) }
-}
-
-/// Whether another open file of the same inode holds the exclusive lock. Disturbs nobody. A lock for reading, which
-/// whoever may read the file can take, is not meant.
-package func sysIsLocked(_ descriptor: CInt) throws(SystemError) -> Bool {
-    var held: CInt = 0
-    _ = try retrying(.fcntl) { unsafe shim_lock_is_held(descriptor, &held) }
-    return held != 0
 }
 
 /// Cuts or extends an open file.

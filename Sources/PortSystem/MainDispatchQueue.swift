@@ -6,14 +6,13 @@ import CPortShims
 /// The main dispatch queue's descriptor, made by libdispatch when it is first asked for and libdispatch's for ever:
 /// readable when blocks have come since it was read.
 ///
-/// - Returns: the descriptor; nil when there is none left to make it with, for which libdispatch would end the process.
-package func sysMainQueueDescriptor() -> CInt? {
-    do throws(SystemError) {
-        let room = try WakeDescriptor(.eventfd)
-        _ = consume room  // its number is free again
-    } catch {
-        if error.isDescriptorLimit { return nil }
-    }
+/// - Returns: the descriptor; nil where the system refuses eventfds: libdispatch takes nothing else, and ends the process
+///   when it gets none.
+/// - Throws: EMFILE, ENFILE, ENOMEM: at the moment there is none.
+package func sysMainQueueDescriptor() throws(SystemError) -> CInt? {
+    let probe = try WakeDescriptor()
+    if probe.kind != .eventfd { return nil }
+    _ = consume probe  // its number is free again
     return shim_main_queue_descriptor()
 }
 

@@ -7,10 +7,10 @@ package import PortCLibrary
 /// A descriptor that stands for a process: readable once it has ended and all its files are closed. Close-on-exec.
 ///
 /// - Returns: the descriptor; nil when there is no such process (here: it may be of another PID namespace).
-/// - Throws: EMFILE, ENFILE; ENOSYS on a kernel before 5.3.
+/// - Throws: EMFILE, ENFILE; ENOSYS, EPERM and what else `Refusals.processDescriptor` remembers.
 package func sysProcessDescriptor(of process: pid_t) throws(SystemError) -> FileDescriptor? {
     do throws(SystemError) {
-        return FileDescriptor(owning: try retrying(.pidfd_open) { shim_pidfd_open(process) })
+        return try sysOpenProcess(process)
     } catch {
         // The other two: a number that is a thread's, no process's; which of them depends on the kernel.
         if error.code == ESRCH || error.code == EINVAL || error.code == ENOENT { return nil }
@@ -24,18 +24,34 @@ package func sysHasEnded(_ process: pid_t) -> Bool {
         guard let descriptor = try sysProcessDescriptor(of: process) else { return true }
         return try !sysPoll(descriptor.raw, .readable, until: .distantPast).isEmpty
     } catch {
-        return false
+        return Refusals.processDescriptor.error != nil && sysHasEndedByNumber(process)
     }
+}
+
+/// The same without a process descriptor. One that has ended and was not waited for still has its number.
+private func sysHasEndedByNumber(_ process: pid_t) -> Bool {
+    do throws(SystemError) {
+        try sysKill(process, 0)
+    } catch {
+        if error.code == ESRCH { return true }
+    }
+    guard let state = statistics(of: process)?.first else { return false }
+    return state.elementsEqual("Z".utf8) || state.elementsEqual("X".utf8)
+}
+
+/// What `/proc/<process>/stat` says after the program's name.
+private func statistics(of process: pid_t) -> [ArraySlice<UInt8>]? {
+    guard let file = try? sysOpen("/proc/\(process)/stat", .reading), let bytes = try? sysReadAll(file.raw),
+        // The second field is the program's name in parentheses, which may hold any byte.
+        let end = bytes.lastIndex(of: UInt8(ascii: ")"))
+    else { return nil }
+    return bytes[(end + 1)...].split(separator: UInt8(ascii: " "))
 }
 
 /// When a process started: the time from the machine's start, in whole ticks of the kernel's clock; nil when there is
 /// no such process, or this user may not know.
 package func sysProcessStart(_ process: pid_t) -> Duration? {
-    guard let file = try? sysOpen("/proc/\(process)/stat", .reading), let bytes = try? sysReadAll(file.raw),
-        // The second field is the program's name in parentheses, which may hold any byte.
-        let end = bytes.lastIndex(of: UInt8(ascii: ")"))
-    else { return nil }
-    let fields = bytes[(end + 1)...].split(separator: UInt8(ascii: " "))
+    guard let fields = statistics(of: process) else { return nil }
     let rate = Int64(sysconf(CInt(_SC_CLK_TCK)))
     guard fields.count > 19, rate > 0, let ticks = Int64(String(decoding: fields[19], as: UTF8.self)) else {
         return nil

@@ -246,9 +246,13 @@ package func sysPeerGroups(_ socket: CInt) throws(SystemError) -> [gid_t] {
 
 /// A descriptor of the process at the other end of a connected Unix socket (`pidfd`), whatever became of its number.
 ///
-/// - Throws: `ENOPROTOOPT` before Linux 6.5, `ESRCH` when the process has ended and was reaped, `EMFILE`.
+/// - Throws: `ENOPROTOOPT` before Linux 6.5, and what else `Refusals.peerProcess` remembers; `ESRCH` when the process has
+///   ended and was reaped, `EMFILE`.
 package func sysPeerProcess(_ socket: CInt) throws(SystemError) -> FileDescriptor {
-    FileDescriptor(owning: try retrying(.getsockopt) { shim_peer_process(socket) })
+    let number = try Refusals.peerProcess.remember({ $0.code == ENOPROTOOPT || $0.isRefusal && $0.code != EINVAL }) {
+        () throws(SystemError) in try retrying(.getsockopt) { shim_peer_process(socket) }
+    }
+    return FileDescriptor(owning: number)
 }
 
 /// The number that the kernel gives to the process at the other end of a socket, and to no other until the machine

@@ -31,12 +31,26 @@ import PortCLibrary
     /// - Returns: its mapping, which can be written, and the file to give to another process.
     /// - Throws: EINVAL before Linux 5.1; ENOSPC or ENOMEM when there is not so much memory; EMFILE.
     package static func make(size: Int) throws(SystemError) -> (memory: SharedMemory, file: SharedDescriptor) {
-        let file = SharedDescriptor(owning: try retrying(.memfd_create) { shim_memory_file() })
-        _ = try retrying(.ftruncate) { ftruncate(file.rawValue, size) }
-        _ = try retrying(.fallocate) { shim_allocate(file.rawValue, size) }
-        let memory = try SharedMemory(mapping: file.rawValue, size: size, isWritable: true)
-        _ = try retrying(.fcntl) { shim_seal(file.rawValue) }
-        return (memory, file)
+        // A system that refuses it is not asked again.
+        try Refusals.memory.remember { () throws(SystemError) in
+            let file = try makeFile()
+            _ = try retrying(.ftruncate) { ftruncate(file.rawValue, size) }
+            _ = try retrying(.fallocate) { shim_allocate(file.rawValue, size) }
+            let memory = try SharedMemory(mapping: file.rawValue, size: size, isWritable: true)
+            _ = try retrying(.fcntl) { shim_seal(file.rawValue) }
+            return (memory, file)
+        }
+    }
+
+    /// A file of memory that cannot be made executable, as `vm.memfd_noexec=2` wants it; an older kernel makes it without
+    /// that.
+    private static func makeFile() throws(SystemError) -> SharedDescriptor {
+        let file = try Refusals.sealedMemory.avoid { () throws(SystemError) in
+            try retrying(.memfd_create) { shim_memory_file(true) }
+        } otherwise: { () throws(SystemError) in
+            try retrying(.memfd_create) { shim_memory_file(false) }
+        }
+        return SharedDescriptor(owning: file)
     }
 
     /// Maps a file that another process gave, to read.

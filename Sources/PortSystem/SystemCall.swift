@@ -10,11 +10,11 @@ import PortCLibrary
 /// The system calls that the package makes, named as in section 2 of the manual.
 package enum SystemCall: String, Sendable, CaseIterable {
     case accept, bind, clone, close_range, connect, dup, epoll_create, epoll_ctl, epoll_wait, eventfd, fallocate
-    case fchmod, fchown, fcntl, fstat, ftruncate
+    case fchmod, fchown, fcntl, flock, fstat, ftruncate
     case futex, getsockname, getsockopt, inotify_add_watch, inotify_init, inotify_rm_watch
-    case link, listen, memfd_create, mkdir, mmap, open, pidfd_open, pidfd_send_signal, pipe, poll
+    case kill, link, listen, memfd_create, mkdir, mmap, open, pidfd_open, pidfd_send_signal, pipe, poll
     case read, readdir, readlink, recvmsg, rename, sched_yield, sendmsg, setsockopt, sigtimedwait, socket
-    case shutdown, socketpair, unlink, vfork, waitid, write
+    case shutdown, socketpair, symlink, unlink, vfork, waitid, write
 }
 
 /// Makes a system call, again when it is interrupted.

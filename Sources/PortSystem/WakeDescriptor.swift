@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// What a sleeping thread waits on and any thread may ring: an eventfd(2), and a pipe(2) where there is none.
+// What a sleeping thread waits on and any thread may ring: an eventfd(2), and a pipe(2) where that is refused.
 // Rings coalesce: however many there were, `silence` makes the descriptor unreadable again.
 
 import CPortShims
@@ -17,13 +17,12 @@ package struct WakeDescriptor: ~Copyable, Sendable {
     private let reading: FileDescriptor
     private let writing: FileDescriptor?
 
-    /// Makes an eventfd, or a pipe on a kernel that has none (ENOSYS).
+    /// Makes an eventfd, or a pipe where the system refuses one.
     package init() throws(SystemError) {
-        do throws(SystemError) {
-            try self.init(.eventfd)
-        } catch {
-            guard error.code == ENOSYS else { throw error }
-            try self.init(.pipe)
+        self = try Refusals.eventDescriptor.avoid { () throws(SystemError) in
+            try WakeDescriptor(.eventfd)
+        } otherwise: { () throws(SystemError) in
+            try WakeDescriptor(.pipe)
         }
     }
 

@@ -10,9 +10,21 @@ let scenarios: [String: @Sendable (any MainLoop) -> Void] = [
     "blocks": blocks, "actor": actor, "order": order, "idle": idle, "empty": empty, "nested": nested,
     "nested-alone": nestedAlone, "stop": stop, "sync": sync, "fair": fair, "main": mainLoop, "modes": modes,
     "perform": perform,
-    "stream": stream, "at-limit": atLimit,
+    "stream": stream, "at-limit": atLimit, "unserved": unserved,
     "watch": watch,
 ]
+
+/// Two runs that use nothing of Dispatch, as where the system refuses it what it needs.
+private func unserved(_ loop: any MainLoop) {
+    for number in 1...2 {
+        loop.timer(after: 0) {
+            say("timer \(number)")
+            loop.stop()
+        }
+        say(loop.run(30, mode: nil))
+    }
+    say(loop.run(0.001, mode: nil))
+}
 
 /// Blocks from before the run, from a block, and from another thread.
 private func blocks(_ loop: any MainLoop) {

@@ -17,6 +17,11 @@ import Testing
         directory = try TrustedDirectory.open(path: scratch.path)
     }
 
+    /// What is there besides the record of the kind of lock.
+    private func files() throws -> [String] {
+        try sysList(scratch.path).filter { $0 != TrustedDirectory.lockRecord }
+    }
+
     @Test("socket names are the process's id and a number never used before")
     func names() throws {
         let endpoints = try ProcessEndpoints(in: directory)
@@ -59,7 +64,7 @@ import Testing
         let foreign = ["README", "x.lock", "x.1", living.id.uppercased() + ".1", living.id + ".1.old"]
         for name in foreign { try scratch.makeFile(name) }
         let alive = [listener.name, living.id + ".lock"]
-        let dead = Set(try sysList(scratch.path)).subtracting(foreign + alive)
+        let dead = Set(try files()).subtracting(foreign + alive)
         #expect(dead.count == 4)
         for name in dead where !name.hasSuffix(".lock") {
             guard case .dead = try ProcessEndpoints.connect(toPath: scratch.path(name)) else {
@@ -69,7 +74,7 @@ import Testing
         }
 
         let next = try ProcessEndpoints(in: directory)
-        #expect(Set(try sysList(scratch.path)) == Set(foreign + alive + [next.id + ".lock"]))
+        #expect(Set(try files()) == Set(foreign + alive + [next.id + ".lock"]))
         guard case .connected = try ProcessEndpoints.connect(toPath: listener.path) else {
             Issue.record("the living listener was swept")
             return
@@ -87,7 +92,7 @@ import Testing
             try sysBind(socket.raw, path: scratch.path(orphan))
         }
         let sweeper = try ProcessEndpoints(in: directory)
-        #expect(Set(try sysList(scratch.path)) == [listener.name, sweeper.id + ".lock"])
+        #expect(Set(try files()) == [listener.name, sweeper.id + ".lock"])
         guard case .connected = try ProcessEndpoints.connect(toPath: listener.path) else {
             Issue.record("the living listener was swept")
             return
@@ -112,7 +117,7 @@ import Testing
                 }
             }
         }
-        #expect(try sysList(scratch.path) == [])
+        #expect(try files() == [])
     }
 
     #if PORT_FAULTS
@@ -143,9 +148,9 @@ import Testing
         try scratch.makeFile(dead + ".1")
         let (removed, _) = SystemCallFaults.with([.init(.open, .fail(EMFILE), times: 100)]) { endpoints.sweep() }
         #expect(removed == 0)
-        #expect(try sysList(scratch.path).count == 3)
+        #expect(try files().count == 3)
         #expect(endpoints.sweep() == 2)
-        #expect(try sysList(scratch.path) == [endpoints.id + ".lock"])
+        #expect(try files() == [endpoints.id + ".lock"])
     }
     #endif
 

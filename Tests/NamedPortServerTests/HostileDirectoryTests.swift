@@ -344,13 +344,13 @@ final class ClaimedName {
 
     init(_ name: String, owner: Int32, at path: String = "/nobody/is/there", in names: TrustedDirectory) throws {
         file = try sysOpen(try PortName(name).fileName, in: names.raw, .creating)
-        try #require(try sysLock(file.raw))
+        try #require(try sysLock(file.raw, .openFile))
         let record = try #require(NameRecord(owner: owner, since: 1, socketPath: path))
         try sysWriteAll(file.raw, record.contents)
     }
 
     /// Gives the name up, without a change that the directory tells.
-    func unlock() throws { try sysUnlock(file.raw) }
+    func unlock() throws { try sysUnlock(file.raw, .openFile) }
 }
 
 extension Substring.UTF8View {

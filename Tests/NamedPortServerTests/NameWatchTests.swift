@@ -93,6 +93,33 @@ struct NameWatchTests {
         }
     }
 
+    #if PORT_FAULTS
+    @Test("an owner that is killed takes its names along where process descriptors are refused, 5 times in a row")
+    func killedWithoutProcessDescriptors() async throws {
+        try await withPlace(leaving: .anything) { [own] place in
+            try Refusals.forgetting {
+                let refusal = SystemCallFaults.Rule(.pidfd_open, .fail(ENOSYS))
+                #expect(SystemCallFaults.with([refusal]) { sysHasEnded(own) }.result == false)
+                try withWatch(place) { told, _, _ in
+                    for round in 0..<5 {
+                        try withPeer(["hold", place.directory], at: place, endsAs: .signalled(SIGKILL)) { holder in
+                            try holder.expect("ready")
+                            try holder.write("take name\n")
+                            try holder.expect("taken")
+                            told.waitUntilCount(2 * round + 1)
+                            holder.kill()
+                            let last = told.waitUntilCount(2 * round + 2).suffix(2)
+                            #expect(last == ["+name \(holder.processID)", "-name \(holder.processID)"])
+                        }
+                    }
+                    #expect(told.count == 10)
+                }
+                #expect(Refusals.processDescriptor.error == SystemError(ENOSYS))
+            }
+        }
+    }
+    #endif
+
     @Test("an owner that is killed while others try for its name goes once, 100 times in a row")
     func killedAmongOthers() async throws {
         try await withPlace(leaving: .anything) { place in

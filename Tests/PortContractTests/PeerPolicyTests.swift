@@ -106,9 +106,39 @@ import Testing
             let peer = try RawPeer(to: port, on: bench)
             try peer.send(MachMessage(id: 1))
             #expect(try port.next().id == 1)
+            switch try #require(opened.elements.first) {
             // This process, which has not ended.
-            let process = try #require(opened.elements.first).get()
-            #expect(try sysPoll(process.rawValue, .readable, until: .distantPast).isEmpty)
+            case .success(let process): #expect(try sysPoll(process.rawValue, .readable, until: .distantPast).isEmpty)
+            // Where the system refuses it.
+            case .failure(let error):
+                #expect("\(error)".contains("this system gives no descriptor of a peer's process"))
+            }
         }
     }
+
+    #if PORT_FAULTS
+    @Test("where the system gives no descriptor of a peer's process, asking for one says so")
+    func withoutProcessDescriptor() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let opened = Recorder<Result<SharedDescriptor, PortError>>()
+            port.setPeerPolicy(
+                PeerPolicy { peer in
+                    let rule = SystemCallFaults.Rule(.getsockopt, .fail(92))  // ENOPROTOOPT
+                    let result = Refusals.forgetting {
+                        SystemCallFaults.with([rule]) { Result { () throws(PortError) in try peer.openProcess() } }
+                            .result
+                    }
+                    opened.append(result)
+                    return true
+                })
+            let peer = try RawPeer(to: port, on: bench)
+            try peer.send(MachMessage(id: 1))
+            #expect(try port.next().id == 1)
+            guard case .failure(let error) = try #require(opened.elements.first) else { return #expect(Bool(false)) }
+            #expect(error.code == .systemCallFailed && error.systemError == SystemError(92))
+            #expect("\(error)".contains("this system gives no descriptor of a peer's process"))
+        }
+    }
+    #endif
 }

@@ -20,7 +20,8 @@ struct Exercise {
                 .shutdown, .socket,
                 .socketpair:
                 try Exercise.socketCall(call, scratch)
-            case .fchmod, .fchown, .fcntl, .fstat, .link, .mkdir, .open, .readdir, .readlink, .rename, .unlink:
+            case .fchmod, .fchown, .fcntl, .flock, .fstat, .link, .mkdir, .open, .readdir, .readlink, .rename, .symlink,
+                .unlink:
                 try Exercise.fileCall(call, scratch)
             case .inotify_add_watch, .inotify_init, .inotify_rm_watch: try Exercise.watchCall(call, scratch)
             case .clone: { try Exercise.done(sysStartThread {}.join()) }
@@ -32,7 +33,7 @@ struct Exercise {
                 try Exercise.descriptorCall(call)
             case .fallocate, .ftruncate, .memfd_create, .mmap:
                 { try SharedMemory.make(size: 4096).memory.size == 4096 ? .done : .notNow }
-            case .pidfd_open, .pidfd_send_signal, .vfork, .waitid: try Exercise.processCall(call)
+            case .kill, .pidfd_open, .pidfd_send_signal, .vfork, .waitid: try Exercise.processCall(call)
             }
     }
 
@@ -87,7 +88,8 @@ struct Exercise {
         switch call {
         case .fchmod: return { try done(sysShare(file.rawValue, with: sysStatus(file.rawValue).group, 0o640)) }
         case .fchown: return { try done(sysChangeGroup(file.rawValue, to: sysStatus(file.rawValue).group)) }
-        case .fcntl: return { try sysLock(file.rawValue) ? .done : .notNow }
+        case .fcntl: return { try sysLock(file.rawValue, .openFile) ? .done : .notNow }
+        case .flock: return { try sysLock(file.rawValue, .wholeFile) ? .done : .notNow }
         case .fstat: return { try sysStatus(file.rawValue).isRegular ? .done : .notNow }
         case .link: return { try done(sysLink("file", to: "other", in: directory.rawValue)) }
         case .mkdir: return { try sysMakeDirectory(scratch.path("inner")) ? .done : .notNow }
@@ -96,6 +98,7 @@ struct Exercise {
         case .readlink:
             symlink("file", scratch.path("link"))
             return { try sysReadLink(scratch.path("link")) == "file" ? .done : .notNow }
+        case .symlink: return { try done(sysMakeLink("new", to: "file", in: directory.rawValue)) }
         case .rename: return { try done(sysRename("file", to: "other", in: directory.rawValue)) }
         default: return { try done(sysUnlink("file", in: directory.rawValue)) }
         }
@@ -149,17 +152,15 @@ struct Exercise {
     private static func processCall(_ call: SystemCall) throws -> () throws -> Outcome {
         if call == .vfork { return { try Child().id > 0 ? .done : .notNow } }
         let child = try Child()
-        let descriptor = SharedDescriptor(try child.makeDescriptor())
+        let process = try child.watched()
         switch call {
-        case .pidfd_open: return { try child.makeDescriptor().raw >= 0 ? .done : .notNow }
-        case .pidfd_send_signal:
-            return {
-                try withExtendedLifetime(child) { try done(sysSignal(descriptor.rawValue, 0)) }
-            }
+        case .pidfd_open: return { try child.watched().rawValue >= 0 ? .done : .notNow }
+        case .kill: return { try withExtendedLifetime(child) { try done(sysKill(child.id, 0)) } }
+        case .pidfd_send_signal: return { try withExtendedLifetime(child) { try done(process.signal(0)) } }
         default:
             return {
-                _ = try sysPoll(descriptor.rawValue, .readable, until: .distantFuture)
-                guard try sysReap(descriptor.rawValue) == .exited(0) else { return .notNow }
+                _ = try sysPoll(process.rawValue, .readable, until: .distantFuture)
+                guard try process.reap() == .exited(0) else { return .notNow }
                 child.isReaped = true
                 return .done
             }
@@ -182,9 +183,9 @@ private final class Child {
         if !isReaped { sysKillAndReap(id) }
     }
 
-    func makeDescriptor() throws -> FileDescriptor {
-        guard let descriptor = try sysProcessDescriptor(ofChild: id) else { throw SystemError(ECHILD) }
-        return descriptor
+    func watched() throws -> LaunchedProcess {
+        guard let process = try LaunchedProcess.watching(child: id) else { throw SystemError(ECHILD) }
+        return process
     }
 }
 

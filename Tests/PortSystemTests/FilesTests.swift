@@ -3,6 +3,7 @@
 
 import Glibc
 import PortSystem
+import Synchronization
 import TestSupport
 import Testing
 
@@ -172,74 +173,100 @@ import Testing
 }
 
 @Suite("File locks", .census) struct FileLockTests {
-    @Test("one open file holds the lock, in one process too, until its last descriptor is closed")
-    func exclusive() throws {
+    @Test(
+        "one open file holds the lock, in one process too, until its last descriptor is closed",
+        arguments: FileLock.allCases)
+    func exclusive(kind: FileLock) throws {
         try withScratchDirectory { scratch in
             let path = try scratch.write("", to: "lock")
             let second = try sysOpen(path, .creating)
             var copy: SharedDescriptor?
             do {
                 let first = try sysOpen(path, .creating)
-                #expect(try sysLock(first.raw))
-                #expect(try sysLock(first.raw))
-                #expect(try !sysLock(second.raw))
+                #expect(try sysLock(first.raw, kind))
+                #expect(try sysLock(first.raw, kind))
+                #expect(try !sysLock(second.raw, kind))
                 copy = try SharedDescriptor(duplicating: first.raw)
                 _ = consume first
             }
             #expect(copy != nil)
-            #expect(try !sysLock(second.raw))
+            #expect(try !sysLock(second.raw, kind))
             copy = nil
-            #expect(try sysLock(second.raw))
+            #expect(try sysLock(second.raw, kind))
         }
     }
 
-    @Test("asking whether a lock is held disturbs nobody")
-    func question() throws {
+    @Test("asking whether a lock is held disturbs nobody", arguments: FileLock.allCases)
+    func question(kind: FileLock) throws {
         try withScratchDirectory { scratch in
             let path = try scratch.write("", to: "lock")
             let holder = try sysOpen(path, .creating)
             do {
                 let asker = try sysOpen(path, .reading)
-                #expect(try !sysIsLocked(asker.raw))
-                #expect(try sysLock(holder.raw))
-                #expect(try sysIsLocked(asker.raw))
-                #expect(try !sysIsLocked(holder.raw))
+                #expect(try !sysIsLocked(asker.raw, kind))
+                #expect(try sysLock(holder.raw, kind))
+                #expect(try sysIsLocked(asker.raw, kind))
+                // Asked through the holder's own descriptor, a lock of the whole file would be shared from then on.
+                if kind == .openFile { #expect(try !sysIsLocked(holder.raw, kind)) }
                 _ = consume asker
             }
             let other = try sysOpen(path, .creating)
-            #expect(try !sysLock(other.raw))
+            #expect(try !sysLock(other.raw, kind))
         }
     }
 
-    @Test("a lock that is let go is free at once, though a duplicate of its descriptor is open")
-    func unlock() throws {
+    @Test(
+        "a lock that is let go is free at once, though a duplicate of its descriptor is open",
+        arguments: FileLock.allCases)
+    func unlock(kind: FileLock) throws {
         try withScratchDirectory { scratch in
             let path = try scratch.write("", to: "lock")
             let holder = try sysOpen(path, .creating)
             let copy = try holder.duplicate()
             let other = try sysOpen(path, .creating)
-            #expect(try sysLock(holder.raw))
-            try sysUnlock(holder.raw)
-            #expect(try sysLock(other.raw))
-            #expect(try !sysLock(copy.raw))
-            try sysUnlock(copy.raw)
-            #expect(try sysIsLocked(copy.raw))
+            #expect(try sysLock(holder.raw, kind))
+            try sysUnlock(holder.raw, kind)
+            #expect(try sysLock(other.raw, kind))
+            #expect(try !sysLock(copy.raw, kind))
+            try sysUnlock(copy.raw, kind)
+            #expect(try sysIsLocked(copy.raw, kind))
         }
     }
 
-    @Test("the lock of a killed process is free")
-    func killedHolder() async throws {
+    @Test("those who ask about a lock do not keep it from whoever takes it", arguments: FileLock.allCases)
+    func askers(kind: FileLock) throws {
+        try withScratchDirectory { scratch in
+            let path = try scratch.write("", to: "lock")
+            let isOver = Atomic(false)
+            let askers = (0..<2).map { _ in
+                runOnThread {
+                    let asker = try sysOpen(path, .reading)
+                    while !isOver.load(ordering: .acquiring) { _ = try sysIsLocked(asker.raw, kind) }
+                }
+            }
+            let taker = try sysOpen(path, .creating)
+            for _ in 0..<2000 {
+                #expect(try sysLock(taker.raw, kind))
+                try sysUnlock(taker.raw, kind)
+            }
+            isOver.store(true, ordering: .releasing)
+            for asker in askers { try asker.join() }
+        }
+    }
+
+    @Test("the lock of a killed process is free", arguments: FileLock.allCases)
+    func killedHolder(kind: FileLock) async throws {
         try await withScratchDirectory { scratch in
             let path = try scratch.write("", to: "lock")
             let asker = SharedDescriptor(try sysOpen(path, .creating))
             let holder = SharedDescriptor(try sysOpen(path, .creating))
-            #expect(try sysLock(holder.rawValue))
+            #expect(try sysLock(holder.rawValue, kind))
             let child = try holdingChild(holder.rawValue)
             try releaseInParent(holder)
-            #expect(try sysIsLocked(asker.rawValue))
+            #expect(try sysIsLocked(asker.rawValue, kind))
             child.kill()
             #expect(try await child.waitForExit().end == .signalled(SIGKILL))
-            #expect(try !sysIsLocked(asker.rawValue))
+            #expect(try !sysIsLocked(asker.rawValue, kind))
         }
     }
 

@@ -126,3 +126,28 @@ func knock(_ path: String) {
         say("error \(error)")
     }
 }
+
+/// Launches a worker process, asks it, and shuts it down: "reply TEXT", "worker HOW".
+func launch() throws(PortError) {
+    guard let path = CommandLine.arguments.first ?? sysEnvironment("PORT_TEST_PROGRAM") else { giveUp("no program") }
+    var program = WorkerProgram(path, ["worker", "serve"])
+    program.environment["PORT_TEST_ARGUMENTS"] = "worker serve"
+    let worker = try PortWorker.launchProcess(program)
+    let right = try worker.checkIn(within: servicePatience)
+    say("reply \(try right.request(MachMessage(id: 1, text: "abc")).text)")
+    say("worker \(try worker.shutDown(asking: MachMessage(id: 99), within: servicePatience))")
+}
+
+/// Waits for a name: "waiting", "found".
+func wait(_ directory: String, _ name: String) throws(PortError) {
+    let names = try PortNameServer(directory: directory)
+    say("waiting")
+    _ = try names.waitFor(name, within: servicePatience)
+    say("found")
+}
+
+/// What the program was started with. Where /proc is not mounted Swift gives no arguments; the environment has them then.
+func peerArguments() -> [String] {
+    if !CommandLine.arguments.isEmpty { return Array(CommandLine.arguments.dropFirst()) }
+    return (sysEnvironment("PORT_TEST_ARGUMENTS") ?? "").split(separator: " ").map(String.init)
+}

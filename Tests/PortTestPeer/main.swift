@@ -22,6 +22,8 @@
 //                                         place
 //   knock PATH                            connects to a socket's path as a stranger would; "heard" what comes back
 //   variable NAME                         says "variable VALUE" of the environment, or "no variable"
+//   launch                                launches a worker process, asks it, and shuts it down (Commands.swift)
+//   wait DIRECTORY NAME                   waits for a name; "waiting", "found"
 //   worker KIND [ARGUMENT]                a worker process of a test, as WorkerProcess.swift says
 //   domain PATH                           has its names and addresses in a shared directory; "address", "names …" thrice
 //   lock PATH                             locks a file for reading; "locked", until its input ends
@@ -40,7 +42,7 @@ import ContractServices
 import NamedPortServer
 import PortSystem
 
-var arguments = Array(CommandLine.arguments.dropFirst())
+var arguments = peerArguments()
 var rules = Rules()
 while arguments.count > 2, ["as", "policy", "connections"].contains(arguments[0]) {
     switch arguments[0] {
@@ -80,6 +82,8 @@ do throws(PortError) {
     case ("activated-again", 2): try activatedAgain(rest[0], rest[1])
     case ("knock", 1): knock(rest[0])
     case ("variable", 1): say(sysEnvironment(rest[0]).map { "variable \($0)" } ?? "no variable")
+    case ("launch", 0): try launch()
+    case ("wait", 2): try wait(rest[0], rest[1])
     case ("worker", 1): try work(rest[0], "")
     case ("worker", 2): try work(rest[0], rest[1])
     default: giveUp("not understood: \(arguments)")

@@ -56,6 +56,22 @@ import Testing
         #expect(ours == theirs)
     }
 
+    @Test(
+        "where eventfds are refused, the main loop says once that it does not serve the queue, and goes on",
+        arguments: [
+            "ENOSYS", "EPERM",
+        ])
+    func refused(error: String) async throws {
+        let peer = try ChildProcess.refusing(
+            ["eventfd2=\(error)"], try builtProduct("main-loop-peer"), ["unserved", "ours"])
+        let result = try await peer.waitForExit()
+        #expect(result.end == .exited(0))
+        #expect(result.output == "timer 1\nstopped\ntimer 2\nstopped\ntimedOut\n")
+        let sentences = result.errors.split(separator: "\n")
+        #expect(sentences.count == 1)
+        #expect(sentences.first?.hasPrefix("The main run loop does not serve the main dispatch queue") == true)
+    }
+
     @Test("CF 1: it keeps no other mode going")
     func empty() async throws {
         let (ours, theirs) = try await traces(of: "empty")

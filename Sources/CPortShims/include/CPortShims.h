@@ -23,6 +23,8 @@ typedef struct {
     uint64_t data;
 } shim_epoll_record;
 int shim_epoll_wait(int epoll, shim_epoll_record *records, int capacity, int64_t nanoseconds);
+/* The same on every kernel, with a limit in whole milliseconds. */
+int shim_epoll_wait_milliseconds(int epoll, shim_epoll_record *records, int capacity, int milliseconds);
 extern const uint32_t SHIM_EPOLLIN, SHIM_EPOLLOUT, SHIM_EPOLLHUP, SHIM_EPOLLERR, SHIM_EPOLLRDHUP, SHIM_EPOLLPRI,
     SHIM_EPOLLET;
 extern const int SHIM_EPOLL_CTL_ADD, SHIM_EPOLL_CTL_MOD, SHIM_EPOLL_CTL_DEL;
@@ -78,7 +80,7 @@ extern const int SHIM_MSG_TRUNC, SHIM_MSG_CTRUNC, SHIM_SCM_MAX_FD;
 
 /* Memory that is shared: a file without a name. Sealed, it never changes its size, nobody can map it anew to write, or make
  * holes in it, and nobody can change its seals. */
-int shim_memory_file(void);
+int shim_memory_file(_Bool notExecutable);
 int shim_seal(int descriptor);
 int shim_is_sealed(int descriptor, int *sealed);
 int shim_allocate(int descriptor, size_t size);
@@ -155,8 +157,9 @@ int shim_dup_cloexec_from(int descriptor, int lowest);
 int shim_set_cloexec(int descriptor);
 int shim_pidfd_open(int process);
 int shim_pidfd_send_signal(int process, int signal);
-/* waitid(2) without waiting. `ended` stays zero while the process runs. With `keep`, it can be waited for again. */
-int shim_pidfd_wait(int process, int keep, int *ended, int *code, int *status);
+/* waitid(2) by a process descriptor, or by the number where that is negative. `ended` stays zero while the process runs. When
+ * it keeps, it can be waited for again. */
+int shim_wait_for_child(int descriptor, int process, _Bool keeps, _Bool blocks, int *ended, int *code, int *status);
 extern const int SHIM_CLD_EXITED;
 
 /* The main dispatch queue: an eventfd that is readable while blocks wait, and the function that runs them. */

@@ -16,10 +16,11 @@ extension LockedFile {
     static func isLocked(_ file: borrowing FileDescriptor, _ name: String, in directory: TrustedDirectory)
         throws(PortError) -> Bool
     {
+        let kind = try directory.fileLock(decides: false)
         do throws(SystemError) {
-            return try sysIsLocked(file.raw)
+            return try sysIsLocked(file.raw, kind)
         } catch {
-            throw PortError(error, subject: .path(directory.path + "/" + name))
+            throw PortError(error, subject: .path(directory.path + "/" + name, kind.refusal(error)))
         }
     }
 
@@ -86,11 +87,10 @@ extension LockedFile {
     /// would be in the way for as long as it pleases them. Another process of the user may have put its own there
     /// meanwhile: that one goes back.
     static func evictReader(
-        _ file: borrowing FileDescriptor, _ name: String, in directory: TrustedDirectory
+        _ file: borrowing FileDescriptor, _ name: String, in directory: TrustedDirectory, _ kind: FileLock
     ) throws(SystemError) {
-        guard directory.sharing.isShared, try !sysIsLocked(file.raw), try isCurrent(file, name, in: directory) else {
-            return
-        }
+        guard directory.sharing.isShared, try !sysIsLocked(file.raw, kind), try isCurrent(file, name, in: directory)
+        else { return }
         let aside = name + "." + EndpointFileName.makeID()
         try sysRename(name, to: aside, in: directory.raw)
         if try isCurrent(file, aside, in: directory) {

@@ -20,6 +20,7 @@ package struct LockedFile: ~Copyable, Sendable {
     private let directory: TrustedDirectory
     private let descriptor: FileDescriptor
     private let process: Int32
+    private let kind: FileLock
 
     /// What an attempt to take a lock gave.
     package enum Attempt: ~Copyable, Sendable {
@@ -35,8 +36,11 @@ package struct LockedFile: ~Copyable, Sendable {
     /// Each further round means that another owner removed the file in the round before.
     private static let roundLimit = 100
 
-    private init(name: String, directory: TrustedDirectory, _ descriptor: consuming FileDescriptor) {
+    private init(
+        name: String, directory: TrustedDirectory, _ descriptor: consuming FileDescriptor, _ kind: FileLock
+    ) {
         self.name = name
+        self.kind = kind
         self.directory = directory
         self.descriptor = descriptor
         process = sysProcessID()
@@ -44,7 +48,7 @@ package struct LockedFile: ~Copyable, Sendable {
 
     deinit {
         // Closing is not enough: a child that another thread is launching has a copy of the descriptor until its exec.
-        if sysProcessID() == process { try? sysUnlock(descriptor.raw) }
+        if sysProcessID() == process { try? sysUnlock(descriptor.raw, kind) }
     }
 
     /// Opens or makes a file and takes its lock, without waiting.
@@ -85,20 +89,21 @@ package struct LockedFile: ~Copyable, Sendable {
     private static func take(
         _ name: String, in directory: TrustedDirectory, opened: (borrowing FileDescriptor) throws(PortError) -> Void
     ) throws(PortError) -> Attempt {
+        let kind = try directory.fileLock(decides: true)
         var contents: [UInt8] = []
         for _ in 0..<roundLimit {
             let file = try open(name, in: directory, .creating)
             try opened(file)
             do throws(SystemError) {
-                let isOurs = try sysLock(file.raw)
+                let isOurs = try sysLock(file.raw, kind)
                 if !isOurs { contents = try read(file) }
-                if !isOurs { try evictReader(file, name, in: directory) }
+                if !isOurs { try evictReader(file, name, in: directory, kind) }
                 if try isCurrent(file, name, in: directory) {
-                    if isOurs { return .locked(LockedFile(name: name, directory: directory, file)) }
+                    if isOurs { return .locked(LockedFile(name: name, directory: directory, file, kind)) }
                     return .held(contents: contents)
                 }
             } catch {
-                throw PortError(error, subject: .path(directory.path + "/" + name))
+                throw PortError(error, subject: .path(directory.path + "/" + name, kind.refusal(error)))
             }
         }
         return .held(contents: contents)
@@ -118,9 +123,9 @@ package struct LockedFile: ~Copyable, Sendable {
     private static func removeUnlessLocked(
         _ file: borrowing FileDescriptor, _ name: String, in directory: TrustedDirectory
     ) {
-        guard (try? sysLock(file.raw)) == true else { return }
+        guard let kind = try? directory.fileLock(decides: true), (try? sysLock(file.raw, kind)) == true else { return }
         if (try? isCurrent(file, name, in: directory)) == true { try? sysUnlink(name, in: directory.raw) }
-        try? sysUnlock(file.raw)
+        try? sysUnlock(file.raw, kind)
     }
 
     /// Replaces the contents. A reader may see a part of them.

@@ -65,7 +65,9 @@ extension ProcessEndpoints {
             }
         } catch {
             switch error.code {
-            case ECONNREFUSED, ENOENT, ENOTDIR: return .dead
+            case ECONNREFUSED, ENOENT, ENOTDIR:
+                guard let reason = SocketPath.refusal(path) else { return .dead }
+                throw PortError(.systemCallFailed, system: error, subject: .path(path, reason))
             case EPROTOTYPE, ENAMETOOLONG: throw PortError(.malformedPacket, system: error, subject: .path(path))
             case EACCES, EPERM: throw PortError(.peerRefused, system: error, subject: .path(path))
             default: throw PortError(error, subject: .path(path))

@@ -40,7 +40,7 @@ extension ProcessEndpoints {
             }
             return Listener(descriptor, name: name, of: self)
         } catch {
-            throw PortError(error, subject: .path(path(of: name)))
+            throw PortError(error, subject: .path(path(of: name), SocketPath.refusal(path(of: name))))
         }
     }
 }

@@ -6,6 +6,10 @@
 
 import PortSystem
 
+extension PortError.StaticReason {
+    static let needsProc = Self("a path of more than 107 bytes is reached through /proc, which is not mounted")
+}
+
 /// Paths as a socket address can hold them.
 package enum SocketPath {
     /// Most bytes of a path in a socket address.
@@ -24,6 +28,12 @@ package enum SocketPath {
     static func through(_ file: Int32) -> String? {
         let path = "/proc/self/fd/\(file)"
         return ((try? sysStatus(atPath: path)) ?? nil) == nil ? nil : path
+    }
+
+    /// Why a path that nobody was found at cannot be reached at all; nil when it can.
+    static func refusal(_ path: String) -> PortError.StaticReason? {
+        if path.utf8.count <= limit || (try? sysStatus(atPath: "/proc/self/fd")) ?? nil != nil { return nil }
+        return .needsProc
     }
 
     /// The two parts of an absolute path: its directory, and its last name. Nil for a path that no socket has.

@@ -8,6 +8,7 @@
 
 import PortCLibrary
 import PortSystem
+import Synchronization
 
 /// A directory that belongs to this process's user, is closed to all others, and is open here; or, where the program
 /// asks for that, one that its owner shares with a group.
@@ -18,23 +19,25 @@ package final class TrustedDirectory: Sendable {
     private let status: FileStatus  // immutable
     /// Whether it may be a shared one.
     private let mayBeShared: Bool  // immutable
-    /// That of the directory in which it was opened.
-    private let parent: DirectorySharing  // immutable
+    /// The one in which this one was opened.
+    let above: TrustedDirectory?  // immutable
     /// With whom it is shared.
     package let sharing: DirectorySharing  // immutable
+    /// What `fileLock()` has found: 1 for locks of open files, 2 for those of whole files.
+    let knownLock = Atomic<UInt8>(0)
 
     /// The descriptor's number, valid as long as this object lives: keep the object in a variable while you use it.
     package var raw: CInt { descriptor.raw }
 
     private init(
         path: String, _ descriptor: consuming FileDescriptor, _ status: FileStatus, mayBeShared: Bool,
-        in parent: DirectorySharing
+        in above: TrustedDirectory?
     ) {
         self.path = path
+        self.above = above
         self.descriptor = descriptor
         self.status = status
         self.mayBeShared = mayBeShared
-        self.parent = parent
         sharing = mayBeShared ? DirectorySharing(status) : .none
     }
 
@@ -62,7 +65,7 @@ package final class TrustedDirectory: Sendable {
         guard !components.contains("..") else { throw PortError(.directoryUntrusted, subject: .path(path, .leadsUp)) }
         // A slash at the end would also make the kernel follow a symbolic link.
         let plain = "/" + components.filter { $0 != "." }.joined(separator: "/")
-        return try open(plain, in: AT_FDCWD, path: plain, makes: makes, mayBeShared: mayBeShared, parent: .none)
+        return try open(plain, in: nil, path: plain, makes: makes, mayBeShared: mayBeShared)
     }
 
     /// Opens a directory in this one, and makes it when it is not there: in a shared directory only its owner and
@@ -77,13 +80,14 @@ package final class TrustedDirectory: Sendable {
         let path = path + "/" + name
         let mayMake = makes && (!sharing.isShared || sharing.isKept(by: sysUserID()))
         do throws(PortError) {
-            return try Self.open(
-                name, in: raw, path: path, makes: mayMake, mayBeShared: sharing.isShared, parent: sharing)
+            return try Self.open(name, in: self, path: path, makes: mayMake, mayBeShared: sharing.isShared)
         } catch {
             guard makes, !mayMake, error.systemError?.code == ENOENT else { throw error }
             throw PortError(.directoryUntrusted, system: error.systemError, subject: .path(path, .notMadeByOwner))
         }
     }
+
+    private var parent: DirectorySharing { above?.sharing ?? .none }
 
     /// Who has a say over the shared directory that this one belongs to.
     package var keepers: DirectorySharing { parent.isShared ? parent : sharing }
@@ -144,8 +148,9 @@ package final class TrustedDirectory: Sendable {
     }
 
     private static func open(
-        _ name: String, in directory: CInt, path: String, makes: Bool, mayBeShared: Bool, parent: DirectorySharing
+        _ name: String, in above: TrustedDirectory?, path: String, makes: Bool, mayBeShared: Bool
     ) throws(PortError) -> TrustedDirectory {
+        let (directory, parent) = (above?.raw ?? AT_FDCWD, above?.sharing ?? .none)
         let status: FileStatus?
         do throws(SystemError) {
             let descriptor = try openOrMake(name, in: directory, path: makes ? path : nil)
@@ -158,7 +163,7 @@ package final class TrustedDirectory: Sendable {
                 opened = try sysStatus(descriptor.raw)
             }
             if refusal(of: opened, mayBeShared, parent) == nil {
-                return TrustedDirectory(path: path, descriptor, opened, mayBeShared: mayBeShared, in: parent)
+                return TrustedDirectory(path: path, descriptor, opened, mayBeShared: mayBeShared, in: above)
             }
             status = opened
         } catch {

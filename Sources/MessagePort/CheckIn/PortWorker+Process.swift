@@ -22,8 +22,8 @@ extension PortWorker {
     ///   - handler: called for each message of the worker but its check-in, where ``port`` is scheduled.
     /// - Returns: the worker. It is killed when the last reference to it goes.
     /// - Throws: ``PortError/Code/workerNotStarted``, with the kernel's reason: `ENOENT`, `EACCES` and others of
-    ///   `execve(2)`, `EAGAIN` when the system gives no process, `EMFILE` without descriptors, `ENOSYS` on a kernel
-    ///   before 5.3, `EINVAL` when an argument or a variable of the environment cannot be one. No process is left then.
+    ///   `execve(2)`, `EAGAIN` when the system gives no process, `EMFILE` without descriptors, `EINVAL` when an argument
+    ///   or a variable of the environment cannot be one. No process is left then.
     public static func launchProcess(
         _ program: WorkerProgram, queueLimit: Int = MachPort.defaultQueueLimit, handler: MachPort.Handler? = nil
     ) throws(PortError) -> PortWorker {
@@ -79,8 +79,8 @@ extension WorkerRecord {
     /// Notes the process that was started.
     fileprivate func watch(process: pid_t) throws(PortError) {
         do throws(SystemError) {
-            guard let descriptor = try sysProcessDescriptor(ofChild: process) else { return processIsGone() }
-            setProcess(SharedDescriptor(descriptor))
+            guard let launched = try LaunchedProcess.watching(child: process) else { return processIsGone() }
+            setProcess(launched)
         } catch {
             throw PortError(error)
         }

@@ -88,6 +88,6 @@ extension PortWorker {
 
     private func tellToEnd(_ signal: CInt) {
         thread?.stop()
-        if let process = record.process { try? sysSignal(process.rawValue, signal) }
+        try? record.process?.signal(signal)
     }
 }

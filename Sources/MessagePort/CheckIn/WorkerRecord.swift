@@ -29,8 +29,8 @@ final class WorkerRecord: Sendable {
         /// What ended a thread's body.
         var failure: String?
         var exit: WorkerExit?
-        /// The process descriptor; nil for a thread.
-        var process: SharedDescriptor?
+        /// nil for a thread.
+        var process: LaunchedProcess?
         var watchers: [ExitWatcher] = []
         /// They watch the process descriptor for those who wait for workers.
         var sources: [RunLoopSource] = []
@@ -53,7 +53,7 @@ final class WorkerRecord: Sendable {
     var right: SendRight? { checkIn?.replyPort }
     var checkIn: MachMessage? { isInherited ? nil : state.withLock { $0.checkIn } }
     var exit: WorkerExit? { isInherited ? nil : state.withLock { $0.exit } }
-    var process: SharedDescriptor? { isInherited ? nil : state.withLock { $0.process } }
+    var process: LaunchedProcess? { isInherited ? nil : state.withLock { $0.process } }
 
     // MARK: What happens
 
@@ -76,7 +76,7 @@ final class WorkerRecord: Sendable {
     }
 
     /// Notes the process that was started.
-    func setProcess(_ process: SharedDescriptor) {
+    func setProcess(_ process: LaunchedProcess) {
         state.withLock { $0.process = process }
     }
 
@@ -99,7 +99,7 @@ final class WorkerRecord: Sendable {
     func killProcess() {
         guard exit == nil, let process else { return }
         do throws(SystemError) {
-            try sysSignal(process.rawValue, SIGKILL)
+            try process.signal(SIGKILL)
             _ = try sysPoll(process.rawValue, .readable, until: .distantFuture)
         } catch {
             return
@@ -113,7 +113,7 @@ final class WorkerRecord: Sendable {
             // Under the lock, so that the one who waits for the process is the one who says how it ended.
             guard let process = state.process else { return nil }
             do throws(SystemError) {
-                return try sysReap(process.rawValue).map { WorkerExit($0) }
+                return try process.reap().map { WorkerExit($0) }
             } catch {
                 return nil
             }

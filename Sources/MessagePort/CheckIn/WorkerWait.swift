@@ -127,7 +127,7 @@ private struct MessageWatch {
 
 extension PortWorker {
     /// The source through which a waiting loop hears of the end of the worker's process; it ends with that.
-    fileprivate func endSource(_ process: SharedDescriptor) -> RunLoopSource {
+    fileprivate func endSource(_ process: LaunchedProcess) -> RunLoopSource {
         let source = RunLoopSource(
             name: "worker end", descriptor: process.rawValue, perform: { [record] in record.reap() })
         record.endWithWorker(source)

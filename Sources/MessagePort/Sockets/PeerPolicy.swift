@@ -48,6 +48,11 @@ public struct PeerPolicy: Sendable {
     }
 }
 
+extension PortError.StaticReason {
+    fileprivate static let noPeerProcess = Self(
+        "this system gives no descriptor of a peer's process, which takes Linux 6.5 and no filter")
+}
+
 /// A process that has connected to a port and waits to be admitted.
 public struct ConnectingPeer: ~Copyable {
     /// Who it is, as the kernel noted when it connected.
@@ -77,13 +82,13 @@ public struct ConnectingPeer: ~Copyable {
     /// known that what was seen belongs to the peer.
     ///
     /// - Returns: a descriptor that closes with the last reference to it.
-    /// - Throws: ``PortError/Code/systemCallFailed`` with `ESRCH` when the process has ended and with `ENOPROTOOPT` on
-    ///   a kernel older than Linux 6.5; ``PortError/Code/descriptorLimit``.
+    /// - Throws: ``PortError/Code/systemCallFailed`` with `ESRCH` when the process has ended, with `ENOPROTOOPT` on
+    ///   a kernel older than Linux 6.5, and with what a filter says that refuses it; ``PortError/Code/descriptorLimit``.
     public func openProcess() throws(PortError) -> SharedDescriptor {
         do throws(SystemError) {
             return SharedDescriptor(try sysPeerProcess(socket.rawValue))
         } catch {
-            throw PortError(error)
+            throw PortError(error, subject: Refusals.peerProcess.error == error ? .reason(.noPeerProcess) : nil)
         }
     }
 }

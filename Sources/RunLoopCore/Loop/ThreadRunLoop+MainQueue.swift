@@ -16,7 +16,8 @@ import Synchronization
 /// What the main loop knows about the main dispatch queue.
 struct MainQueueState: Sendable {
     let source: ItemID
-    let descriptor: CInt
+    /// nil where the system refuses libdispatch what it needs: then the source only stands for the queue.
+    let descriptor: CInt?
     /// A service is under way.
     var isServed = false
     /// Blocks came during it that a nested run saw.
@@ -26,13 +27,31 @@ struct MainQueueState: Sendable {
 extension ThreadRunLoop {
     /// Adds the main queue to the common modes, before the main loop's first run. While there is no descriptor for it, that is
     /// tried again, now and then and before each run.
+    ///
+    /// Where the system refuses eventfds, which libdispatch needs, the queue is not served: the loop says so once, on
+    /// standard error, and goes on.
     func beginServingMainQueue() {
         if state.withLock({ $0.mainQueue != nil }) { return }
-        guard let descriptor = sysMainQueueDescriptor() else { return serveMainQueueLater() }
-        // Before all others that the kernel reports with it, which are 64 at most.
-        let source = RunLoopSource(name: "main queue", descriptor: descriptor, order: .min) {}
+        let descriptor: CInt?
+        do throws(SystemError) {
+            descriptor = try sysMainQueueDescriptor()
+        } catch {
+            return serveMainQueueLater()
+        }
+        if descriptor == nil { sysWriteToStandardError(Self.mainQueueWarning) }
+        let source = mainQueueSource(descriptor)
         state.withLock { $0.mainQueue = MainQueueState(source: source.id, descriptor: descriptor) }
         add(source, to: .common)
+    }
+
+    private static let mainQueueWarning =
+        "The main run loop does not serve the main dispatch queue and the main actor: this system refuses eventfd(2), "
+        + "which Dispatch needs. Allow that call, or run nothing on them.\n"
+
+    private func mainQueueSource(_ descriptor: CInt?) -> RunLoopSource {
+        guard let descriptor else { return RunLoopSource(name: "main queue (not served)") {} }
+        // Before all others that the kernel reports with it, which are 64 at most.
+        return RunLoopSource(name: "main queue", descriptor: descriptor, order: .min) {}
     }
 
     private func serveMainQueueLater() {
@@ -97,12 +116,12 @@ extension RunLoopState {
     ///
     /// - Returns: its descriptor, which is to be read, and whether its blocks may run now.
     fileprivate mutating func beginMainQueue(in mode: Int) -> (descriptor: CInt, mayServe: Bool)? {
-        guard let queue = mainQueue else { return nil }
+        guard let queue = mainQueue, let descriptor = queue.descriptor else { return nil }
         if let number = seats.seat(of: queue.source, in: mode) {
             _ = modes[mode].ready.takeForPerform(number, &seats)
         }
         if queue.isServed { mainQueue?.isOwed = true } else { mainQueue?.isServed = true }
-        return (queue.descriptor, !queue.isServed)
+        return (descriptor, !queue.isServed)
     }
 
     /// - Returns: whether blocks have come that nobody has run.

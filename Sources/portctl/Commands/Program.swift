@@ -89,14 +89,14 @@ struct Program {
     static func wait(
         for process: pid_t, endingAt interrupt: Interrupt
     ) throws(SystemError) -> (end: End, wasInterrupted: Bool) {
-        guard let end = try sysProcessDescriptor(ofChild: process) else { return (wait(for: process), false) }
+        guard let end = try LaunchedProcess.watching(child: process) else { return (wait(for: process), false) }
         let epoll = try EpollSet()
-        try epoll.add(end.raw, .readable, key: 0)
+        try epoll.add(end.rawValue, .readable, key: 0)
         try epoll.add(interrupt.descriptor, .readable, key: 1)
         var wasInterrupted = false
         while !epoll.wait(until: .distantFuture).contains(where: { $0.key == 0 }) {
             _ = try interrupt.take()
-            try sysSignal(end.raw, wasInterrupted ? SIGKILL : SIGTERM)
+            try end.signal(wasInterrupted ? SIGKILL : SIGTERM)
             wasInterrupted = true
         }
         return (wait(for: process), wasInterrupted)
@@ -105,13 +105,13 @@ struct Program {
     /// Waits for the end of a process. What a terminal sends goes to it anyway; signals of other processes are handed
     /// on.
     static func wait(for process: pid_t, handingOn interrupt: Interrupt) throws(SystemError) -> End {
-        guard let end = try sysProcessDescriptor(ofChild: process) else { return wait(for: process) }
+        guard let end = try LaunchedProcess.watching(child: process) else { return wait(for: process) }
         let epoll = try EpollSet()
-        try epoll.add(end.raw, .readable, key: 0)
+        try epoll.add(end.rawValue, .readable, key: 0)
         try epoll.add(interrupt.descriptor, .readable, key: 1)
         while !epoll.wait(until: .distantFuture).contains(where: { $0.key == 0 }) {
             let (number, isOfTerminal) = try interrupt.take()
-            if !isOfTerminal { try sysSignal(end.raw, number) }
+            if !isOfTerminal { try end.signal(number) }
         }
         return wait(for: process)
     }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CPortShims
+import PortCLibrary
+
+/// Which kind of lock a file has. Two kinds do not see each other, so all who lock a file take the same.
+package enum FileLock: String, Sendable, CaseIterable {
+    /// An open-file-description lock (`fcntl(2)`), which can be asked about without being taken.
+    case openFile = "open-file-description"
+    /// A lock of the whole file (`flock(2)`), for systems that refuse the other kind. To ask about it is to share it for a
+    /// moment.
+    case wholeFile = "flock"
+
+    /// How often a lock that others share, because they ask about it, is tried for.
+    static let roundLimit = 1000
+}
+
+/// Whether the system has open-file-description locks.
+///
+/// - Parameter descriptor: any open file; nothing of it changes.
+/// - Returns: whether it has.
+/// - Throws: what is no refusal.
+package func sysHasOpenFileLocks(_ descriptor: CInt) throws(SystemError) -> Bool {
+    do throws(SystemError) {
+        _ = try Refusals.openFileLocks.remember { () throws(SystemError) in
+            try retrying(.fcntl) { shim_unlock(descriptor) }
+        }
+        return true
+    } catch {
+        if error.isRefusal { return false }
+        throw error
+    }
+}
+
+/// Takes the exclusive lock of an open file; the kernel drops it when the last descriptor of that open file is closed,
+/// however its process ends.
+///
+/// - Returns: false when another open file of the same inode holds it.
+package func sysLock(_ descriptor: CInt, _ kind: FileLock) throws(SystemError) -> Bool {
+    switch kind {
+    case .openFile: return try unlessHeld(.fcntl) { shim_lock_exclusive(descriptor) }
+    case .wholeFile:
+        for _ in 0..<FileLock.roundLimit {
+            if try unlessHeld(.flock, { flock(descriptor, LOCK_EX | LOCK_NB) }) { return true }
+            // Does somebody hold it, or do others only ask?
+            if try sysIsLocked(descriptor, kind) { return false }
+            sysYield()
+        }
+        return false
+    }
+}
+
+/// Drops the lock of an open file, for every descriptor of that open file: also for a copy that a child process holds
+/// between its fork and its exec.
+package func sysUnlock(_ descriptor: CInt, _ kind: FileLock) throws(SystemError) {
+    switch kind {
+    case .openFile: _ = try retrying(.fcntl) { shim_unlock(descriptor) }
+    case .wholeFile: _ = try retrying(.flock) { flock(descriptor, LOCK_UN) }
+    }
+}
+
+/// Whether another open file of the same inode holds the exclusive lock. Disturbs nobody.
+package func sysIsLocked(_ descriptor: CInt, _ kind: FileLock) throws(SystemError) -> Bool {
+    switch kind {
+    case .openFile:
+        var held: CInt = 0
+        _ = try retrying(.fcntl) { unsafe shim_lock_is_held(descriptor, &held) }
+        return held != 0
+    case .wholeFile:
+        guard try unlessHeld(.flock, { flock(descriptor, LOCK_SH | LOCK_NB) }) else { return true }
+        try sysUnlock(descriptor, kind)
+        return false
+    }
+}
+
+private func unlessHeld(_ call: SystemCall, _ body: () -> CInt) throws(SystemError) -> Bool {
+    do throws(SystemError) {
+        _ = try retrying(call, body)
+        return true
+    } catch {
+        if error.code == EAGAIN || error.code == EACCES { return false }
+        throw error
+    }
+}

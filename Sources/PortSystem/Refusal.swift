@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Calls that an older kernel does not have, and that a filter (seccomp(2)) may forbid: at the start of a program, or at
+// any time after. The first refusal is remembered for as long as the process lives, so no call is tried again and again.
+// What is done instead stands where the call is made.
+
+import PortCLibrary
+import Synchronization
+
+extension SystemError {
+    /// True for the numbers with which kernels and filters say that they do not make a call at all.
+    package var isRefusal: Bool { code == ENOSYS || code == EPERM || code == EINVAL || code == EOPNOTSUPP }
+}
+
+/// Whether the system refuses one call.
+package struct Refusal: ~Copyable, Sendable {
+    private let code = Atomic<CInt>(0)  // zero, or what the first refusal said
+
+    package init() {}
+
+    /// What the system said when it refused the call; nil as long as it has not.
+    package var error: SystemError? {
+        let code = code.load(ordering: .relaxed)
+        return code == 0 ? nil : SystemError(code)
+    }
+
+    fileprivate func restore(_ code: CInt) { self.code.store(code, ordering: .relaxed) }
+
+    /// Makes the call, unless the system has refused it before.
+    ///
+    /// - Parameters:
+    ///   - isRefusal: which errors of this call mean that the system refuses it.
+    ///   - call: makes the call.
+    /// - Returns: what the call gave.
+    /// - Throws: what the call threw, or the remembered refusal.
+    @inline(__always)
+    package func remember<Result: ~Copyable>(
+        _ isRefusal: (SystemError) -> Bool = { $0.isRefusal }, _ call: () throws(SystemError) -> Result
+    ) throws(SystemError) -> Result {
+        if let error { throw error }
+        do throws(SystemError) {
+            return try call()
+        } catch {
+            if isRefusal(error) { code.store(error.code, ordering: .relaxed) }
+            throw error
+        }
+    }
+
+    /// Makes the call, or does something else where the system refuses it.
+    ///
+    /// - Parameters:
+    ///   - isRefusal: which errors of this call mean that the system refuses it.
+    ///   - call: makes the call.
+    ///   - otherwise: does something else.
+    /// - Returns: what either gave.
+    /// - Throws: what the call threw when that was no refusal, or what the other way threw.
+    @inline(__always)
+    package func avoid<Result: ~Copyable>(
+        _ isRefusal: (SystemError) -> Bool = { $0.isRefusal }, _ call: () throws(SystemError) -> Result,
+        otherwise: () throws(SystemError) -> Result
+    ) throws(SystemError) -> Result {
+        if error == nil {
+            do throws(SystemError) {
+                return try remember(isRefusal, call)
+            } catch {
+                if self.error == nil { throw error }
+            }
+        }
+        return try otherwise()
+    }
+}
+
+/// What this system has refused so far.
+package enum Refusals {
+    /// `epoll_pwait2(2)`, Linux 5.11: then limits are whole milliseconds.
+    package static let preciseWait = Refusal()
+    /// `eventfd(2)`: then pipes are rung.
+    package static let eventDescriptor = Refusal()
+    /// `memfd_create(2)` with `MFD_NOEXEC_SEAL`, Linux 6.3: then without it.
+    package static let sealedMemory = Refusal()
+    /// `memfd_create(2)`: then there are no rings.
+    package static let memory = Refusal()
+
+    /// `pidfd_open(2)`, Linux 5.3: then a thread waits for each child, and the ends of others are seen by their locks.
+    package static let processDescriptor = Refusal()
+    /// `pidfd_send_signal(2)`, Linux 5.1: then children are signalled by their numbers.
+    package static let processSignal = Refusal()
+    /// `waitid(2)` with `P_PIDFD`, Linux 5.4: then children are waited for by their numbers.
+    package static let processWait = Refusal()
+    /// `getsockopt(2)` with `SO_PEERPIDFD`, Linux 6.5.
+    package static let peerProcess = Refusal()
+
+    /// Open-file-description locks (`fcntl(2)`), Linux 3.15: then a directory's first process decides which kind all take.
+    package static let openFileLocks = Refusal()
+
+    private static func each(_ body: (borrowing Refusal) -> Void) {
+        body(preciseWait)
+        body(eventDescriptor)
+        body(sealedMemory)
+        body(memory)
+        body(processDescriptor)
+        body(processSignal)
+        body(processWait)
+        body(peerProcess)
+        body(openFileLocks)
+    }
+
+    /// Runs `body` as in a process that has met no refusal, and forgets those that it meets: for tests.
+    ///
+    /// - Returns: what the body gave.
+    /// - Throws: what the body threw.
+    package static func forgetting<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value
+    {
+        var codes: [CInt] = []
+        each {
+            codes.append($0.error?.code ?? 0)
+            $0.restore(0)
+        }
+        defer {
+            var saved = codes.makeIterator()
+            each { $0.restore(saved.next() ?? 0) }
+        }
+        return try body()
+    }
+}

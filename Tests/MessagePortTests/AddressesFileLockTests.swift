@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import MessagePort
+import PortSystem
+import TestSupport
+import Testing
+
+/// Which kind of lock the files of a directory have.
+@Suite("The locks of a directory", .census) struct AddressesFileLockTests {
+    let scratch: AddressScratch
+
+    init() throws {
+        scratch = try AddressScratch()
+    }
+
+    private func open() throws -> TrustedDirectory { try TrustedDirectory.open(path: scratch.path) }
+
+    private var record: String? { try? sysReadLink(scratch.path(TrustedDirectory.lockRecord)) }
+
+    @Test("the first who takes a lock decides, and writes it down above; who only asks writes nothing")
+    func decision() throws {
+        let top = try open()
+        let names = try top.subdirectory("names")
+        #expect(try names.fileLock(decides: false) == .openFile)
+        #expect(record == nil)
+        #expect(try names.fileLock(decides: true) == .openFile)
+        #expect(record == "open-file-description")
+        #expect(try sysList(scratch.path("names")) == [])
+    }
+
+    @Test("a process that has open-file-description locks takes the others where that was decided")
+    func honoured() throws {
+        try sysMakeLink(scratch.path("locks"), to: "flock", in: AT_FDCWD)
+        let (one, other) = (try open(), try open())
+        #expect(try one.fileLock(decides: true) == .wholeFile)
+        guard case .locked(let file) = try LockedFile.take("a", in: one) else { return #expect(Bool(false)) }
+        #expect(try LockedFile.isLocked("a", in: other))
+        let plain = try sysOpen(scratch.path("a"), .reading)
+        #expect(try sysIsLocked(plain.raw, .wholeFile))
+        #expect(try !sysIsLocked(plain.raw, .openFile))
+        file.remove()
+    }
+
+    @Test("of many that come at once, all take the same kind", arguments: 0..<20)
+    func race(round: Int) throws {
+        let kinds = Recorder<FileLock>("a kind")
+        let scratch = scratch
+        try onThreads(4) { _ in
+            guard let kind = try? TrustedDirectory.open(path: scratch.path).fileLock(decides: true) else { return }
+            kinds.append(kind)
+        }
+        #expect(kinds.elements == [.openFile, .openFile, .openFile, .openFile])
+        #expect(record == "open-file-description")
+    }
+
+    @Test("what is written down and is no kind of lock makes the directory untrusted, be it a link or a file")
+    func unknown() throws {
+        try sysMakeLink(scratch.path("locks"), to: "something", in: AT_FDCWD)
+        #expect(throws: PortError.self) { try open().fileLock(decides: false) }
+        try sysUnlink(scratch.path("locks"), in: AT_FDCWD)
+        try scratch.makeFile("locks")
+        do throws(PortError) {
+            _ = try TrustedDirectory.open(path: scratch.path).fileLock(decides: true)
+            Issue.record("It was taken.")
+        } catch {
+            #expect(error.code == .directoryUntrusted)
+        }
+    }
+
+    #if PORT_FAULTS
+    @Test(
+        "where open-file-description locks are refused, other locks are decided for, and they hold",
+        arguments: [EINVAL, EPERM, ENOSYS])
+    func refused(code: CInt) throws {
+        try Refusals.forgetting {
+            let rule = SystemCallFaults.Rule(.fcntl, .fail(code), times: .max)
+            let (_, calls) = try SystemCallFaults.counting(with: [rule]) {
+                let top = try open()
+                guard case .locked(let file) = try LockedFile.take("a", in: top) else { return #expect(Bool(false)) }
+                guard case .held = try LockedFile.take("a", in: open()) else { return #expect(Bool(false)) }
+                #expect(try LockedFile.isLocked("a", in: open()))
+                file.remove()
+                #expect(try !LockedFile.isLocked("a", in: top))
+            }
+            #expect(record == "flock")
+            #expect(calls[.fcntl] == 1, "asked once")
+        }
+        #expect(try open().fileLock(decides: true) == .wholeFile)
+    }
+
+    @Test("where others have open-file-description locks, a process that is refused them gets an error that says so")
+    func refusedLater() throws {
+        #expect(try open().fileLock(decides: true) == .openFile)
+        Refusals.forgetting {
+            _ = SystemCallFaults.with([.init(.fcntl, .fail(EINVAL))]) {
+                do throws(PortError) {
+                    _ = try LockedFile.take("a", in: TrustedDirectory.open(path: scratch.path))
+                    Issue.record("It was taken.")
+                } catch {
+                    #expect(error.code == .systemCallFailed)
+                    #expect(error.systemError == SystemError(EINVAL))
+                    #expect(error.description.contains("take open-file-description locks, which this system refuses"))
+                }
+            }
+        }
+    }
+    #endif
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import NamedPortServer
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+/// Processes to which the kernel refuses system calls, by a filter as containers have it.
+@Suite("Processes whose calls are refused", .census(warmingUp: makeSpareDescriptor)) struct RefusedCallsTests {
+    static let calls = [
+        "epoll_pwait2", "eventfd2", "memfd-noexec", "memfd_create", "pidfd_open", "pidfd_send_signal", "waitid-pidfd",
+        "peer-pidfd", "peer-groups", "ofd-locks", "close_range", "container", "kernel-5.4", "gvisor", "no-pidfds",
+    ]
+
+    private func peer(_ words: [String], _ arguments: [String], at place: Place) throws -> ChildProcess {
+        try ChildProcess.refusing(
+            words, builtProduct("port-test-peer"), arguments,
+            environment: ["XDG_RUNTIME_DIR": place.scratch.path, "PORT_RING": "always"])
+    }
+
+    @Test(
+        "a service serves whichever call is refused, and says nothing but of the main queue", arguments: calls,
+        ["ENOSYS", "EPERM"])
+    func service(call: String, error: String) async throws {
+        try await withPlace(leaving: .anything) { place in
+            let server = try peer(["-e", error, call], ["serve", place.directory, "name"], at: place)
+            try server.expect("ready")
+            let port = try RemoteMessagePort(name: "name", nameServer: place.names)
+            for _ in 0..<200 { #expect(try port.ask(1, "abc") == "cba") }
+            let result = try server.waitForExit()
+            #expect(result.end == .exited(0))
+            let isQuiet = result.errors.isEmpty
+            #expect(isQuiet || call == "eventfd2" && result.errors.contains("does not serve the main dispatch queue"))
+        }
+    }
+
+    @Test(
+        "a client asks whichever call is refused, after names were held with the locks of other processes",
+        arguments: calls)
+    func client(call: String) async throws {
+        try await withPlace(leaving: .anything) { place in
+            try withServer("name", at: place) { _ in
+                let client = try peer([call], ["ask", place.directory, "name", "1", "abc"], at: place)
+                try client.expect("reply cba")
+                #expect(try client.waitForExit().end == .exited(0))
+            }
+        }
+    }
+
+    @Test(
+        "a worker process is launched, asked, told apart and reaped whichever call is refused", arguments: calls,
+        ["ENOSYS", "EPERM"])
+    func worker(call: String, error: String) async throws {
+        try await withPlace(leaving: .anything) { place in
+            let launcher = try peer(["-e", error, call], ["launch"], at: place)
+            try launcher.expect("reply cba")
+            try launcher.expect("worker ended with status 0")
+            #expect(try launcher.waitForExit().end == .exited(0))
+        }
+    }
+
+    @Test(
+        "processes without open-file-description locks and those with them exclude each other where the first has none")
+    func locks() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let first = try peer(["ofd-locks"], ["hold", place.directory], at: place)
+            try first.expect("ready")
+            try first.write("take name\n")
+            try first.expect("taken")
+            #expect(failure { try place.names.register(MachPort(), name: "name") }?.code == .nameTaken)
+            let port = MachPort()
+            try place.names.register(port, name: "other")
+            try first.write("take other\n")
+            try first.expect("error nameTaken, owner \(sysProcessID())")
+            #expect(try place.names.list().map(\.name) == ["name", "other"])
+            first.kill()
+            try first.waitForExit()
+            try place.names.register(port, name: "name")
+            port.invalidate()
+        }
+    }
+
+    @Test("where others have open-file-description locks, who is refused them gets an error and holds no name")
+    func otherLocks() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let port = MachPort()
+            try place.names.register(port, name: "name")
+            let later = try peer(["ofd-locks"], ["hold", place.directory], at: place)
+            try later.expect("ready")
+            try later.write("take other\n")
+            try later.expect("error systemCallFailed")
+            #expect(try later.waitForExit().end == .exited(0))
+            port.invalidate()
+        }
+    }
+
+    @Test(
+        "what talks goes on when calls are refused in mid-life, and what is new takes the second way",
+        arguments: ["ENOSYS", "EPERM"])
+    func inMidLife(error: String) async throws {
+        await #expect(processExitsWith: .success) { [error = error as String] in
+            setenv("PORT_RING", "always", 1)
+            try await withPlace(leaving: .anything) { place in
+                try withServer("one", at: place) { _ in
+                    let one = try RemoteMessagePort(name: "one", nameServer: place.names)
+                    for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
+                    let name = try MachPort.registered("mine", at: place)
+                    refuseCalls(
+                        "epoll_pwait2=\(error)", "eventfd2=\(error)", "memfd_create=\(error)", "pidfd_open=\(error)",
+                        "pidfd_send_signal=\(error)", "io_uring_enter=\(error)")
+                    for _ in 0..<200 { #expect(try one.ask(1, "abc") == "cba") }
+                    try withServer("two", at: place) { _ in
+                        let two = try RemoteMessagePort(name: "two", nameServer: place.names)
+                        for _ in 0..<200 { #expect(try two.ask(1, "abc") == "cba") }
+                    }
+                    // Another thread, whose loop is new.
+                    let answers = try runOnThread { try (0..<50).map { _ in try one.ask(1, "abc") } }.join()
+                    #expect(answers == Array(repeating: "cba", count: 50))
+                    refuseCalls("ofd-locks")
+                    #expect(failure { try place.names.register(MachPort(), name: "late") }?.code == .systemCallFailed)
+                    #expect(try one.ask(1, "abc") == "cba")
+                    name.invalidate()
+                }
+            }
+        }
+    }
+}
+
+extension MachPort {
+    fileprivate static func registered(_ name: String, at place: Place) throws -> MachPort {
+        let port = MachPort()
+        try place.names.register(port, name: name)
+        return port
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("Refusal", .census) struct RefusalTests {
+    @Test("a call is made until it is refused, and never again", arguments: [ENOSYS, EPERM, EINVAL, EOPNOTSUPP])
+    func remembered(code: CInt) throws {
+        let refusal = Refusal()
+        var calls = 0
+        func call(_ result: Result<Int, SystemError>) throws -> Int {
+            try refusal.avoid { () throws(SystemError) in
+                calls += 1
+                return try result.get()
+            } otherwise: {
+                2
+            }
+        }
+        #expect(try call(.success(1)) == 1)
+        #expect(throws: SystemError(EMFILE)) { try call(.failure(SystemError(EMFILE))) }
+        #expect(refusal.error == nil)
+        #expect(try call(.failure(SystemError(code))) == 2)
+        #expect(refusal.error == SystemError(code))
+        #expect(try call(.success(1)) == 2)
+        #expect(calls == 3)
+    }
+
+    @Test("a call without another way fails at once with the first refusal, of those that are its own")
+    func withoutAnotherWay() throws {
+        let refusal = Refusal()
+        func call(_ code: CInt) throws {
+            try refusal.remember({ $0.code == ENOSYS }) { () throws(SystemError) in throw SystemError(code) }
+        }
+        #expect(throws: SystemError(EINVAL)) { try call(EINVAL) }
+        #expect(throws: SystemError(ENOSYS)) { try call(ENOSYS) }
+        #expect(throws: SystemError(ENOSYS)) { try call(EINVAL) }
+    }
+
+    #if PORT_FAULTS
+    private static let codes: [CInt] = [ENOSYS, EPERM, EINVAL, EOPNOTSUPP]
+
+    @Test(
+        "where precise waits are refused, in mid-life, a set waits in whole milliseconds: not shorter, and once",
+        arguments: codes)
+    func milliseconds(code: CInt) throws {
+        try Refusals.forgetting {
+            let set = try EpollSet()
+            let bell = try WakeDescriptor(.pipe)
+            try set.add(bell.raw, .readable, key: 1)
+            #expect(set.wait(until: .distantPast).isEmpty)
+            for limit in [Duration.nanoseconds(1), .microseconds(300), .milliseconds(1), .microseconds(1001)] {
+                // The first is made, and fails.
+                let refused = SystemCallFaults.Rule(
+                    .epoll_wait, .fail(code), times: Refusals.preciseWait.error == nil ? 1 : 0)
+                let deadline = MonotonicInstant.after(limit)
+                let (reports, calls) = SystemCallFaults.counting(with: [refused]) { set.wait(until: deadline) }
+                #expect(reports.isEmpty)
+                #expect(MonotonicInstant.now >= deadline)
+                // A wait that ended early, or was one of zero, would be made again.
+                #expect(calls[.epoll_wait] == (limit == .nanoseconds(1) ? 2 : 1), "\(limit)")
+            }
+            #expect(Refusals.preciseWait.error == SystemError(code))
+            bell.ring()
+            #expect(set.wait(until: .distantFuture) == [EpollReport(key: 1, events: .readable)])
+            #expect(set.wait(until: .after(.seconds(100 * 86_400))).count == 1)
+        }
+    }
+
+    @Test("memory is made without the seal that forbids to run it where the kernel does not know that, asked once")
+    func executableMemory() throws {
+        try Refusals.forgetting {
+            let rule = SystemCallFaults.Rule(.memfd_create, .fail(EINVAL))
+            let (sizes, calls) = try SystemCallFaults.counting(with: [rule]) {
+                try (0..<2).map { _ in try SharedMemory.make(size: 4096).memory.size }
+            }
+            #expect(sizes == [4096, 4096])
+            #expect(calls[.memfd_create] == 3)
+        }
+    }
+
+    @Test("memory of another process is taken with the seal that forbids to run it, and without")
+    func anySeal() throws {
+        try Refusals.forgetting {
+            for rules in [[], [SystemCallFaults.Rule(.memfd_create, .fail(EINVAL))]] {
+                let (file, _) = try SystemCallFaults.with(rules) { try SharedMemory.make(size: 4096).file }
+                #expect(try SharedMemory.map(file, size: 4096) != nil)
+            }
+        }
+    }
+
+    @Test("a system that refuses memory files is asked once", arguments: codes)
+    func noMemory(code: CInt) throws {
+        Refusals.forgetting {
+            let rule = SystemCallFaults.Rule(.memfd_create, .fail(code), times: .max)
+            let calls = SystemCallFaults.counting(with: [rule]) {
+                for _ in 0..<3 { #expect(throws: SystemError(code)) { try SharedMemory.make(size: 4096) } }
+            }.calls
+            #expect(calls[.memfd_create] == 2, "once with the seal, once without")
+        }
+    }
+    #endif
+
+    @Test(
+        "calls that a filter refuses in mid-life are replaced: waits, bells, and memory",
+        arguments: ["ENOSYS", "EPERM"])
+    func filterInMidLife(error: String) async throws {
+        await #expect(processExitsWith: .success) { [error = error as String] in
+            let set = try EpollSet()
+            let bell = try WakeDescriptor()
+            try set.add(bell.raw, .readable, key: 1)
+            #expect(set.wait(until: .distantPast).isEmpty)
+            let before = try SharedMemory.make(size: 4096)
+            refuseCalls("epoll_pwait2=\(error)", "eventfd2=\(error)", "memfd-noexec")
+            let deadline = MonotonicInstant.after(.microseconds(100))
+            #expect(set.wait(until: deadline).isEmpty)
+            #expect(MonotonicInstant.now >= deadline)
+            bell.ring()
+            #expect(set.wait(until: .distantFuture) == [EpollReport(key: 1, events: .readable)])
+            #expect(try WakeDescriptor().kind == .pipe)
+            #expect(try SharedMemory.make(size: 4096).memory.size == before.memory.size)
+            refuseCalls("memfd_create=\(error)")
+            #expect(throws: SystemError.self) { try SharedMemory.make(size: 4096) }
+        }
+    }
+}
