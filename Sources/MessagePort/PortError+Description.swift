@@ -87,8 +87,7 @@ extension PortError: CustomStringConvertible {
             "The other process did not read what it was sent, so its connection was ended; look it up again.",
         .malformedContent: "The message's bytes are not the value that was asked for; send and read the same type.",
         .watchLimit:
-            "The kernel gives this user no further directory watch; end some or raise fs.inotify.max_user_instances "
-            + "or fs.inotify.max_user_watches.",
+            "The kernel gives no further directory watch; raise a limit fs.inotify.max_user_…, or set PortNameServer.lookInterval.",
         .nameWaitTimedOut: "No live port got the name before the limit; start its owner, or wait longer.",
         .activationInvalid: "The socket that the supervisor declared for the name cannot be used; mend its unit.",
         .nameNotDeclared: "No supervisor handed this process a socket for the name; register the name instead.",

@@ -28,9 +28,7 @@ extension NameDirectoryWatch {
     }
 
     private mutating func end() {
-        if watch != -1 { kernel.remove(watch) }
-        if declared != -1 { kernel.remove(declared) }
-        for watch in way.keys { kernel.remove(watch) }
+        for number in [watch, declared] + way.keys where number != -1 { remove(number) }
         (watch, declared) = (-1, -1)
         way = [:]
         names = nil
@@ -60,7 +58,7 @@ extension NameDirectoryWatch {
         return watch != -1 && directory.isCurrent
     }
 
-    private func openNames() throws(PortError) -> TrustedDirectory? {
+    func openNames() throws(PortError) -> TrustedDirectory? {
         do throws(PortError) {
             let top = try TrustedDirectory.open(path: path, makes: false, mayBeShared: mayBeShared)
             return try top.subdirectory("names", makes: false)
@@ -97,14 +95,19 @@ extension NameDirectoryWatch {
         }
     }
 
+    private func remove(_ number: CInt) {
+        if case .reports(let watch) = kernel { watch.value.remove(number) }
+    }
+
     /// - Returns: nil when the directory is not there.
     private func add(_ path: String, _ events: DirectoryEvents) throws(PortError) -> CInt? {
         do throws(SystemError) {
-            return try kernel.add(path, events)
+            guard case .reports(let watch) = kernel else { return nil }
+            return try watch.value.add(path, events)
         } catch {
             switch error.code {
             case ENOENT, ENOTDIR: return nil
-            case ENOSPC: throw PortError(.watchLimit, system: error, subject: .path(path))
+            case ENOSPC, ENOSYS, EPERM: throw PortError(.watchLimit, system: error, subject: .path(path))
             default: throw PortError(error, subject: .path(path))
             }
         }

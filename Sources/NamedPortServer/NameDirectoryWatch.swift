@@ -12,6 +12,7 @@
 import PortCLibrary
 import MessagePort
 import PortSystem
+import Synchronization
 
 /// What tells when the directory of names is to be looked at again.
 struct NameDirectoryWatch: ~Copyable, Sendable {
@@ -24,7 +25,24 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
         case everything
     }
 
-    let kernel: DirectoryWatch
+    /// What tells of changes.
+    enum Kernel: Sendable {
+        case reports(Kept<DirectoryWatch>)
+        /// Nothing does: an empty set, and how often to look at everything.
+        case interval(Kept<EpollSet>, IntervalLooks, Duration)
+    }
+
+    final class Kept<Value: ~Copyable & Sendable>: Sendable {
+        let value: Value  // immutable
+
+        init(_ value: consuming Value) {
+            self.value = value
+        }
+    }
+
+    let kernel: Kernel
+    /// When to look although the descriptor is not readable; never while the kernel tells.
+    private(set) var nextLook = MonotonicInstant.distantFuture
     /// The directory above that of names, as a path.
     let path: String
     /// Whether sockets that a supervisor declares are told of too, by the same file names.
@@ -45,17 +63,35 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     ///   - path: the directory above that of names: an absolute path.
     ///   - followsDeclared: whether to tell of declared sockets too.
     ///   - mayBeShared: whether the directory may be a shared one.
+    ///   - looks: whether it may look at an interval where the kernel gives no watch.
     /// - Returns: the watch, which tells what changes from now on.
     /// - Throws: `watchLimit`, `descriptorLimit`, `directoryUntrusted`, `systemCallFailed`.
     static func begin(
-        at path: String, followsDeclared: Bool = false, mayBeShared: Bool = false
+        at path: String, followsDeclared: Bool = false, mayBeShared: Bool = false, looks: IntervalLooks? = nil
     ) throws(PortError) -> NameDirectoryWatch {
-        var watch = NameDirectoryWatch(try makeWatch(), path, followsDeclared, mayBeShared)
-        try watch.begin()
-        return watch
+        do throws(PortError) {
+            var watch = NameDirectoryWatch(.reports(Kept(try makeWatch())), path, followsDeclared, mayBeShared)
+            try watch.begin()
+            return watch
+        } catch {
+            guard error.code == .watchLimit, let looks, let interval = looks.interval else { throw error }
+            var watch = NameDirectoryWatch(
+                .interval(Kept(try nothing()), looks, interval), path, followsDeclared, mayBeShared)
+            watch.nextLook = .now
+            return watch
+        }
     }
 
-    private init(_ kernel: consuming DirectoryWatch, _ path: String, _ followsDeclared: Bool, _ mayBeShared: Bool) {
+    /// A descriptor that never becomes readable.
+    private static func nothing() throws(PortError) -> EpollSet {
+        do throws(SystemError) {
+            return try EpollSet()
+        } catch {
+            throw PortError(error)
+        }
+    }
+
+    private init(_ kernel: Kernel, _ path: String, _ followsDeclared: Bool, _ mayBeShared: Bool) {
         self.kernel = kernel
         self.path = path
         self.followsDeclared = followsDeclared
@@ -63,7 +99,12 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     }
 
     /// The descriptor to wait on: readable while changes wait.
-    var raw: CInt { kernel.raw }
+    var raw: CInt {
+        switch kernel {
+        case .reports(let watch): watch.value.raw
+        case .interval(let nothing, _, _): nothing.value.raw
+        }
+    }
 
     /// Most times that one look reads: as many reports as the kernel keeps. What is beyond waits for the next look, so that
     /// whoever makes changes as fast as they are read keeps nobody in a look.
@@ -73,6 +114,12 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     ///
     /// - Throws: as ``begin(at:followsDeclared:)``; then it begins anew at the next call, with everything.
     mutating func changes() throws(PortError) -> Changes {
+        if let interval = countedInterval() {
+            guard nextLook <= .now else { return .files([]) }
+            nextLook = .after(interval)
+            names = try openNames()
+            return .everything
+        }
         var files: [String: Int] = [:]
         var count = 0
         var hasLost = false
@@ -98,6 +145,13 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
         return hasLost ? .everything : .files(files.sorted { $0.value < $1.value }.map(\.key))
     }
 
+    /// The interval at which to look; nil while the kernel tells. A look that is due is counted.
+    private func countedInterval() -> Duration? {
+        guard case .interval(_, let looks, let interval) = kernel else { return nil }
+        if nextLook <= .now { looks.count.add(1, ordering: .relaxed) }
+        return interval
+    }
+
     /// Whether the path to the directory may lead elsewhere since.
     private func leadsElsewhere(_ report: DirectoryReport) -> Bool {
         if report.watch == watch { return true }
@@ -107,7 +161,8 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
 
     private func read() throws(PortError) -> [DirectoryReport] {
         do throws(SystemError) {
-            return try kernel.reports()
+            guard case .reports(let watch) = kernel else { return [] }
+            return try watch.value.reports()
         } catch {
             throw PortError(error)
         }
@@ -118,7 +173,8 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
         do throws(SystemError) {
             return try DirectoryWatch()
         } catch {
-            if error.code == EMFILE, (try? EpollSet()) != nil { throw PortError(.watchLimit, system: error) }
+            let isWatchLimit = error.isRefusal || error.code == EMFILE && (try? EpollSet()) != nil
+            if isWatchLimit { throw PortError(.watchLimit, system: error) }
             throw PortError(error)
         }
     }

@@ -45,9 +45,10 @@ final class NameFollower: Sendable {
     /// - Parameters:
     ///   - path: the directory above that of names.
     ///   - mayBeShared: whether the directory may be a shared one.
+    ///   - looks: whether it may look at an interval where the kernel gives no watch.
     /// - Throws: as `NameDirectoryWatch.begin`.
-    init(_ path: String, mayBeShared: Bool = false) throws(PortError) {
-        let watch = try NameDirectoryWatch.begin(at: path, mayBeShared: mayBeShared)
+    init(_ path: String, mayBeShared: Bool = false, looks: IntervalLooks? = nil) throws(PortError) {
+        let watch = try NameDirectoryWatch.begin(at: path, mayBeShared: mayBeShared, looks: looks)
         do throws(SystemError) {
             epoll = try EpollSet()
             try epoll.add(watch.raw, .readable, key: Self.directoryKey)
@@ -61,10 +62,12 @@ final class NameFollower: Sendable {
     var raw: CInt { epoll.raw }
 
     /// Whether there is something to tell, or to look at, that does not show in the descriptor.
-    var hasMore: Bool { state.withLock { !$0.pending.isEmpty || $0.mustLookAtAll || $0.isDue } }
+    var hasMore: Bool {
+        state.withLock { !$0.pending.isEmpty || $0.mustLookAtAll || $0.isDue || $0.watch.nextLook <= .now }
+    }
 
     /// When to ask for the next although the descriptor is not readable.
-    var nextLook: MonotonicInstant { state.withLock { $0.nextLook } }
+    var nextLook: MonotonicInstant { state.withLock { min($0.nextLook, $0.watch.nextLook) } }
 
     /// The next that came or went. Never waits.
     ///

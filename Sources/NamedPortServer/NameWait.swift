@@ -36,13 +36,13 @@ final class NameWait: Sendable {
         mayBeShared = directory.mayBeShared
         declaredPath = directory.declaredPath(of: name)
         let watch = try NameDirectoryWatch.begin(
-            at: directory.path, followsDeclared: true, mayBeShared: directory.mayBeShared)
+            at: directory.path, followsDeclared: true, mayBeShared: directory.mayBeShared, looks: server.looks)
         raw = watch.raw
         state = Mutex(State(watch: watch))
     }
 
     /// When to look again although nothing has changed.
-    var nextLook: MonotonicInstant { state.withLock { $0.declared.next } }
+    var nextLook: MonotonicInstant { state.withLock { min($0.declared.next, $0.watch.nextLook) } }
 
     /// Looks, if anything has changed since the last look. Never waits.
     func look() throws(PortError) -> SendRight? {

@@ -134,6 +134,6 @@ extension PortNameServer {
     /// What follows the names in the directory that is there now.
     func follower() throws(PortError) -> NameFollower {
         let directory = try openDirectory()
-        return try NameFollower(directory.path, mayBeShared: directory.mayBeShared)
+        return try NameFollower(directory.path, mayBeShared: directory.mayBeShared, looks: looks)
     }
 }

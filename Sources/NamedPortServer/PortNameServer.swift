@@ -25,6 +25,9 @@ public final class PortNameServer: Sendable {
     /// The fork count of the process that has put a name into `held` last: a child of it has none there.
     let holderForkCount = Atomic<UInt32>(sysForkCount())
 
+    /// Where the kernel gives no directory watch.
+    let looks = IntervalLooks()
+
     private init(directory: PortDirectory?) {
         opened = Mutex(directory)
     }

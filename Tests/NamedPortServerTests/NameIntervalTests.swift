@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import NamedPortServer
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+#if PORT_FAULTS
+
+/// The rules stand on the thread that begins a wait or a watch: the kernel is asked there.
+@Suite("Names where the kernel gives no directory watch", .census(warmingUp: makeSpareDescriptor))
+struct NameIntervalTests {
+    static let refusals: [(SystemCall, CInt)] = [
+        (.inotify_init, EMFILE), (.inotify_init, EPERM), (.inotify_init, ENOSYS), (.inotify_add_watch, ENOSPC),
+    ]
+
+    @Test(
+        "a wait throws watchLimit; with an interval it finds the name at one of its looks, which are counted",
+        arguments: refusals)
+    func wait(call: SystemCall, code: CInt) async throws {
+        try await withPlace { place in
+            let rule = SystemCallFaults.Rule(call, .fail(code), times: .max)
+            let refused = SystemCallFaults.with([rule]) {
+                failure { _ = try place.names.waitFor("late", within: patience) }
+            }.result
+            #expect(refused?.code == .watchLimit)
+            #expect(refused?.systemError == SystemError(code))
+            place.names.lookInterval = .zero
+            #expect(place.names.lookInterval == .milliseconds(1), "the shortest")
+            let port = MachPort()
+            let registrar = runOnThread {
+                while place.names.intervalLookCount < 3 { yieldThread() }
+                try place.names.register(port, name: "late")
+            }
+            let right = try SystemCallFaults.with([rule]) { try place.names.waitFor("late", within: patience) }.result
+            #expect(!right.isDead)
+            #expect(place.names.intervalLookCount >= 4)
+            try registrar.join()
+            port.invalidate()
+            let error = SystemCallFaults.with([rule]) {
+                failure { _ = try place.names.waitFor("never", within: .milliseconds(3)) }
+            }.result
+            #expect(error?.code == .nameWaitTimedOut)
+        }
+    }
+
+    @Test("a watch tells what comes and goes, and what an owner's end takes along", arguments: refusals)
+    func watch(call: SystemCall, code: CInt) async throws {
+        try await withPlace(leaving: .anything) { place in
+            place.names.lookInterval = .milliseconds(2)
+            let (own, rule) = (sysProcessID(), SystemCallFaults.Rule(call, .fail(code), times: .max))
+            let port = MachPort()
+            try place.names.register(port, name: "a")
+            // The rule is over when the watch has begun.
+            _ = try SystemCallFaults.with([rule]) {
+                try withWatch(place) { told, _, _ in
+                    #expect(told.waitUntilCount(1) == ["+a \(own)"])
+                    try place.names.register(port, name: "b")
+                    #expect(told.waitUntilCount(2).last == "+b \(own)")
+                    place.names.unregister("a")
+                    #expect(told.waitUntilCount(3).last == "-a \(own)")
+                    try withPeer(["hold", place.directory], at: place, endsAs: .signalled(SIGKILL)) { holder in
+                        try holder.expect("ready")
+                        try holder.write("take c\n")
+                        #expect(told.waitUntilCount(4).last == "+c \(holder.processID)")
+                        holder.kill()
+                        #expect(told.waitUntilCount(5).last == "-c \(holder.processID)")
+                    }
+                }
+            }
+            #expect(place.names.intervalLookCount >= 5)
+            port.invalidate()
+        }
+    }
+}
+
+#endif
