@@ -12,8 +12,8 @@ package enum FileLock: String, Sendable, CaseIterable {
     /// moment.
     case wholeFile = "flock"
 
-    /// How often a lock that others share, because they ask about it, is tried for.
-    static let roundLimit = 1000
+    /// How long a lock that others share, because they ask about it, is tried for.
+    static let limit = Duration.seconds(1)
 }
 
 /// Whether the system has open-file-description locks.
@@ -41,12 +41,14 @@ package func sysLock(_ descriptor: CInt, _ kind: FileLock) throws(SystemError) -
     switch kind {
     case .openFile: return try unlessHeld(.fcntl) { shim_lock_exclusive(descriptor) }
     case .wholeFile:
-        for _ in 0..<FileLock.roundLimit {
-            if try unlessHeld(.flock, { flock(descriptor, LOCK_EX | LOCK_NB) }) { return true }
+        if try unlessHeld(.flock, { flock(descriptor, LOCK_EX | LOCK_NB) }) { return true }
+        let deadline = MonotonicInstant.after(FileLock.limit)
+        repeat {
             // Does somebody hold it, or do others only ask?
             if try sysIsLocked(descriptor, kind) { return false }
             sysYield()
-        }
+            if try unlessHeld(.flock, { flock(descriptor, LOCK_EX | LOCK_NB) }) { return true }
+        } while .now < deadline
         return false
     }
 }

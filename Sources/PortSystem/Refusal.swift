@@ -14,18 +14,32 @@ extension SystemError {
 }
 
 /// Whether the system refuses one call.
-package struct Refusal: ~Copyable, Sendable {
+package final class Refusal: Sendable {
     private let code = Atomic<CInt>(0)  // zero, or what the first refusal said
 
     package init() {}
 
     /// What the system said when it refused the call; nil as long as it has not.
     package var error: SystemError? {
+        #if PORT_FAULTS
+        if let memory = Refusals.memoryOfThread.value {
+            if let error = memory.errors[ObjectIdentifier(self)] { return error }
+            if memory.isAlone { return nil }
+        }
+        #endif
         let code = code.load(ordering: .relaxed)
         return code == 0 ? nil : SystemError(code)
     }
 
-    fileprivate func restore(_ code: CInt) { self.code.store(code, ordering: .relaxed) }
+    private func store(_ error: SystemError) {
+        #if PORT_FAULTS
+        if let memory = Refusals.memoryOfThread.value {
+            memory.errors[ObjectIdentifier(self)] = error
+            return
+        }
+        #endif
+        code.store(error.code, ordering: .relaxed)
+    }
 
     /// Makes the call, unless the system has refused it before.
     ///
@@ -42,7 +56,7 @@ package struct Refusal: ~Copyable, Sendable {
         do throws(SystemError) {
             return try call()
         } catch {
-            if isRefusal(error) { code.store(error.code, ordering: .relaxed) }
+            if isRefusal(error) { store(error) }
             throw error
         }
     }
@@ -94,33 +108,41 @@ package enum Refusals {
     /// Open-file-description locks (`fcntl(2)`), Linux 3.15: then a directory's first process decides which kind all take.
     package static let openFileLocks = Refusal()
 
-    private static func each(_ body: (borrowing Refusal) -> Void) {
-        body(preciseWait)
-        body(eventDescriptor)
-        body(sealedMemory)
-        body(memory)
-        body(processDescriptor)
-        body(processSignal)
-        body(processWait)
-        body(peerProcess)
-        body(openFileLocks)
+    #if PORT_FAULTS
+    /// What a thread remembers for itself.
+    fileprivate final class Memory {
+        var errors: [ObjectIdentifier: SystemError] = [:]
+        let isAlone: Bool
+
+        init(isAlone: Bool) {
+            self.isAlone = isAlone
+        }
     }
 
-    /// Runs `body` as in a process that has met no refusal, and forgets those that it meets: for tests.
+    fileprivate static let memoryOfThread = ThreadLocal<Memory>()
+
+    /// Runs `body` as in a process that has met no refusal, and forgets those that this thread meets: for tests.
     ///
     /// - Returns: what the body gave.
     /// - Throws: what the body threw.
     package static func forgetting<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value
     {
-        var codes: [CInt] = []
-        each {
-            codes.append($0.error?.code ?? 0)
-            $0.restore(0)
-        }
-        defer {
-            var saved = codes.makeIterator()
-            each { $0.restore(saved.next() ?? 0) }
-        }
+        try remembering(Memory(isAlone: true), body)
+    }
+
+    /// Runs `body`, and forgets the refusals that this thread meets there: they were forced.
+    static func notRemembering<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
+        if memoryOfThread.value != nil { return try body() }
+        return try remembering(Memory(isAlone: false), body)
+    }
+
+    private static func remembering<Value, Failure: Error>(
+        _ memory: Memory, _ body: () throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        let outer = memoryOfThread.value
+        memoryOfThread.value = memory
+        defer { memoryOfThread.value = outer }
         return try body()
     }
+    #endif
 }

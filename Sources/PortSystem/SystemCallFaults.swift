@@ -52,7 +52,7 @@ package final class SystemCallFaults {
         let faults = SystemCallFaults(rules)
         current.value = faults
         defer { current.value = outer }
-        return (try body(), faults.hits)
+        return (try Refusals.notRemembering(body), faults.hits)
     }
 
     /// Runs `body` and counts the system calls that this thread makes meanwhile through this package.
@@ -69,7 +69,7 @@ package final class SystemCallFaults {
         let faults = SystemCallFaults(rules)
         current.value = faults
         defer { current.value = outer }
-        return (try body(), faults.calls)
+        return (try rules.isEmpty ? body() : Refusals.notRemembering(body), faults.calls)
     }
 
     static func forcedError(for call: SystemCall) -> SystemError? {

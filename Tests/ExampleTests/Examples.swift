@@ -41,5 +41,5 @@ func portFiles(in scratch: ScratchDirectory) throws -> [String] {
     let directory = scratch.path("swift-ports")
     if !FileManager.default.fileExists(atPath: directory) { return [] }  // nobody named a port
     return try FileManager.default.subpathsOfDirectory(atPath: directory)
-        .filter { $0 != "names" && $0 != "sockets" && !$0.hasSuffix(".lock") }.sorted()
+        .filter { !["names", "sockets", "locks"].contains($0) && !$0.hasSuffix(".lock") }.sorted()
 }

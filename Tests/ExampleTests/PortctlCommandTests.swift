@@ -137,7 +137,7 @@ struct PortctlCommandTests {
             for check in checks { #expect(check["times"] as? Int ?? 0 >= 8) }
             #expect(try heldNames(in: scratch) == [])
             // The name of the check was there, and not among the user's.
-            #expect(try FileManager.default.contentsOfDirectory(atPath: own).sorted() == ["names", "sockets"])
+            #expect(try FileManager.default.contentsOfDirectory(atPath: own).sorted() == ["locks", "names", "sockets"])
         }
     }
 }

@@ -353,7 +353,9 @@ struct NameWatchTests {
             try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { server in
                 let follower = try NameFollower(place.directory)
                 let refused = [SystemCallFaults.Rule(call, .fail(number))]
-                let (text, hits) = try SystemCallFaults.with(refused) { try follower.nextText() }
+                let (text, hits) = try Refusals.forgetting {
+                    try SystemCallFaults.with(refused) { try follower.nextText() }
+                }
                 #expect(text == "+name \(server.processID)" && hits == 1)
                 #expect(try follower.nextText() == nil)
                 try server.killAndReap()

@@ -136,12 +136,12 @@ struct StrangersTests {
                 try withPeer(["as", stranger, "knock", socket], at: place) { peer in
                     child = peer.processID
                     try peer.expect("connected")
-                    let opened = process.waitUntilCount(1)[0]
+                    let opened = try #require(process.waitUntilCount(1).first)
                     #expect(try sysPoll(opened.rawValue, .readable, until: .distantPast).isEmpty)
                     local.invalidate()
                     try peer.expect("heard nothing")
                 }
-                let identity = asked.waitUntilCount(1)[0]
+                let identity = try #require(asked.waitUntilCount(1).first)
                 #expect(asked.elements.count == 1)
                 #expect(String(identity.userID) == stranger)
                 #expect(identity.processID == child)

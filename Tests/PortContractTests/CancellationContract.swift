@@ -108,7 +108,7 @@ final class Kept: Sendable {
             }
             task.cancel()
             start.open()
-            let error = outcome.waitUntilCount(1)[0]
+            let error = try #require(outcome.waitUntilCount(1).first)
             #expect(error?.code == .cancelled && error?.delivery == .notSent)
             #expect(try port.tryReceive()?.id == nil)
         }
@@ -123,7 +123,7 @@ final class Kept: Sendable {
             let right = try bench.right(to: port)
             let outcome = Recorder<PortError?>()
             Task { outcome.append(await failure(of: right, MachMessage(id: 1), replyLimit: .milliseconds(1))) }
-            #expect(outcome.waitUntilCount(1)[0]?.code == .replyTimedOut)
+            #expect(try #require(outcome.waitUntilCount(1).first)?.code == .replyTimedOut)
             #expect(try port.next().isCancelled)
             let count = try right.fill()
             Task { outcome.append(await failure(of: right, MachMessage(id: -1), sendLimit: .milliseconds(1))) }
@@ -282,7 +282,7 @@ final class Kept: Sendable {
                 let task = Task { outcome.append(await failure(of: right, MachMessage(id: -1))) }
                 kept.messages.waitUntilCount(1)
                 task.cancel()
-                #expect(outcome.waitUntilCount(1)[0]?.delivery == .read)
+                #expect(try #require(outcome.waitUntilCount(1).first)?.delivery == .read)
                 told.waitUntilCount(1)
                 front.invalidate()
                 try worker.end()

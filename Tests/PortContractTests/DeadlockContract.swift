@@ -193,7 +193,7 @@ import Testing
             let first = Worker()
             try port.schedule(on: first.loop)
             try port.makeSendRight().send(MachMessage(id: 1))
-            let error = outcomes.waitUntilCount(1)[0]
+            let error = try #require(outcomes.waitUntilCount(1).first)
             #expect(error?.code == .wouldDeadlock && error?.delivery == .notSent)
             // The handler is over, and the new loop serves the port.
             #expect(try port.makeSendRight().ask(MachMessage(id: 2)).id == 4)
