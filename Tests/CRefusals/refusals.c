@@ -167,8 +167,12 @@ const char *refuse_calls(const char *const *words, int count, const char *error)
     append(program, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
     if (program->length == INSTRUCTION_LIMIT) return "There are too many words.";
     struct sock_fprog filter = {program->length, program->instructions};
-    int result = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (result == 0) result = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter);
+    /* Root may do without, and programs with more rights than their caller keep them. */
+    int result = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter);
+    if (result != 0) {
+        result = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        if (result == 0) result = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter);
+    }
     free(program);
     return result == 0 ? NULL : "The kernel takes no filter.";
 }

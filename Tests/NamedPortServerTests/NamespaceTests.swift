@@ -209,11 +209,11 @@ struct NamespaceTests {
         }
     }
 
-    /// Whether the kernel gives each process a number that no other has, also to one that does not see it.
+    /// Whether the kernel gives each process a number that no other has, also to one that does not see it. Older ones do not.
     private func tellsProcessesApart() throws -> Bool {
         let (near, far) = try sysPacketSocketPair()
         defer { withExtendedLifetime(far) {} }
-        return try sysPeerProcessInode(near.rawValue) != nil
+        return (try? sysPeerProcessInode(near.rawValue)) ?? nil != nil
     }
 
     @Test("a user without a number in a namespace is admitted there by nobody, as the overflow user neither")
