@@ -318,7 +318,8 @@ import Testing
                     // At each tick of a clock a look whether the reader lives: how many depends on how long it takes.
                     return calls.values.reduce(0, +) - calls[.poll, default: 0]
                 }
-                #expect(counts[1] <= counts[0], "\(counts)")
+                // Each 64th byte that woke the loop has the channel read.
+                #expect(counts[1] <= counts[0] + 2, "\(counts)")
             }
         }
     }
