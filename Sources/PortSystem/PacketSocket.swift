@@ -53,7 +53,7 @@ package func sysPacketSocketPair() throws(SystemError) -> (SharedDescriptor, Sha
 
 /// Two connected sockets of bytes, which do not wait, the caller's to close.
 func sysStreamSocketPair() throws(SystemError) -> (CInt, CInt) {
-    let type = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue)
+    let type = SHIM_SOCK_STREAM | SHIM_SOCK_CLOEXEC | SHIM_SOCK_NONBLOCK
     var ends: [CInt] = [-1, -1]
     _ = try retrying(.socketpair) { unsafe socketpair(AF_UNIX, type, 0, &ends) }
     return (ends[0], ends[1])

@@ -59,7 +59,7 @@ int shim_lock_is_held(int descriptor, int *held);
 int shim_rename_noreplace(int directory, const char *from, const char *to);
 
 /* The types of socket(2), which are an enumeration in some C libraries and macros in others. */
-extern const int SHIM_SOCK_SEQPACKET, SHIM_SOCK_CLOEXEC, SHIM_SOCK_NONBLOCK;
+extern const int SHIM_SOCK_SEQPACKET, SHIM_SOCK_STREAM, SHIM_SOCK_CLOEXEC, SHIM_SOCK_NONBLOCK;
 /* sendmsg and recvmsg with one SCM_RIGHTS control message. */
 long shim_send(int socket, const void *head, size_t headLength, const void *body, size_t bodyLength, const void *tail,
                size_t tailLength, const int *descriptors, int descriptorCount);
