@@ -42,7 +42,8 @@ const uint32_t SHIM_EPOLLIN = EPOLLIN, SHIM_EPOLLOUT = EPOLLOUT, SHIM_EPOLLHUP =
 const int SHIM_EPOLL_CTL_ADD = EPOLL_CTL_ADD, SHIM_EPOLL_CTL_MOD = EPOLL_CTL_MOD, SHIM_EPOLL_CTL_DEL = EPOLL_CTL_DEL;
 const int SHIM_MSG_TRUNC = MSG_TRUNC, SHIM_MSG_CTRUNC = MSG_CTRUNC, SHIM_SCM_MAX_FD = MAX_DESCRIPTORS;
 
-const int SHIM_SOCK_SEQPACKET = SOCK_SEQPACKET, SHIM_SOCK_STREAM = SOCK_STREAM, SHIM_SOCK_CLOEXEC = SOCK_CLOEXEC, SHIM_SOCK_NONBLOCK = SOCK_NONBLOCK;
+const int SHIM_SOCK_SEQPACKET = SOCK_SEQPACKET, SHIM_SOCK_STREAM = SOCK_STREAM, SHIM_SOCK_CLOEXEC = SOCK_CLOEXEC,
+          SHIM_SOCK_NONBLOCK = SOCK_NONBLOCK;
 
 int shim_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
 
@@ -453,11 +454,6 @@ void shim_library_version(char *text, int capacity) {
 #define SYSTEM_CALL_CLOSE_RANGE 436
 
 int shim_close_no_range(void) { return (int)syscall(SYSTEM_CALL_CLOSE_RANGE, UINT_MAX, UINT_MAX, 0); }
-
-/* MFD_CLOEXEC, MFD_ALLOW_SEALING and, since Linux 6.3, MFD_NOEXEC_SEAL. */
-int shim_try_memory_file(_Bool notExecutable) {
-    return (int)syscall(SYS_memfd_create, "port-probe", 1U | 2U | (notExecutable ? 8U : 0));
-}
 
 int shim_try_process_wait(int process) {
     siginfo_t information;

@@ -45,7 +45,7 @@ package enum SystemProbe {
     /// - Parameter notExecutable: with `MFD_NOEXEC_SEAL`.
     /// - Throws: EINVAL before Linux 6.3, with that.
     package static func memory(notExecutable: Bool) throws(SystemError) {
-        _ = FileDescriptor(owning: try retrying(.memfd_create) { shim_try_memory_file(notExecutable) })
+        _ = FileDescriptor(owning: try retrying(.memfd_create) { shim_memory_file(notExecutable) })
     }
 
     /// pidfd_open(2), of this process.

@@ -35,10 +35,13 @@ struct PortctlDoctorTests {
         }
     }
 
-    private func report(in scratch: ScratchDirectory) async throws -> Report {
-        let process = try ChildProcess(
-            builtProduct("portctl"), ["doctor", "--json"],
-            environment: [PortDirectory.variable: scratch.path("names")])
+    // The list says what the kernel refuses, in the words of `Tests/CRefusals`.
+    private func report(in scratch: ScratchDirectory, under list: String? = nil) async throws -> Report {
+        let environment = [PortDirectory.variable: scratch.path(list ?? "names")]
+        let (program, words) = (try builtProduct("portctl"), ["doctor", "--json"])
+        let process =
+            try list.map { try ChildProcess.refusing([$0], program, words, environment: environment) }
+            ?? ChildProcess(program, words, environment: environment)
         let result = try await process.waitForExit()
         #expect(result.errors == "")
         return try Report(result)
@@ -83,6 +86,26 @@ struct PortctlDoctorTests {
         #expect(remedy(EMFILE)?.hasPrefix("No descriptor is left") == true)
     }
     #endif
+
+    @Test(
+        "where the kernel refuses calls it names those, and ends in order",
+        arguments: [
+            ("container", []), ("kernel-5.4", ["epoll_pwait2", "SO_PEERPIDFD", "MFD_NOEXEC_SEAL", "close_range"]),
+            ("gvisor", ["SO_PEERPIDFD", "MFD_NOEXEC_SEAL", "open-file locks"]),
+            ("no-pidfds", ["pidfd_open", "pidfd_send_signal", "waitid(P_PIDFD)", "SO_PEERPIDFD"]),
+            ("epoll_pwait2", ["epoll_pwait2"]), ("eventfd2", ["eventfd"]), ("inotify_init1", ["inotify"]),
+            ("memfd_create", ["memfd_create", "MFD_NOEXEC_SEAL"]), ("memfd-noexec", ["MFD_NOEXEC_SEAL"]),
+            ("waitid-pidfd", ["waitid(P_PIDFD)"]), ("peer-pidfd", ["SO_PEERPIDFD"]),
+            ("ofd-locks", ["open-file locks"]), ("close_range", ["close_range"]),
+        ] as [(String, Set<String>)])
+    func refusedByKernel(list: String, expected: Set<String>) async throws {
+        try await withScratchDirectory { scratch in
+            let healthy = try await report(in: scratch).refused
+            let found = try await report(in: scratch, under: list)
+            #expect(found.refused == healthy.union(expected))
+            #expect(found.status == (found.refused.isEmpty ? 0 : 1))
+        }
+    }
 
     @Test("it names the variable that has led to the directory")
     func rules() {

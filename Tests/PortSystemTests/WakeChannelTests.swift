@@ -34,9 +34,8 @@ import Testing
         let (channel, sending) = try WakeChannel.make()
         let sender = try #require(WakeSender(sending))
         #expect(fcntl(sending.rawValue, F_SETFL, 0) == 0)
-        var time = timeval(tv_sec: 3600, tv_usec: 0)
-        let size = socklen_t(MemoryLayout<timeval>.size)
-        #expect(setsockopt(sending.rawValue, SOL_SOCKET, SO_SNDTIMEO, &time, size) == 0)
+        var time = [3600, 0]  // a timeval: seconds and microseconds
+        #expect(setsockopt(sending.rawValue, SOL_SOCKET, SO_SNDTIMEO, &time, 16) == 0)
         var count = 0
         while sender.wake() { count += 1 }
         #expect(count >= 2 * WakeChannel.drainInterval)

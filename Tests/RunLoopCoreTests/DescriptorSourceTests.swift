@@ -206,10 +206,11 @@ import Testing
                 sysClose(ends[0])
                 loop.remove(source)
                 _ = try sysWrite(ends[1], [1])
-                let (_, hits) = SystemCallFaults.with([.init(.epoll_create, .fail(EMFILE), times: 3)]) {
+                // How often it is tried in a time depends on what else the machine has to do.
+                let (_, hits) = SystemCallFaults.with([.init(.epoll_create, .fail(EMFILE), times: .max)]) {
                     #expect(loop.run(for: .milliseconds(20)) == .timedOut)
                 }
-                #expect(hits == 3)
+                #expect(hits > 0)
                 let before = loop.kernelWaitCount
                 #expect(loop.run(for: .milliseconds(20)) == .timedOut)
                 #expect(loop.kernelWaitCount < before + 20)

@@ -174,9 +174,8 @@ void shim_end_by_signal(int byte);
 void shim_kernel_release(char *text, int capacity);
 void shim_library_version(char *text, int capacity);
 /* Calls of which it is only to be known whether the system makes them: close_range(2) of a range in which there is nothing;
- * memfd_create(2); waitid(2) for a process descriptor, without waiting; whether somebody has a lock of an open file. */
+ * waitid(2) for a process descriptor, without waiting; whether somebody has a lock of an open file. */
 int shim_close_no_range(void);
-int shim_try_memory_file(_Bool notExecutable);
 int shim_try_process_wait(int process);
 int shim_try_open_file_lock(int descriptor);
 /* From now on the signal calls the handler, with its siginfo_t and context; interrupted calls are made again. */

@@ -103,7 +103,8 @@ struct Diagnosis: Sendable {
         },
         Probe(
             subject: "inotify",
-            cost: "Waiting for names, and watching them, throws watchLimit.",
+            cost:
+                "Waiting for names, and watching them, throws watchLimit, or looks now and then where the program allows that.",
             remedy: "Raise fs.inotify.max_user_instances and fs.inotify.max_user_watches, or end what holds them."
         ) {
             let watch = try DirectoryWatch()
