@@ -237,8 +237,6 @@ int shim_set_send_timeout(int socket, long microseconds) {
     return fcntl(socket, F_SETFL, microseconds > 0 ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
 }
 
-long shim_send_byte(int socket) { return send(socket, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT); }
-
 int shim_is_local_stream(int socket) {
     int domain = 0, type = 0;
     socklen_t length = sizeof(int);

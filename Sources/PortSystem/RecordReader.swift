@@ -148,7 +148,7 @@ package struct RecordReader: Sendable {
     /// Wants to be rung for what is published from now on. What `hasMore` says afterwards decides whether that is enough.
     package func sleep() { ring.setReader(.asleep) }
 
-    /// As `sleep`; but a byte in the reader's wake channel will do.
+    /// As `sleep`; but the reader's wake channel will do.
     package func park() { ring.setReader(.parked) }
 
     /// Does not want to be rung.

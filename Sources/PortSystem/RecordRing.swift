@@ -10,7 +10,7 @@
 // The reader's has
 //
 //   head   how many bytes were ever read
-//   state  its lowest two bits say how the reader learns of a record: 0 by a bell over the socket, 1 by itself, 2 by a byte in its
+//   state  its lowest two bits say how the reader learns of a record: 0 by a bell over the socket, 1 by itself, 2 by its
 //          wake channel. The rest grows by one each time that the state is set, so each sleep has a value of its own, and the writer
 //          remembers for which it has woken the reader
 //   end    zero; 1 << 62 while the reader closes the ring; then 1 << 63 and how many bytes it takes in all
@@ -212,7 +212,7 @@ extension RecordRing {
         case asleep = 0
         /// It polls by itself, or has been woken.
         case awake = 1
-        /// It sleeps where a byte in its wake channel is seen.
+        /// It sleeps where its wake channel is watched.
         case parked = 2
 
         /// What a word says, which the reader may have written as it wants.

@@ -105,6 +105,9 @@ package enum Refusals {
     /// `getsockopt(2)` with `SO_PEERPIDFD`, Linux 6.5.
     package static let peerProcess = Refusal()
 
+    /// A second shutdown of a socket as an edge at its other end: then there are no rings.
+    package static let wakeChannel = Refusal()
+
     /// Open-file-description locks (`fcntl(2)`), Linux 3.15: then a directory's first process decides which kind all take.
     package static let openFileLocks = Refusal()
 

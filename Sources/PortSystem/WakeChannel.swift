@@ -2,46 +2,62 @@
 // Copyright (c) 2026 the swift-message-port authors
 //
 // How one process wakes a loop of another: a pair of stream sockets, of which the loop's process keeps the one end, and one
-// peer gets the other. A byte in it is an edge for the loop's epoll set, and means nothing else, so it is read out only now
-// and then.
+// peer gets the other. Both are shut down from the beginning, so nothing can be sent in them, neither bytes nor descriptors. To shut
+// the peer's end down once more changes nothing, and is an edge for the loop's epoll set: the kernel tells who watches a socket
+// of each shutdown of its other end (`sk_state_change`). There is nothing to read out, and no room that could run out.
 //
-// The peer may be hostile. It cannot make a sender wait: each send says for itself that it does not, and takes no lock that the
-// peer could keep, as it could keep that of a pipe. What it sends along with bytes is closed as all that comes from a peer.
+// The peer may be hostile. It cannot make a sender wait: a shutdown takes no lock that a thread could keep while it sleeps, as it
+// could keep that of a pipe.
 
 import CPortShims
 import PortCLibrary
+import Synchronization
 
 /// The end of a wake channel that a loop watches.
 package final class WakeChannel: Sendable {
-    private let reading: SharedDescriptor  // immutable
+    private let watched: SharedDescriptor  // immutable
 
-    /// How many edges may come before the channel has to be drained: a socket has room for about 270 bytes that are sent one by
-    /// one.
-    package static let drainInterval = 64
+    /// Whether a second shutdown has been seen to be an edge in this process.
+    private static let isProven = Atomic(false)
 
     /// The descriptor to watch for edges.
-    package var rawValue: CInt { reading.rawValue }
+    package var rawValue: CInt { watched.rawValue }
 
-    private init(_ reading: SharedDescriptor) {
-        self.reading = reading
+    private init(_ watched: SharedDescriptor) {
+        self.watched = watched
     }
 
     /// Makes a channel.
     ///
     /// - Returns: the loop's end, and the other one, which goes to one peer.
-    /// - Throws: EMFILE, ENFILE, ENOMEM.
+    /// - Throws: EMFILE, ENFILE, ENOMEM; EOPNOTSUPP where a shutdown wakes nobody the second time.
     package static func make() throws(SystemError) -> (channel: WakeChannel, sending: SharedDescriptor) {
-        let ends = try sysStreamSocketPair()
-        let reading = SharedDescriptor(connection: FileDescriptor(owning: ends.0))
-        return (WakeChannel(reading), SharedDescriptor(owning: ends.1))
+        if !isProven.load(ordering: .relaxed) {
+            try Refusals.wakeChannel.remember { () throws(SystemError) in try prove() }
+            isProven.store(true, ordering: .relaxed)
+        }
+        return try makePair()
     }
 
-    /// Reads out what lies in the channel, up to 16 KiB: a peer that sends on and on keeps nobody.
-    package func drain() {
-        unsafe withUnsafeTemporaryAllocation(byteCount: 512, alignment: 16) { buffer in
-            for _ in 0..<32 {
-                guard case .packet(512, _)? = try? unsafe sysReceivePacket(rawValue, into: buffer) else { return }
-            }
+    private static func makePair() throws(SystemError) -> (channel: WakeChannel, sending: SharedDescriptor) {
+        let ends = try sysStreamSocketPair()
+        let (watched, sending) = (SharedDescriptor(owning: ends.0), SharedDescriptor(owning: ends.1))
+        _ = try retrying(.shutdown) { shutdown(sending.rawValue, CInt(SHUT_RDWR)) }
+        return (WakeChannel(watched), sending)
+    }
+
+    /// Sees whether each shutdown is an edge, as on Linux: once in a process.
+    ///
+    /// - Throws: EOPNOTSUPP when it is not; EMFILE, ENFILE, ENOMEM.
+    package static func prove() throws(SystemError) {
+        let (channel, sending) = try makePair()
+        let set = try EpollSet()
+        try set.add(channel.rawValue, [.readable, .edgeTriggered], key: 0)
+        _ = set.wait(until: .distantPast)
+        for _ in 0..<2 {
+            guard WakeSender.wake(sending), !set.wait(until: .distantPast).isEmpty,
+                set.wait(until: .distantPast).isEmpty
+            else { throw SystemError(EOPNOTSUPP) }
         }
     }
 }
@@ -50,8 +66,8 @@ package final class WakeChannel: Sendable {
 package final class WakeSender: Sendable {
     private let sending: SharedDescriptor  // immutable
 
-    /// Takes over what another process has sent; nil when it is no stream socket of this machine: a send to another kind might wait
-    /// for a lock that the peer keeps.
+    /// Takes over what another process has sent; nil when it is no stream socket of this machine: a shutdown of another kind might
+    /// wait for a lock that the peer keeps.
     ///
     /// - Parameter received: what was sent.
     package init?(_ received: SharedDescriptor) {
@@ -59,10 +75,12 @@ package final class WakeSender: Sendable {
         sending = received
     }
 
-    /// Sends a byte. Never waits.
+    /// Wakes the loop. Never waits.
     ///
-    /// - Returns: false when there is no room, the loop's process has closed its end, or the kernel refuses.
-    package func wake() -> Bool {
-        (try? retrying(.sendmsg) { shim_send_byte(sending.rawValue) }) == 1
+    /// - Returns: false when the kernel refuses. Whether the loop's process is still there it does not say.
+    package func wake() -> Bool { Self.wake(sending) }
+
+    fileprivate static func wake(_ sending: SharedDescriptor) -> Bool {
+        (try? retrying(.shutdown) { shutdown(sending.rawValue, CInt(SHUT_WR)) }) != nil
     }
 }

@@ -72,8 +72,8 @@ import Testing
             try bench.serving({ _, message in
                 // The first leads to the ring.
                 if message.id == 0 { return (try? message.reply(MachMessage())) ?? () }
-                // A requester that is parked is woken by no packet, unless its pipe has no room.
-                let faults = [Rule(.write, .fail(EAGAIN), times: .max), Rule(.sendmsg, .fail(code), times: 3)]
+                // A requester that is parked is woken by no packet, unless the kernel refuses what wakes it.
+                let faults = [Rule(.shutdown, .fail(EPERM), times: .max), Rule(.sendmsg, .fail(code), times: 3)]
                 let (_, calls) = SystemCallFaults.counting(with: faults) {
                     try? message.reply(MachMessage(id: message.id))
                 }

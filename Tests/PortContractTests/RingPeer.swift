@@ -21,7 +21,7 @@ final class RingPeer {
 
     /// What the port's end said to the offer.
     let answer: PacketHeader?
-    /// The pipe that came with it.
+    /// The wake channel that came with it.
     let waker: WakeSender?
 
     /// Connects to a port, which is served or waits to be looked at by `look`, and offers rings.

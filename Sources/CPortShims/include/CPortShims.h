@@ -70,8 +70,6 @@ long shim_receive(int socket, void *head, size_t headCapacity, void *body, size_
 int shim_set_send_timeout(int socket, long microseconds);
 /* Ends a connection, and looks whether packets lie unread: 0 when none does, 1 when one does or it cannot be told. */
 int shim_end_and_look(int socket);
-/* Sends a byte that means nothing. */
-long shim_send_byte(int socket);
 /* Whether it is a stream socket of this machine; -1 where it is no socket. */
 int shim_is_local_stream(int socket);
 /* The first bytes of the packet that is read next, which stays. */

@@ -50,7 +50,7 @@ struct SendingLane: Sendable {
         case none
         /// By a packet over the socket.
         case bell
-        /// By a byte in its wake channel.
+        /// By its wake channel.
         case wake(WakeSender)
     }
 

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 // What a loop that waits looks at besides its own bell: memory that another process writes. A loop looks while it spins. While
-// it sleeps, a byte in a socket of its own says that something has arrived; without one, the kernel reports the socket as ever. Which places there are, the sources say that the kernel has reported in the mode last,
+// it sleeps, an edge of a socket of its own says that something has arrived; without one, the kernel reports the socket as ever. Which places there are, the sources say that the kernel has reported in the mode last,
 // so the cost does not grow with sources that are idle. See `ThreadRunLoop+LookingOut.swift`.
 
 import PortSystem

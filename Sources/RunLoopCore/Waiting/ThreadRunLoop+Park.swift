@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// A loop that polls memory of other processes parks there before it sleeps: its peers then send a byte into a wake channel, which
-// the loop's set watches beside its other descriptors. That is one system call for each side, and nothing is read.
+// A loop that polls memory of other processes parks there before it sleeps: its peers then wake it by a wake channel, which the
+// loop's set watches beside its other descriptors. That is one system call for each side, and nothing is read.
 
 import PortSystem
 

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Where the edges of a wake channel go: into the set of one loop at a time, which stays the same while that loop parks.
 ///
-/// The channel is not drained after each byte, so it reads as ready to whatever asks for levels: it lies in no other set.
+/// The channel reads as ready to whatever asks for levels: it lies in no other set.
 package final class WakeChannelWatch: Sendable {
     private struct State {
         weak var home: DescriptorSet?
@@ -17,8 +17,6 @@ package final class WakeChannelWatch: Sendable {
         /// How many edges have come since something arrived, or since a date.
         var idleEdges = 0
         var idleSince = MonotonicInstant.distantPast
-        /// How many edges have come since the channel was drained.
-        var edgeCount = 0
         /// It is in no set any more.
         var isOver = false
 
@@ -71,16 +69,14 @@ package final class WakeChannelWatch: Sendable {
     /// An edge has ended a wait of the loop, which looks for what has arrived after this. Loop thread.
     func didReport() {
         let now = MonotonicInstant.coarse
-        let (mustDrain, old) = state.withLock { state -> (Bool, DescriptorSet?) in
-            state.edgeCount = (state.edgeCount + 1) % WakeChannel.drainInterval
+        let old = state.withLock { state -> DescriptorSet? in
             if now > state.idleSince.advanced(by: .seconds(1)) { (state.idleEdges, state.idleSince) = (0, now) }
             state.idleEdges += 1
-            if state.idleEdges <= Self.idleLimit { return (state.edgeCount == 0, nil) }
+            if state.idleEdges <= Self.idleLimit { return nil }
             state.isOver = true
-            return (true, state.leave(channel))
+            return state.leave(channel)
         }
         withExtendedLifetime(old) {}
-        if mustDrain { channel.drain() }
     }
 
     /// Whether it is in no set any more.
