@@ -107,7 +107,8 @@ extension NameDirectoryWatch {
         } catch {
             switch error.code {
             case ENOENT, ENOTDIR: return nil
-            case ENOSPC, ENOSYS, EPERM: throw PortError(.watchLimit, system: error, subject: .path(path))
+            case _ where error.code == ENOSPC || error.isRefusal:
+                throw PortError(.watchLimit, system: error, subject: .path(path))
             default: throw PortError(error, subject: .path(path))
             }
         }

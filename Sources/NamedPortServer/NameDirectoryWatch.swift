@@ -40,7 +40,10 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
         }
     }
 
-    let kernel: Kernel
+    private(set) var kernel: Kernel
+    /// What has told of changes until the kernel gave no watch any more: its descriptor is waited on.
+    private var replaced: Kept<DirectoryWatch>?
+    private let looks: IntervalLooks?
     /// When to look although the descriptor is not readable; never while the kernel tells.
     private(set) var nextLook = MonotonicInstant.distantFuture
     /// The directory above that of names, as a path.
@@ -70,13 +73,14 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
         at path: String, followsDeclared: Bool = false, mayBeShared: Bool = false, looks: IntervalLooks? = nil
     ) throws(PortError) -> NameDirectoryWatch {
         do throws(PortError) {
-            var watch = NameDirectoryWatch(.reports(Kept(try makeWatch())), path, followsDeclared, mayBeShared)
+            var watch = NameDirectoryWatch(
+                .reports(Kept(try makeWatch())), path, followsDeclared, mayBeShared, looks)
             try watch.begin()
             return watch
         } catch {
             guard error.code == .watchLimit, let looks, let interval = looks.interval else { throw error }
             var watch = NameDirectoryWatch(
-                .interval(Kept(try nothing()), looks, interval), path, followsDeclared, mayBeShared)
+                .interval(Kept(try nothing()), looks, interval), path, followsDeclared, mayBeShared, looks)
             watch.nextLook = .now
             return watch
         }
@@ -91,7 +95,10 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
         }
     }
 
-    private init(_ kernel: Kernel, _ path: String, _ followsDeclared: Bool, _ mayBeShared: Bool) {
+    private init(
+        _ kernel: Kernel, _ path: String, _ followsDeclared: Bool, _ mayBeShared: Bool, _ looks: IntervalLooks?
+    ) {
+        self.looks = looks
         self.kernel = kernel
         self.path = path
         self.followsDeclared = followsDeclared
@@ -100,7 +107,8 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
 
     /// The descriptor to wait on: readable while changes wait.
     var raw: CInt {
-        switch kernel {
+        if let replaced { return replaced.value.raw }
+        return switch kernel {
         case .reports(let watch): watch.value.raw
         case .interval(let nothing, _, _): nothing.value.raw
         }
@@ -114,8 +122,23 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     ///
     /// - Throws: as ``begin(at:followsDeclared:)``; then it begins anew at the next call, with everything.
     mutating func changes() throws(PortError) -> Changes {
-        if let interval = countedInterval() {
+        do throws(PortError) {
+            return try reportedChanges()
+        } catch {
+            guard error.code == .watchLimit, case .reports(let watch) = kernel, let looks, let interval = looks.interval
+            else { throw error }
+            (kernel, replaced) = (.interval(Kept(try Self.nothing()), looks, interval), watch)
+            nextLook = .now
+            return try reportedChanges()
+        }
+    }
+
+    private mutating func reportedChanges() throws(PortError) -> Changes {
+        if case .interval(_, let looks, let interval) = kernel {
+            // What it still tells means nothing, and would end each wait.
+            if let replaced { _ = try? replaced.value.reports() }
             guard nextLook <= .now else { return .files([]) }
+            looks.count.add(1, ordering: .relaxed)
             nextLook = .after(interval)
             names = try openNames()
             return .everything
@@ -145,11 +168,9 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
         return hasLost ? .everything : .files(files.sorted { $0.value < $1.value }.map(\.key))
     }
 
-    /// The interval at which to look; nil while the kernel tells. A look that is due is counted.
-    private func countedInterval() -> Duration? {
-        guard case .interval(_, let looks, let interval) = kernel else { return nil }
-        if nextLook <= .now { looks.count.add(1, ordering: .relaxed) }
-        return interval
+    /// The next call looks although the interval has not passed, where there is one.
+    mutating func lookNow() {
+        if nextLook != .distantFuture { nextLook = .now }
     }
 
     /// Whether the path to the directory may lead elsewhere since.

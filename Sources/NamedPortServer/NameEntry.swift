@@ -18,7 +18,8 @@ struct NameEntry: Sendable {
     ///
     /// - Returns: nil when nobody holds the name, its record is not written yet, or the file cannot be opened or read, for
     ///   whatever reason: those of ours can be, and any process of the user can put another there.
-    /// - Throws: `descriptorLimit`, `systemCallFailed` when this process has no descriptor or memory left.
+    /// - Throws: `descriptorLimit`, `systemCallFailed` when this process has no descriptor or memory left, or the system
+    ///   refuses the locks of the directory: then nothing is known of any name.
     static func look(at file: String, in names: TrustedDirectory) throws(PortError) -> NameEntry? {
         guard let name = PortName(fileName: file) else { return nil }
         do throws(PortError) {
@@ -28,6 +29,7 @@ struct NameEntry: Sendable {
             return NameEntry(PortNameServer.Registration(name, record), socketPath: record.socketPath)
         } catch {
             if error.isOwnShortage { throw error }
+            _ = try names.fileLock(decides: false)
             return nil
         }
     }

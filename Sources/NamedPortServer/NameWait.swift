@@ -45,9 +45,14 @@ final class NameWait: Sendable {
     var nextLook: MonotonicInstant { state.withLock { min($0.declared.next, $0.watch.nextLook) } }
 
     /// Looks, if anything has changed since the last look. Never waits.
-    func look() throws(PortError) -> SendRight? {
+    ///
+    /// - Parameter isLast: whether it is looked at once more although an interval has not passed.
+    /// - Returns: the right; nil while there is none.
+    /// - Throws: as `PortNameServer.waitFor(_:within:)`.
+    func look(isLast: Bool = false) throws(PortError) -> SendRight? {
         let result = state.withLock { state -> Result<(mustLook: Bool, isThere: Bool), PortError> in
             do throws(PortError) {
+                if isLast { state.watch.lookNow() }
                 let hasChanged = try state.watch.changes().concerns(file) || state.mustLook
                 if hasChanged { state.declared = DeclaredLooks() }
                 let mustLook = hasChanged || state.declared.next <= .now

@@ -31,7 +31,7 @@ extension PortNameServer {
                     throw PortError(error)
                 }
             } while .now < deadline
-            if let right = try wait.look() { return right }
+            if let right = try wait.look(isLast: true) { return right }
         }
         throw PortError(.nameWaitTimedOut, subject: .name(name))
     }
@@ -58,7 +58,7 @@ extension PortNameServer {
                 try await DescriptorWait.wait(for: wait.raw, until: min(deadline, wait.nextLook))
                 if Task.isCancelled { throw PortError(.cancelled, subject: .name(name), delivery: .notSent) }
             } while .now < deadline
-            if let right = try wait.look() { return right }
+            if let right = try wait.look(isLast: true) { return right }
         }
         throw PortError(.nameWaitTimedOut, subject: .name(name))
     }

@@ -57,11 +57,13 @@ package func sysSpawn(
 /// somebody else or by the kernel: its number may be another process's by then.
 package func sysKillAndReap(_ process: pid_t) {
     var information = unsafe siginfo_t()
-    let isChild = try? retrying(.waitid) {
-        unsafe waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT)
+    do throws(SystemError) {
+        _ = try retrying(.waitid) { unsafe waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT) }
+    } catch {
+        if error.code == ECHILD { return }
     }
-    guard isChild != nil else { return }
-    kill(process, SIGKILL)
+    // One that has become another user's would keep us waiting until it ends.
+    guard kill(process, SIGKILL) == 0 else { return }
     _ = try? retrying(.waitid) { waitpid(process, nil, 0) }
 }
 

@@ -75,7 +75,7 @@ package struct EpollSet: ~Copyable, Sendable {
             _ = try retrying(.epoll_ctl) { shim_epoll_ctl(descriptor.raw, SHIM_EPOLL_CTL_DEL, member, 0, 0) }
         } catch {
             // Its number may be another file's by now: one that no set takes, or the set itself.
-            if ![ENOENT, EBADF, EPERM, EINVAL, ELOOP].contains(error.code) {
+            if ![ENOENT, EBADF, ELOOP].contains(error.code) && !error.isRefusal {
                 fatalError(
                     "epoll_ctl cannot remove \(member): \(error). Was the set's descriptor closed by someone else?")
             }

@@ -28,7 +28,7 @@ package func sysHasOpenFileLocks(_ descriptor: CInt) throws(SystemError) -> Bool
         }
         return true
     } catch {
-        if error.isRefusal { return false }
+        if Refusals.openFileLocks.error != nil { return false }
         throw error
     }
 }
@@ -39,15 +39,17 @@ package func sysHasOpenFileLocks(_ descriptor: CInt) throws(SystemError) -> Bool
 /// - Returns: false when another open file of the same inode holds it.
 package func sysLock(_ descriptor: CInt, _ kind: FileLock) throws(SystemError) -> Bool {
     switch kind {
-    case .openFile: return try unlessHeld(.fcntl) { shim_lock_exclusive(descriptor) }
+    case .openFile:
+        return try unlessHeld { () throws(SystemError) in try openFileLock { shim_lock_exclusive(descriptor) } }
     case .wholeFile:
-        if try unlessHeld(.flock, { flock(descriptor, LOCK_EX | LOCK_NB) }) { return true }
+        if try takeWhole(descriptor, LOCK_EX) { return true }
         let deadline = MonotonicInstant.after(FileLock.limit)
         repeat {
             // Does somebody hold it, or do others only ask?
             if try sysIsLocked(descriptor, kind) { return false }
-            sysYield()
-            if try unlessHeld(.flock, { flock(descriptor, LOCK_EX | LOCK_NB) }) { return true }
+            // One that was stopped while it asks keeps the others waiting; they leave the processor.
+            usleep(200)
+            if try takeWhole(descriptor, LOCK_EX) { return true }
         } while .now < deadline
         return false
     }
@@ -57,7 +59,7 @@ package func sysLock(_ descriptor: CInt, _ kind: FileLock) throws(SystemError) -
 /// between its fork and its exec.
 package func sysUnlock(_ descriptor: CInt, _ kind: FileLock) throws(SystemError) {
     switch kind {
-    case .openFile: _ = try retrying(.fcntl) { shim_unlock(descriptor) }
+    case .openFile: _ = try openFileLock { shim_unlock(descriptor) }
     case .wholeFile: _ = try retrying(.flock) { flock(descriptor, LOCK_UN) }
     }
 }
@@ -67,18 +69,31 @@ package func sysIsLocked(_ descriptor: CInt, _ kind: FileLock) throws(SystemErro
     switch kind {
     case .openFile:
         var held: CInt = 0
-        _ = try retrying(.fcntl) { unsafe shim_lock_is_held(descriptor, &held) }
+        _ = try openFileLock { unsafe shim_lock_is_held(descriptor, &held) }
         return held != 0
     case .wholeFile:
-        guard try unlessHeld(.flock, { flock(descriptor, LOCK_SH | LOCK_NB) }) else { return true }
+        guard try takeWhole(descriptor, LOCK_SH) else { return true }
         try sysUnlock(descriptor, kind)
         return false
     }
 }
 
-private func unlessHeld(_ call: SystemCall, _ body: () -> CInt) throws(SystemError) -> Bool {
+/// A call for a lock of an open file, unless the system has refused those. What is said of one file may be said of that
+/// file system alone: so another file is asked.
+private func openFileLock(_ body: () -> CInt) throws(SystemError) -> CInt {
+    try Refusals.openFileLocks.remember({ $0.isRefusal && (try? SystemProbe.openFileLock()) == nil }) {
+        () throws(SystemError) in
+        try retrying(.fcntl, body)
+    }
+}
+
+private func takeWhole(_ descriptor: CInt, _ kind: CInt) throws(SystemError) -> Bool {
+    try unlessHeld { () throws(SystemError) in try retrying(.flock) { flock(descriptor, kind | LOCK_NB) } }
+}
+
+private func unlessHeld(_ body: () throws(SystemError) -> CInt) throws(SystemError) -> Bool {
     do throws(SystemError) {
-        _ = try retrying(call, body)
+        _ = try body()
         return true
     } catch {
         if error.code == EAGAIN || error.code == EACCES { return false }

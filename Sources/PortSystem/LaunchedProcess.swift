@@ -80,7 +80,11 @@ package final class LaunchedProcess: Sendable {
     package func signal(_ signal: CInt) throws(SystemError) {
         do throws(SystemError) {
             guard case .descriptor(let descriptor) = end else { return try signalByNumber(signal) }
-            try Refusals.processSignal.avoid { () throws(SystemError) in
+            // EPERM is also what a child says that has become another user's.
+            let isRefusal = { [id] (error: SystemError) in
+                error.isRefusal && (error.code != EPERM || (try? sysKill(id, 0)) != nil)
+            }
+            try Refusals.processSignal.avoid(isRefusal) { () throws(SystemError) in
                 _ = try retrying(.pidfd_send_signal) { shim_pidfd_send_signal(descriptor.rawValue, signal) }
             } otherwise: { () throws(SystemError) in
                 if try sysPoll(descriptor.rawValue, .readable, until: .distantPast).isEmpty {
@@ -111,8 +115,9 @@ package final class LaunchedProcess: Sendable {
         do throws(SystemError) {
             return try wait(keeps: false)
         } catch {
-            guard error.code == ECHILD else { throw error }
-            // Not ours to wait for: it ended and somebody else did, or it is the child of the process that forked us.
+            guard error.code == ECHILD || error.isRefusal else { throw error }
+            // Not ours to wait for: it ended and somebody else did, or it is the child of the process that forked us; or the
+            // system does not let us.
             return try sysPoll(rawValue, .readable, until: .distantPast).isEmpty ? nil : .unknown
         }
     }
@@ -124,7 +129,8 @@ package final class LaunchedProcess: Sendable {
         return try Refusals.processWait.avoid { () throws(SystemError) in
             try sysWaitForChild(descriptor.rawValue, id, keeps: keeps, blocks: false)
         } otherwise: { () throws(SystemError) in
-            try sysWaitForChild(nil, id, keeps: keeps, blocks: false)
+            if try sysPoll(descriptor.rawValue, .readable, until: .distantPast).isEmpty { return nil }
+            return try sysWaitForChild(nil, id, keeps: keeps, blocks: false)
         }
     }
 }
@@ -138,11 +144,22 @@ package func sysKill(_ process: pid_t, _ signal: CInt) throws(SystemError) {
 ///
 /// - Throws: ESRCH; EINVAL or ENOENT for a number that is a thread's, no process's; EMFILE, ENFILE; the refusal.
 func sysOpenProcess(_ process: pid_t) throws(SystemError) -> FileDescriptor {
-    let number = try Refusals.processDescriptor.remember({ $0.isRefusal && $0.code != EINVAL }) {
+    // EINVAL is also said of a number that is a thread's.
+    let number = try Refusals.processDescriptor.remember({ $0.isRefusal && ($0.code != EINVAL || isEachInvalid()) }) {
         () throws(SystemError) in
         try retrying(.pidfd_open) { shim_pidfd_open(process) }
     }
     return FileDescriptor(owning: number)
+}
+
+/// Whether the system says EINVAL of this process, too.
+private func isEachInvalid() -> Bool {
+    do throws(SystemError) {
+        _ = FileDescriptor(owning: try retrying(.pidfd_open) { shim_pidfd_open(getpid()) })
+        return false
+    } catch {
+        return error.code == EINVAL
+    }
 }
 
 /// waitid(2) for one child, by its descriptor or by its number.

@@ -296,7 +296,7 @@ package func sysShutDown(_ socket: CInt, _ way: ShutDown = .both) {
     do throws(SystemError) {
         _ = try retrying(.shutdown) { shutdown(socket, CInt(way == .both ? SHUT_RDWR : SHUT_RD)) }
     } catch {
-        if error.code != ENOTCONN {
+        if error.code != ENOTCONN && !error.isRefusal {
             fatalError("shutdown of descriptor \(socket) failed: \(error). Was it closed by someone else?")
         }
     }

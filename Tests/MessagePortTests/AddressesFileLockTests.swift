@@ -90,6 +90,39 @@ import Testing
         #expect(try open().fileLock(decides: true) == .wholeFile)
     }
 
+    @Test("where files may have locks already and nobody wrote down which, nobody takes others")
+    func inUse() throws {
+        for part in ["names", "sockets"] {
+            #expect(mkdir(scratch.path(part), 0o700) == 0)
+            try scratch.makeFile(part + "/file")
+            Refusals.forgetting {
+                _ = SystemCallFaults.with([.init(.fcntl, .fail(EINVAL), times: .max)]) {
+                    let error = portError { () throws(PortError) in
+                        _ = try TrustedDirectory.open(path: scratch.path).fileLock(decides: true)
+                    }
+                    #expect(error?.code == .systemCallFailed)
+                }
+            }
+            #expect(record == nil)
+            #expect(unlink(scratch.path(part + "/file")) == 0 && rmdir(scratch.path(part)) == 0)
+        }
+    }
+
+    @Test("where no link can be made, open-file-description locks are taken, and no others", arguments: [EPERM, EROFS])
+    func noLink(code: CInt) throws {
+        let rule = SystemCallFaults.Rule(.symlink, .fail(code), times: .max)
+        let (kind, _) = try SystemCallFaults.with([rule]) { try open().fileLock(decides: true) }
+        #expect(kind == .openFile)
+        Refusals.forgetting {
+            _ = SystemCallFaults.with([rule, .init(.fcntl, .fail(EINVAL), times: .max)]) {
+                let error = portError { () throws(PortError) in
+                    _ = try TrustedDirectory.open(path: scratch.path).fileLock(decides: true)
+                }
+                #expect(error?.systemError == SystemError(code))
+            }
+        }
+    }
+
     @Test("where others have open-file-description locks, a process that is refused them gets an error that says so")
     func refusedLater() throws {
         #expect(try open().fileLock(decides: true) == .openFile)

@@ -47,6 +47,50 @@ struct NameIntervalTests {
         }
     }
 
+    @Test("a wait that is shorter than the interval looks at its end")
+    func shortWait() async throws {
+        try await withPlace { place in
+            let rule = SystemCallFaults.Rule(.inotify_init, .fail(EPERM), times: .max)
+            place.names.lookInterval = .seconds(3600)
+            let port = MachPort()
+            let registrar = runOnThread {
+                while place.names.intervalLookCount < 1 { yieldThread() }
+                try place.names.register(port, name: "late")
+            }
+            let right = try SystemCallFaults.with([rule]) {
+                try place.names.waitFor("late", within: .milliseconds(500))
+            }.result
+            #expect(!right.isDead && place.names.intervalLookCount == 2)
+            try registrar.join()
+            port.invalidate()
+        }
+    }
+
+    @Test("a watch that the kernel gives up in mid-life goes on at the interval")
+    func midLife() async throws {
+        try await withPlace(leaving: .anything) { place in
+            place.names.lookInterval = .milliseconds(2)
+            let port = MachPort()
+            try place.names.register(port, name: "a")
+            let follower = try place.names.follower()
+            #expect(try follower.nextText()?.hasPrefix("+a ") == true)
+            // The directory goes, and its watches with it.
+            let rule = SystemCallFaults.Rule(.inotify_add_watch, .fail(ENOSPC), times: .max)
+            #expect(rename(place.directory, place.scratch.path("away")) == 0)
+            var texts: [String] = []
+            let deadline = Watchdog.deadline
+            _ = try SystemCallFaults.with([rule]) {
+                while texts.isEmpty, .now < deadline { if let text = try follower.nextText() { texts.append(text) } }
+            }
+            #expect(texts.first?.hasPrefix("-a ") == true)
+            #expect(rename(place.scratch.path("away"), place.directory) == 0)
+            while texts.count < 2, .now < deadline { if let text = try follower.nextText() { texts.append(text) } }
+            #expect(texts.last?.hasPrefix("+a ") == true)
+            #expect(place.names.intervalLookCount >= 2)
+            port.invalidate()
+        }
+    }
+
     @Test("a watch tells what comes and goes, and what an owner's end takes along", arguments: refusals)
     func watch(call: SystemCall, code: CInt) async throws {
         try await withPlace(leaving: .anything) { place in

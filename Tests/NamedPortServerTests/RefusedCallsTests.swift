@@ -121,6 +121,8 @@ import Testing
                     #expect(answers == Array(repeating: "cba", count: 50))
                     refuseCalls("ofd-locks")
                     #expect(failure { try place.names.register(MachPort(), name: "late") }?.code == .systemCallFailed)
+                    // What is not known of names is no empty list.
+                    #expect(failure { _ = try place.names.list() }?.code == .systemCallFailed)
                     #expect(try one.ask(1, "abc") == "cba")
                     name.invalidate()
                 }

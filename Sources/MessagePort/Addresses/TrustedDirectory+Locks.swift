@@ -27,7 +27,7 @@ extension PortError.StaticReason {
 extension FileLock {
     /// Why a lock could not be taken or asked about: the system has begun to refuse this kind; nil for other errors.
     func refusal(_ error: SystemError) -> PortError.StaticReason? {
-        self == .openFile && error.isRefusal ? .otherLocks : nil
+        self == .openFile && Refusals.openFileLocks.error == error ? .otherLocks : nil
     }
 }
 
@@ -43,28 +43,30 @@ extension TrustedDirectory {
     /// - Throws: `systemCallFailed` when it is a kind that the system refuses to this process; `directoryUntrusted` when
     ///   what is written down is no kind of lock.
     package func fileLock(decides: Bool) throws(PortError) -> FileLock {
-        if let above { return try above.fileLock(decides: decides) }
-        if let known = known(knownLock.load(ordering: .relaxed)) { return known }
-        let (record, isWritten, hasOpenFileLocks): (String, Bool, Bool)
+        if let known = known(knownLock.load(ordering: .relaxed)) {
+            if known == .openFile, let refusal = Refusals.openFileLocks.error { throw cannotLock(refusal) }
+            return known
+        }
+        let (record, isWritten): (String, Bool)
         do throws(SystemError) {
-            hasOpenFileLocks = try sysHasOpenFileLocks(raw)
+            let choice: FileLock = try sysHasOpenFileLocks(raw) ? .openFile : .wholeFile
             (record, isWritten) =
                 sharing.isShared
-                ? (FileLock.openFile.rawValue, true)
-                : try lockRecord(hasOpenFileLocks ? .openFile : .wholeFile, writes: decides)
+                ? (FileLock.openFile.rawValue, true) : try lockRecord(choice, writes: decides)
         } catch {
             throw PortError(error, subject: .path(path))
         }
         guard let kind = FileLock(rawValue: record) else {
             throw PortError(.directoryUntrusted, subject: .path(path, .unknownLocks))
         }
-        if kind == .openFile && !hasOpenFileLocks {
-            throw PortError(
-                .systemCallFailed, system: Refusals.openFileLocks.error,
-                subject: .path(path, sharing.isShared ? .sharedLocks : .otherLocks))
-        }
+        if kind == .openFile, let refusal = Refusals.openFileLocks.error { throw cannotLock(refusal) }
         if isWritten { knownLock.store(kind == .openFile ? 1 : 2, ordering: .relaxed) }
         return kind
+    }
+
+    private func cannotLock(_ refusal: SystemError) -> PortError {
+        PortError(
+            .systemCallFailed, system: refusal, subject: .path(path, sharing.isShared ? .sharedLocks : .otherLocks))
     }
 
     private func known(_ number: UInt8) -> FileLock? {
@@ -77,22 +79,36 @@ extension TrustedDirectory {
 
     /// What is written down; else this process's choice.
     private func lockRecord(_ choice: FileLock, writes: Bool) throws(SystemError) -> (String, isWritten: Bool) {
+        let link = isTop ? Self.lockRecord : "../" + Self.lockRecord
         // Somebody may take it away between the two steps.
         for _ in 0..<16 {
-            if let record = try sysReadLink(Self.lockRecord, in: raw) { return (record, true) }
+            if let record = try sysReadLink(link, in: raw) { return (record, true) }
+            // Whoever does not write it down takes open-file-description locks.
+            if choice == .wholeFile, try isInUse() { return (FileLock.openFile.rawValue, false) }
             if !writes { return (choice.rawValue, false) }
             do throws(SystemError) {
-                try sysMakeLink(Self.lockRecord, to: choice.rawValue, in: raw)
+                try sysMakeLink(link, to: choice.rawValue, in: raw)
                 return (choice.rawValue, true)
             } catch {
-                switch error.code {
-                case EEXIST: continue
-                // Nobody takes a lock where no file can be made; those that are there may be read.
-                case EROFS, EACCES, ENOENT: return (choice.rawValue, false)
-                default: throw error
-                }
+                if error.code == EEXIST { continue }
+                // A read-only directory, a file system without links: then nobody can write down another kind.
+                if choice == .wholeFile { throw error }
+                return (choice.rawValue, false)
             }
         }
         return ("", false)
+    }
+
+    /// Whether there are files that may have locks already.
+    private func isInUse() throws(SystemError) -> Bool {
+        for part in ["names", "sockets"] {
+            do throws(SystemError) {
+                let directory = try sysOpen(isTop ? part : "../" + part, in: raw, .directory)
+                if try !sysList(in: directory.raw).isEmpty { return true }
+            } catch {
+                if error.code != ENOENT { throw error }
+            }
+        }
+        return false
     }
 }

@@ -19,8 +19,8 @@ package final class TrustedDirectory: Sendable {
     private let status: FileStatus  // immutable
     /// Whether it may be a shared one.
     private let mayBeShared: Bool  // immutable
-    /// The one in which this one was opened.
-    let above: TrustedDirectory?  // immutable
+    /// That of the directory in which it was opened; nil for the topmost one.
+    private let above: DirectorySharing?  // immutable
     /// With whom it is shared.
     package let sharing: DirectorySharing  // immutable
     /// What `fileLock()` has found: 1 for locks of open files, 2 for those of whole files.
@@ -31,7 +31,7 @@ package final class TrustedDirectory: Sendable {
 
     private init(
         path: String, _ descriptor: consuming FileDescriptor, _ status: FileStatus, mayBeShared: Bool,
-        in above: TrustedDirectory?
+        in above: DirectorySharing?
     ) {
         self.path = path
         self.above = above
@@ -87,7 +87,10 @@ package final class TrustedDirectory: Sendable {
         }
     }
 
-    private var parent: DirectorySharing { above?.sharing ?? .none }
+    private var parent: DirectorySharing { above ?? .none }
+
+    /// Whether it was opened by its path, and not in another one.
+    var isTop: Bool { above == nil }
 
     /// Who has a say over the shared directory that this one belongs to.
     package var keepers: DirectorySharing { parent.isShared ? parent : sharing }
@@ -163,7 +166,7 @@ package final class TrustedDirectory: Sendable {
                 opened = try sysStatus(descriptor.raw)
             }
             if refusal(of: opened, mayBeShared, parent) == nil {
-                return TrustedDirectory(path: path, descriptor, opened, mayBeShared: mayBeShared, in: above)
+                return TrustedDirectory(path: path, descriptor, opened, mayBeShared: mayBeShared, in: above?.sharing)
             }
             status = opened
         } catch {

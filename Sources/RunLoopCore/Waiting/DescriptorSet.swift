@@ -130,7 +130,7 @@ final class DescriptorSet: Sendable {
             let kernel = try Self.makeKernel(bell)
             try state.withLock { (state) throws(SystemError) in try state.replace(with: kernel) }
         } catch {
-            if error.isShortage { return }
+            if error.isShortage || error.isRefusal { return }
             fatalError(
                 "A descriptor was closed while a run loop source watched it, and the loop cannot recover: \(error). "
                     + "Invalidate the source before you close its descriptor.")
