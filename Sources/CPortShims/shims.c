@@ -237,12 +237,15 @@ int shim_set_send_timeout(int socket, long microseconds) {
     return fcntl(socket, F_SETFL, microseconds > 0 ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
 }
 
-int shim_is_local_stream(int socket) {
+int shim_is_shut_local_stream(int socket) {
     int domain = 0, type = 0;
+    struct pollfd state = {.fd = socket, .events = POLLRDHUP};
     socklen_t length = sizeof(int);
     if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &length) < 0) return -1;
     if (getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &length) < 0) return -1;
-    return domain == AF_UNIX && type == SOCK_STREAM;
+    if (domain != AF_UNIX || type != SOCK_STREAM) return 0;
+    /* One that is not connected also has the first, but not the second. */
+    return poll(&state, 1, 0) == 1 && (state.revents & (POLLHUP | POLLRDHUP)) == (POLLHUP | POLLRDHUP);
 }
 
 long shim_peek(int socket, void *buffer, size_t capacity) {

@@ -33,7 +33,10 @@ package final class WakeChannel: Sendable {
     /// - Throws: EMFILE, ENFILE, ENOMEM; EOPNOTSUPP where a shutdown wakes nobody the second time.
     package static func make() throws(SystemError) -> (channel: WakeChannel, sending: SharedDescriptor) {
         if !isProven.load(ordering: .relaxed) {
-            try Refusals.wakeChannel.remember { () throws(SystemError) in try prove() }
+            // EACCES is what a security module says.
+            try Refusals.wakeChannel.remember({ $0.isRefusal || $0.code == EACCES }) { () throws(SystemError) in
+                try prove()
+            }
             isProven.store(true, ordering: .relaxed)
         }
         return try makePair()
@@ -51,11 +54,12 @@ package final class WakeChannel: Sendable {
     /// - Throws: EOPNOTSUPP when it is not; EMFILE, ENFILE, ENOMEM.
     package static func prove() throws(SystemError) {
         let (channel, sending) = try makePair()
+        guard let sender = WakeSender(sending) else { throw SystemError(EOPNOTSUPP) }
         let set = try EpollSet()
         try set.add(channel.rawValue, [.readable, .edgeTriggered], key: 0)
         _ = set.wait(until: .distantPast)
         for _ in 0..<2 {
-            guard WakeSender.wake(sending), !set.wait(until: .distantPast).isEmpty,
+            guard sender.wake(), !set.wait(until: .distantPast).isEmpty,
                 set.wait(until: .distantPast).isEmpty
             else { throw SystemError(EOPNOTSUPP) }
         }
@@ -66,21 +70,20 @@ package final class WakeChannel: Sendable {
 package final class WakeSender: Sendable {
     private let sending: SharedDescriptor  // immutable
 
-    /// Takes over what another process has sent; nil when it is no stream socket of this machine: a shutdown of another kind might
-    /// wait for a lock that the peer keeps.
+    /// Takes over what another process has sent; nil when it is no stream socket of this machine that is shut down in both
+    /// directions. A shutdown of another kind might wait for a lock that the peer keeps, and one of a socket in use would end
+    /// that for others who have it.
     ///
     /// - Parameter received: what was sent.
     package init?(_ received: SharedDescriptor) {
-        guard (try? retrying(.getsockopt) { shim_is_local_stream(received.rawValue) }) == 1 else { return nil }
+        guard (try? retrying(.getsockopt) { shim_is_shut_local_stream(received.rawValue) }) == 1 else { return nil }
         sending = received
     }
 
     /// Wakes the loop. Never waits.
     ///
     /// - Returns: false when the kernel refuses. Whether the loop's process is still there it does not say.
-    package func wake() -> Bool { Self.wake(sending) }
-
-    fileprivate static func wake(_ sending: SharedDescriptor) -> Bool {
+    package func wake() -> Bool {
         (try? retrying(.shutdown) { shutdown(sending.rawValue, CInt(SHUT_WR)) }) != nil
     }
 }

@@ -61,7 +61,7 @@ struct PortctlDoctorTests {
             (.pidfd_open, ENOSYS, ["pidfd_open", "pidfd_send_signal", "waitid(P_PIDFD)"]),
             (.pidfd_send_signal, ENOSYS, ["pidfd_send_signal"]),
             (.waitid, EINVAL, ["waitid(P_PIDFD)"]),
-            (.getsockopt, ENOPROTOOPT, ["SO_PEERPIDFD"]), (.shutdown, EPERM, ["wake channels"]),
+            (.getsockopt, ENOPROTOOPT, ["SO_PEERPIDFD", "wake channels"]), (.shutdown, EPERM, ["wake channels"]),
             (.memfd_create, EPERM, ["memfd_create", "MFD_NOEXEC_SEAL"]),
             (.fcntl, EINVAL, ["open-file locks"]),
             (.close_range, ENOSYS, ["close_range"]),

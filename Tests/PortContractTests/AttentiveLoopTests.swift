@@ -256,7 +256,7 @@ import Testing
     }
 
     #if PORT_FAULTS
-    @Test("a loop whose set cannot take a wake pipe is woken over the socket", arguments: [ENOSPC, ENOMEM])
+    @Test("a loop whose set cannot take a wake channel is woken over the socket", arguments: [ENOSPC, ENOMEM])
     func refused(code: CInt) async throws {
         try await onBench(over: .socket) { bench in
             let handled = Recorder<Int32>()
@@ -264,7 +264,7 @@ import Testing
             let client = try RingClient(1, at: port)
             let loop = Box<ThreadRunLoop>()
             let isScheduled = Gate("the port's loop")
-            let tries = Counter("tries to watch a pipe")
+            let tries = Counter("tries to watch a channel")
             let receiver = runOnThread {
                 ThreadRunLoop.current.waitStrategy = .blocking
                 #expect(throws: Never.self) { try port.schedule(on: .current) }

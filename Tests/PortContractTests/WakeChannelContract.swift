@@ -131,12 +131,13 @@ import Testing
             defer { set.wait(until: .distantPast) { _ in } }
             return (try? sysPoll(set.raw, .readable, until: .distantPast).isEmpty) == false
         }
-        #expect(watch.join(sets[0]) && watch.join(sets[0]))
+        // A set that it joins reports it once.
+        #expect(watch.join(sets[0]) && watch.join(sets[0]) && isSeen(by: sets[0]) && !isSeen(by: sets[0]))
         for _ in 0..<7 { #expect(!watch.join(sets[1])) }
         #expect(watch.join(sets[0]))
         #expect(waker.wake() && isSeen(by: sets[0]) && !isSeen(by: sets[1]))
         for _ in 0..<7 { #expect(!watch.join(sets[1])) }
-        #expect(watch.join(sets[1]))
+        #expect(watch.join(sets[1]) && isSeen(by: sets[1]) && !isSeen(by: sets[1]))
         #expect(waker.wake() && isSeen(by: sets[1]) && !isSeen(by: sets[0]))
         watch.end()
         #expect(!watch.join(sets[1]) && waker.wake() && !isSeen(by: sets[1]))

@@ -60,6 +60,25 @@ import Testing
         #expect(sender.wake())
     }
 
+    @Test("a stream socket that others may use is not taken: a shutdown would end that")
+    func inUse() throws {
+        func streamSocket() -> SharedDescriptor {
+            SharedDescriptor(owning: socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0))
+        }
+        let live = try sysStreamSocketPair()
+        let (one, other) = (SharedDescriptor(owning: live.0), SharedDescriptor(owning: live.1))
+        #expect(WakeSender(one) == nil && WakeSender(other) == nil)
+        #expect(shutdown(one.rawValue, CInt(SHUT_WR)) == 0)
+        #expect(WakeSender(one) == nil && WakeSender(other) == nil)
+        #expect(WakeSender(streamSocket()) == nil)
+        try withScratchDirectory(leaving: .anything) { scratch in
+            let listener = streamSocket()
+            try sysBind(listener.rawValue, path: scratch.path("socket"))
+            try sysListen(listener.rawValue, backlog: 1)
+            #expect(WakeSender(listener) == nil)
+        }
+    }
+
     @Test("what is no stream socket of this machine is not taken")
     func others() throws {
         try withScratchDirectory(leaving: .anything) { scratch in

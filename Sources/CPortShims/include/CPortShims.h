@@ -70,8 +70,8 @@ long shim_receive(int socket, void *head, size_t headCapacity, void *body, size_
 int shim_set_send_timeout(int socket, long microseconds);
 /* Ends a connection, and looks whether packets lie unread: 0 when none does, 1 when one does or it cannot be told. */
 int shim_end_and_look(int socket);
-/* Whether it is a stream socket of this machine; -1 where it is no socket. */
-int shim_is_local_stream(int socket);
+/* Whether it is a stream socket of this machine that is shut down in both directions; -1 where it is no socket. */
+int shim_is_shut_local_stream(int socket);
 /* The first bytes of the packet that is read next, which stays. */
 long shim_peek(int socket, void *buffer, size_t capacity);
 extern const int SHIM_MSG_TRUNC, SHIM_MSG_CTRUNC, SHIM_SCM_MAX_FD;

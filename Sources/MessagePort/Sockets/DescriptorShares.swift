@@ -7,7 +7,7 @@
 //   one       in connections
 //   two       in messages and replies, or waiting to be closed; and as many again with the message that goes above that
 //
-// Two parts are for the pipes of rings, of all connections together. And whatever the limits are, all peers together, at all
+// Two parts are for the wake channels of rings, of all connections together. And whatever the limits are, all peers together, at all
 // ports, never get the last part: it is the process's own.
 
 import PortSystem

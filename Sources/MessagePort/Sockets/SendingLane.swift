@@ -222,7 +222,7 @@ struct SendingLane: Sendable {
     /// Whether a reader that takes nothing more takes what was written last; nil while it has not said so.
     var isLastRead: Bool? { writer?.isLastRead }
 
-    /// The reader's wake channel has no room, or is closed: it does not work as it should, and the socket is rung from now on.
+    /// The kernel refuses to wake the reader by its channel: the socket is rung from now on.
     mutating func didFailToWake() { waker = nil }
 
     private mutating func didWrite(_ state: RecordRing.ReaderState) -> Notice {

@@ -265,7 +265,7 @@ extension SocketConnection {
         return try sysPoll(descriptor.rawValue, .writable, until: .distantPast).contains(.writable) ? outcome : .sent
     }
 
-    /// The peer does not sleep, as it says; perhaps it has ended.
+    /// Nothing has gone to the peer by the socket: it is awake or parked, as it says. Perhaps it has ended.
     private func lookForReader() throws(PortError) {
         sendingLane.withLock { $0.didLook() }
         // That nothing more comes from it may be of our own doing: this end's port has gone.

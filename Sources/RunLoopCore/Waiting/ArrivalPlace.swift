@@ -23,7 +23,7 @@ package protocol ArrivalPlace: AnyObject, Sendable {
     func takeIn() -> Bool
     /// The channel by which a loop that is parked is woken; nil when there is none.
     var wakeChannel: WakeChannelWatch? { get }
-    /// The loop is about to sleep, and polls on when it is awake: what arrives meanwhile comes with a byte in the channel.
+    /// The loop is about to sleep, and polls on when it is awake: what arrives meanwhile comes with an edge of the channel.
     func park(_ look: UInt64) -> ParkAnswer
     /// The loop is awake, and polls.
     func unpark(_ look: UInt64)
@@ -41,7 +41,7 @@ package protocol ArrivalPlace: AnyObject, Sendable {
 
 /// What a place says to a loop that is about to sleep.
 package enum ParkAnswer: Sendable {
-    /// A byte in the channel will end the sleep.
+    /// An edge of the channel will end the sleep.
     case parked
     /// Something has arrived: the loop must not sleep.
     case arrived

@@ -4,7 +4,7 @@
 // Where a loop looks by itself, and when. It begins when it waits, and has found nothing. When the wait is over it stops, or
 // goes on where nobody else listens: then nobody has to tell it of what comes while it handles something, because it looks
 // again before it waits. So two loops that answer each other need no call of the kernel as long as neither sleeps. It stops in any
-// case when the run ends, when another one begins inside of it, and before a sleep that no word ends.
+// case when the run ends, when another one begins inside of it, and before a sleep that no wake channel ends.
 
 import PortSystem
 

@@ -60,6 +60,7 @@ package final class WakeChannelWatch: Sendable {
             }
             guard let key = try? set.join(wakeChannel: channel.rawValue, self) else { return (false, home) }
             (state.home, state.key, state.strangerCount) = (set, key, 0)
+            state.idleEdges -= 1  // a set reports what joins it, which nobody has sent
             return (true, home)
         }
         withExtendedLifetime(old) {}  // goes without the lock
