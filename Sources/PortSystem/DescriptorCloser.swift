@@ -48,14 +48,10 @@ package enum DescriptorCloser {
             return next.popLast()
         }
 
-        /// The worker's thread could not be started. In one step with that all that waits is taken out: whoever comes
-        /// later finds no worker, and so sees to what it brings itself.
-        mutating func giveUpWorker() -> [Closing] {
+        /// The worker's thread could not be started: whoever comes later finds no worker, and so sees to what waits itself.
+        mutating func giveUpWorker() {
             worker = nil
             callerCount += 1
-            if isSuspended { return [] }
-            defer { (next, waiting) = ([], []) }
-            return next.reversed() + waiting
         }
 
         var isHeldUp: Bool { busySince.map { $0.advanced(by: patience) < .now } ?? false }
@@ -138,9 +134,10 @@ package enum DescriptorCloser {
         }
     }
 
+    /// One by one: what waits behind a file that holds this caller up is left for the next one.
     private static func closeHere() {
-        let closings = state.withLock { $0.giveUpWorker() }
-        for closing in closings { closing.perform() }
+        state.withLock { $0.giveUpWorker() }
+        while let closing = state.withLock({ $0.isSuspended ? nil : $0.popFirst() }) { closing.perform() }
         state.withLock { $0.callerCount -= 1 }
     }
 

@@ -91,6 +91,7 @@ struct PortctlDoctorTests {
 
     @Test(
         "where the kernel refuses calls it names those, and ends in order",
+        .disabled(if: hasThreadSanitizer, "its processes take minutes under the thread sanitizer"),
         arguments: [
             ("container", []), ("kernel-5.4", ["epoll_pwait2", "SO_PEERPIDFD", "MFD_NOEXEC_SEAL", "close_range"]),
             ("gvisor", ["SO_PEERPIDFD", "MFD_NOEXEC_SEAL", "open-file locks"]),

@@ -9,7 +9,11 @@ import TestSupport
 import Testing
 
 /// Processes to which the kernel refuses system calls, by a filter as containers have it.
-@Suite("Processes whose calls are refused", .census(warmingUp: makeSpareDescriptor)) struct RefusedCallsTests {
+/// Not under the thread sanitizer: each starts processes, which takes minutes there, and what they run has tests of its own.
+@Suite(
+    "Processes whose calls are refused", .census(warmingUp: makeSpareDescriptor),
+    .disabled(if: hasThreadSanitizer, "its processes take minutes under the thread sanitizer"))
+struct RefusedCallsTests {
     static let calls = [
         "epoll_pwait2", "eventfd2", "memfd-noexec", "memfd_create", "pidfd_open", "pidfd_send_signal", "waitid-pidfd",
         "peer-pidfd", "peer-groups", "ofd-locks", "close_range", "container", "kernel-5.4", "gvisor", "no-pidfds",

@@ -5,8 +5,11 @@ package import Glibc
 import PortSystem
 package import Testing
 
+/// Whether the thread sanitizer looks on.
+package let hasThreadSanitizer = dlsym(nil, "__tsan_init") != nil
+
 /// Whether a forked child may start threads: the thread sanitizer's runtime ends one that does.
-package let forkedChildMayStartThreads = dlsym(nil, "__tsan_init") == nil
+package let forkedChildMayStartThreads = !hasThreadSanitizer
 
 /// Forks. The child does what is said, which tells what went wrong, and ends; the parent gets its number.
 ///
