@@ -108,6 +108,22 @@ import Testing
         }
     }
 
+    @Test("a choice that another process writes down between the two looks is followed")
+    func decidedMeanwhile() throws {
+        #expect(mkdir(scratch.path("names"), 0o700) == 0)
+        try scratch.makeFile("names/file")
+        let link = scratch.path("locks")
+        try Refusals.forgetting {
+            let rules: [SystemCallFaults.Rule] = [
+                .init(.fcntl, .fail(EINVAL), times: .max),
+                .init(.readdir, .precede { try? sysMakeLink(link, to: "flock", in: AT_FDCWD) }),
+            ]
+            let (kind, _) = try SystemCallFaults.with(rules) { try open().fileLock(decides: true) }
+            #expect(kind == .wholeFile)
+        }
+        #expect(unlink(scratch.path("names/file")) == 0 && rmdir(scratch.path("names")) == 0)
+    }
+
     @Test("where no link can be made, open-file-description locks are taken, and no others", arguments: [EPERM, EROFS])
     func noLink(code: CInt) throws {
         let rule = SystemCallFaults.Rule(.symlink, .fail(code), times: .max)

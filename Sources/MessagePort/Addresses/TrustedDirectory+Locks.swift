@@ -84,7 +84,11 @@ extension TrustedDirectory {
         for _ in 0..<16 {
             if let record = try sysReadLink(link, in: raw) { return (record, true) }
             // Whoever does not write it down takes open-file-description locks.
-            if choice == .wholeFile, try isInUse() { return (FileLock.openFile.rawValue, false) }
+            if choice == .wholeFile, try isInUse() {
+                // Another process may have written down its choice, and then made files, since the link was looked for.
+                if let record = try sysReadLink(link, in: raw) { return (record, true) }
+                return (FileLock.openFile.rawValue, false)
+            }
             if !writes { return (choice.rawValue, false) }
             do throws(SystemError) {
                 try sysMakeLink(link, to: choice.rawValue, in: raw)
