@@ -19,6 +19,8 @@ struct NoteService: Sendable {
                 try? message.replyError(NoteRequest.noSuchNote, "\(error)")
             }
         }
+        // Of a directory that is not shared, this user's processes alone.
+        port.setPeerPolicy(try .members(of: .shared))
         try takeName(port)
         try port.schedule()
         let traces = try TraceService.start()  // for portctl trace

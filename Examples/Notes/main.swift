@@ -35,6 +35,10 @@ func ask(_ arguments: [String]) throws(PortError) {
 }
 
 do throws(PortError) {
+    // A service that several users share has its name where their group gets in.
+    if let directory = ProcessInfo.processInfo.environment["NOTES_SHARED_DIRECTORY"] {
+        try PortNameServer.setDomain(sharedDirectory: directory)
+    }
     if CommandLine.arguments.dropFirst() == ["serve"] {
         try NoteService().run()
     } else {

@@ -65,9 +65,12 @@ package struct DirectoryWatch: ~Copyable, Sendable {
     /// Makes an empty one.
     ///
     /// - Throws: EMFILE when this process has no descriptor left, or the user no inotify instance
-    ///   (`fs.inotify.max_user_instances`).
+    ///   (`fs.inotify.max_user_instances`); the refusal.
     package init() throws(SystemError) {
-        descriptor = FileDescriptor(owning: try retrying(.inotify_init) { shim_inotify_create() })
+        let number = try Refusals.directoryWatch.remember { () throws(SystemError) in
+            try retrying(.inotify_init) { shim_inotify_create() }
+        }
+        descriptor = FileDescriptor(owning: number)
     }
 
     /// The descriptor to wait on: readable while reports wait.

@@ -189,7 +189,9 @@ package func sysUnlink(_ name: String, in directory: CInt) throws(SystemError) {
 ///   files.
 package func sysRename(_ name: String, to newName: String, in directory: CInt) throws(SystemError) {
     do throws(SystemError) {
-        _ = try retrying(.rename) { unsafe shim_rename_noreplace(directory, name, newName) }
+        try Refusals.exclusiveRename.remember({ $0.code == ENOSYS }) { () throws(SystemError) in
+            _ = try retrying(.rename) { unsafe shim_rename_noreplace(directory, name, newName) }
+        }
     } catch {
         // Linux before 3.15; a file system that does not know the flag, such as 9p or NFS; a filter.
         guard [ENOSYS, EINVAL, EOPNOTSUPP, EPERM].contains(error.code) else { throw error }

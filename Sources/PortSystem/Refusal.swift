@@ -108,6 +108,12 @@ package enum Refusals {
     /// A second shutdown of a socket as an edge at its other end: then there are no rings.
     package static let wakeChannel = Refusal()
 
+    /// `inotify_init1(2)`: then there are no watches of directories.
+    package static let directoryWatch = Refusal()
+    /// `renameat2(2)`, Linux 3.15: then a file gets its new name as a second one first. A file system that does not know the flag,
+    /// and a directory that forbids the change, speak for themselves alone.
+    package static let exclusiveRename = Refusal()
+
     /// Open-file-description locks (`fcntl(2)`), Linux 3.15: then a directory's first process decides which kind all take.
     package static let openFileLocks = Refusal()
 

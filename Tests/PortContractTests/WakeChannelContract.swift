@@ -80,7 +80,8 @@ import Testing
             let received = try receiver.join()
             // The first messages find the loop asleep in other ways; each but a few then finds it parked, or awake.
             #expect(sent[.shutdown] ?? 0 > 0 && sent.values.reduce(0, +) <= 1010, "\(sent)")
-            #expect(received.values.reduce(0, +) <= 1035, "\(received)")
+            // A wake-up may come when the loop has already seen the message: how often depends on the processors.
+            #expect(received.values.reduce(0, +) <= 1200, "\(received)")
             #expect(received[.recvmsg] ?? 0 <= 15, "\(received)")
             port.invalidate()
         }

@@ -101,6 +101,37 @@ import Testing
             #expect(calls[.memfd_create] == 2, "once with the seal, once without")
         }
     }
+
+    @Test("a system that refuses watches of directories is asked once; one that has no more of them, each time")
+    func noDirectoryWatch() throws {
+        for (code, count) in [(ENOSYS, 1), (EPERM, 1), (EMFILE, 3)] {
+            Refusals.forgetting {
+                let rule = SystemCallFaults.Rule(.inotify_init, .fail(code), times: .max)
+                let calls = SystemCallFaults.counting(with: [rule]) {
+                    for _ in 0..<3 { #expect(throws: SystemError(code)) { _ = try DirectoryWatch() } }
+                }.calls
+                #expect(calls[.inotify_init] == count)
+            }
+        }
+    }
+
+    @Test("a kernel without the rename that replaces nothing is asked once; a file system, each time")
+    func noExclusiveRename() throws {
+        try withScratchDirectory(leaving: .anything) { scratch in
+            let directory = try sysOpen(scratch.path, .directory)
+            for (code, count) in [(ENOSYS, 1), (EINVAL, 2), (EPERM, 2)] {
+                try scratch.write("", to: "\(code)")
+                try Refusals.forgetting {
+                    let rule = SystemCallFaults.Rule(.rename, .fail(code), times: .max)
+                    let calls = try SystemCallFaults.counting(with: [rule]) {
+                        try sysRename("\(code)", to: "\(code) a", in: directory.raw)
+                        try sysRename("\(code) a", to: "\(code) b", in: directory.raw)
+                    }.calls
+                    #expect(calls[.rename] == count)
+                }
+            }
+        }
+    }
     #endif
 
     @Test(
