@@ -51,6 +51,8 @@ enum { highest_without_list = 1 << 20 };
 
 /* Without close_range: what /proc lists; without /proc, every number. */
 static void close_one_by_one(int lowest, int kept) {
+    /* So that there is one for the list where this process may have no more. */
+    close(lowest == kept ? lowest + 1 : lowest);
     int list = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (list >= 0) {
         _Alignas(struct entry) char bytes[2048];

@@ -95,6 +95,9 @@ extension DeclaredName {
             }
             let socket = try sysPacketSocket()
             try sysBind(socket.raw, path: SocketPath.reachable(file, in: directory))
+            if case .group(_, let group, _) = directory.sharing {
+                try sysShareSocket(file, in: directory.raw, with: group)
+            }
             try sysListen(socket.raw, backlog: backlog)
             return socket
         } catch {

@@ -7,7 +7,9 @@ import Synchronization
 /// A port that answers requests, with a name or without. `CFMessagePortCreateLocal`, `NSMessagePort`.
 ///
 /// Schedule it on a run loop, or have a queue call its handler; that keeps it alive, as `CFRunLoopAddSource` does, so
-/// this object may be let go. Requests that come before wait in its queue. When the last reference goes, the port ends.
+/// this object may be let go. Requests that come before wait in its queue. When the last reference goes, the port ends: an
+/// optimized build releases it after its last use, so keep one that is not scheduled in a property, or end with
+/// `withExtendedLifetime`.
 ///
 /// `Docs/CFMessagePort.md` names the counterpart of each function of CFMessagePort.
 ///

@@ -107,7 +107,8 @@ extension NameDirectoryWatch {
         } catch {
             switch error.code {
             case ENOENT, ENOTDIR: return nil
-            case _ where error.code == ENOSPC || error.isRefusal:
+            // What is said of one path may be said of its file system alone.
+            case _ where error.code == ENOSPC || error.isRefusal && (try? SystemProbe.directoryWatch()) == nil:
                 throw PortError(.watchLimit, system: error, subject: .path(path))
             default: throw PortError(error, subject: .path(path))
             }

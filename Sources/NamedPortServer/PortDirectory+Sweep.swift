@@ -17,9 +17,12 @@ extension PortDirectory {
         var removed = 0
         // In another order each time, so that what cannot be removed does not keep the rest for ever.
         let files = ((try? sysList(in: names.raw)) ?? []).shuffled()
-        for file in files.prefix(Self.sweepLimit) where PortName(fileName: file) != nil {
-            if isOthers(file) {
-                if LockedFile.removeLeftover(file, in: names) { removed += 1 }
+        for file in files.prefix(Self.sweepLimit) {
+            guard let name = PortName(fileName: file) else { continue }
+            if let user = otherUser(of: file) {
+                // A lock on a name that its user may not have holds nothing.
+                let mayBeHeld = (try? NameRules.allow(user, name, in: names)) == false
+                if LockedFile.removeLeftover(file, in: names, mayBeHeld: mayBeHeld) { removed += 1 }
                 continue
             }
             // Asked first: to open the file of a name that is held would be told to those who watch it.
@@ -32,8 +35,10 @@ extension PortDirectory {
         return removed
     }
 
-    private func isOthers(_ file: String) -> Bool {
-        guard sharing.isShared, let status = (try? sysStatus(file, in: names.raw)) ?? nil else { return false }
-        return !sysIsOwnUser(status.owner)
+    /// Whose a file in a shared directory is; nil when it is this user's own.
+    private func otherUser(of file: String) -> UInt32? {
+        guard sharing.isShared, let status = (try? sysStatus(file, in: names.raw)) ?? nil, !sysIsOwnUser(status.owner)
+        else { return nil }
+        return status.owner
     }
 }

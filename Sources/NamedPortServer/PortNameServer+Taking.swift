@@ -51,7 +51,8 @@ extension PortNameServer {
                 let file = try? LockedFile.signedContents(name.fileName, in: names),
                 !sysIsOwnUser(file.user)
             else { throw error }
-            if LockedFile.removeLeftover(name.fileName, in: names) {
+            let mayBeHeld = (try? NameRules.allow(file.user, name, in: names)) == false
+            if LockedFile.removeLeftover(name.fileName, in: names, mayBeHeld: mayBeHeld) {
                 return try LockedFile.take(name.fileName, in: names, preparing: prepare)
             }
             return .held(contents: file.contents)

@@ -60,6 +60,9 @@ package func sysDescriptorLimit() -> Int { Int(shim_descriptor_limit()) }
 /// A file descriptor with several owners, closed when the last lets go: the form in which a descriptor travels in a
 /// message.
 ///
+/// An optimized build releases the object after its last use, and so may close what `rawValue` gave: call what takes the number
+/// within `withExtendedLifetime`.
+///
 /// One that came in a message is closed soon after, by a thread that has nothing else to do: its file, which another
 /// process made, may keep whoever closes it waiting.
 ///

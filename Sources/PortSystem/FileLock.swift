@@ -23,9 +23,7 @@ package enum FileLock: String, Sendable, CaseIterable {
 /// - Throws: what is no refusal.
 package func sysHasOpenFileLocks(_ descriptor: CInt) throws(SystemError) -> Bool {
     do throws(SystemError) {
-        _ = try Refusals.openFileLocks.remember { () throws(SystemError) in
-            try retrying(.fcntl) { shim_unlock(descriptor) }
-        }
+        _ = try openFileLock { shim_unlock(descriptor) }
         return true
     } catch {
         if Refusals.openFileLocks.error != nil { return false }
@@ -48,7 +46,7 @@ package func sysLock(_ descriptor: CInt, _ kind: FileLock) throws(SystemError) -
             // Does somebody hold it, or do others only ask?
             if try sysIsLocked(descriptor, kind) { return false }
             // One that was stopped while it asks keeps the others waiting; they leave the processor.
-            usleep(200)
+            sysPause(.microseconds(200))
             if try takeWhole(descriptor, LOCK_EX) { return true }
         } while .now < deadline
         return false

@@ -115,7 +115,14 @@ package func sysShareSocket(_ name: String, in directory: CInt, with group: gid_
     guard status.isSocket, status.owner == sysUserID() else { throw SystemError(ESTALE) }
     if status.group == group && status.permissions == 0o660 { return }
     if status.group != group { try sysChangeGroup(place.raw, to: group) }
-    _ = try retrying(.fchmod) { unsafe chmod("/proc/self/fd/\(place.raw)", 0o660) }
+    do throws(SystemError) {
+        _ = try retrying(.fchmod) { unsafe chmod("/proc/self/fd/\(place.raw)", 0o660) }
+    } catch {
+        // Without /proc by its name. Nobody can put another file in its place but those who keep the directory, and they are
+        // trusted with it.
+        guard error.code == ENOENT else { throw error }
+        _ = try retrying(.fchmod) { unsafe fchmodat(directory, name, 0o660, 0) }
+    }
 }
 
 /// What an open file is.

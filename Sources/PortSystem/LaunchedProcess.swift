@@ -12,13 +12,13 @@ package import PortCLibrary
 /// A child of this process, from its start until it was waited for.
 package final class LaunchedProcess: Sendable {
     /// What becomes readable when the child ends.
-    private enum End: Sendable {
+    enum End: Sendable {
         case descriptor(SharedDescriptor)
         case bell(Bell)
     }
 
     /// Rung by the thread that waits for the child.
-    private final class Bell: Sendable {
+    final class Bell: Sendable {
         let descriptor: WakeDescriptor  // immutable
 
         init() throws(SystemError) {
@@ -30,7 +30,7 @@ package final class LaunchedProcess: Sendable {
     private let end: End  // immutable
     private let start: Duration?  // immutable; where there is no process descriptor, and /proc is there
 
-    private init(_ id: pid_t, _ end: End, start: Duration? = nil) {
+    init(_ id: pid_t, _ end: End, start: Duration? = nil) {
         self.id = id
         self.end = end
         self.start = start

@@ -87,6 +87,11 @@ extension Duration {
     }
 }
 
+/// Leaves the processor for a while; a signal may end that sooner.
+///
+/// - Parameter duration: less than a second.
+package func sysPause(_ duration: Duration) { usleep(useconds_t(clamping: duration.nanoseconds / 1000)) }
+
 extension MonotonicInstant {
     /// The nanoseconds left until this moment, at least zero, or -1 when the moment never comes: what the shims take.
     var remainingNanoseconds: Int64 {

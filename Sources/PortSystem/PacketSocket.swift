@@ -235,7 +235,10 @@ package func sysPeerGroups(_ socket: CInt) throws(SystemError) -> [gid_t] {
         var groups = [gid_t](repeating: 0, count: Int(capacity))
         var count: CInt = 0
         do throws(SystemError) {
-            _ = try retrying(.getsockopt) { unsafe shim_peer_groups(socket, &groups, capacity, &count) }
+            // ENOPROTOOPT is what a kernel says that does not know the option.
+            try Refusals.peerGroups.remember({ $0.isRefusal || $0.code == ENOPROTOOPT }) { () throws(SystemError) in
+                _ = try retrying(.getsockopt) { unsafe shim_peer_groups(socket, &groups, capacity, &count) }
+            }
             return Array(groups.prefix(Int(count)))
         } catch {
             guard error.code == ERANGE, count > capacity else { throw error }

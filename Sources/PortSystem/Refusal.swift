@@ -105,6 +105,9 @@ package enum Refusals {
     /// `getsockopt(2)` with `SO_PEERPIDFD`, Linux 6.5.
     package static let peerProcess = Refusal()
 
+    /// `getsockopt(2)` with `SO_PEERGROUPS`, Linux 4.13: then only a peer's first group is known.
+    package static let peerGroups = Refusal()
+
     /// A second shutdown of a socket as an edge at its other end: then there are no rings.
     package static let wakeChannel = Refusal()
 

@@ -79,6 +79,11 @@ package enum SystemProbe {
         _ = try retrying(.fcntl) { shim_try_open_file_lock(directory.raw) }
     }
 
+    /// inotify_add_watch(2), for a directory that everybody may read.
+    package static func directoryWatch() throws(SystemError) {
+        _ = try DirectoryWatch().add("/", .selfDeleted)
+    }
+
     /// close_range(2), with a range in which no descriptor is.
     ///
     /// - Throws: ENOSYS before Linux 5.9.

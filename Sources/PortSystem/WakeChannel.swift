@@ -32,14 +32,14 @@ package final class WakeChannel: Sendable {
     /// - Returns: the loop's end, and the other one, which goes to one peer.
     /// - Throws: EMFILE, ENFILE, ENOMEM; EOPNOTSUPP where a shutdown wakes nobody the second time.
     package static func make() throws(SystemError) -> (channel: WakeChannel, sending: SharedDescriptor) {
-        if !isProven.load(ordering: .relaxed) {
-            // EACCES is what a security module says.
-            try Refusals.wakeChannel.remember({ $0.isRefusal || $0.code == EACCES }) { () throws(SystemError) in
+        // EACCES is what a security module says.
+        try Refusals.wakeChannel.remember({ $0.isRefusal || $0.code == EACCES }) { () throws(SystemError) in
+            if !isProven.load(ordering: .relaxed) {
                 try prove()
+                isProven.store(true, ordering: .relaxed)
             }
-            isProven.store(true, ordering: .relaxed)
+            return try makePair()
         }
-        return try makePair()
     }
 
     private static func makePair() throws(SystemError) -> (channel: WakeChannel, sending: SharedDescriptor) {

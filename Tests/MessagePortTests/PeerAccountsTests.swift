@@ -56,6 +56,27 @@ import Testing
         #expect(accounts.isEmpty)
     }
 
+    @Test("the processes of another user have so many times the rings of one, and those of one's own no such limit")
+    func rings() {
+        for (user, isOwn) in [(sysUserID(), true), (sysUserID() + 1, false)] {
+            let accounts = accounts(connections: 100)
+            accounts.accounts.limits.processesOfUser = 2
+            func take(_ key: UInt64) -> Bool {
+                let owner = PeerOwner.process(Int32(key / 8), of: user)
+                #expect(accounts.connect(key, of: owner) == true)
+                return accounts.accounts.takeRings(key)
+            }
+            for key in UInt64(8)..<24 { #expect(take(key)) }
+            #expect(take(24) == isOwn)
+            accounts.disconnect(8)
+            accounts.accounts.giveRings(9)
+            #expect(take(25) && take(26))
+            #expect(take(27) == isOwn)
+            for key in UInt64(8)..<28 { accounts.disconnect(key) }
+            #expect(accounts.isEmpty)
+        }
+    }
+
     @Test("what lies in the queue counts after the connection has gone, and against the next one")
     func reconnecting() {
         let accounts = accounts()

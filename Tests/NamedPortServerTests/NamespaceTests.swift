@@ -67,6 +67,16 @@ struct NamespaceTests {
                 sourceLocation: sourceLocation, body)
         }
 
+        /// Kills a peer that `with` has started to be killed.
+        func kill(_ peer: ChildProcess, isInside: Bool) throws {
+            guard isInside else { return peer.kill() }
+            // The shell waits for unshare(1), which takes the process inside along.
+            let children = try sysOpen("/proc/\(peer.processID)/task/\(peer.processID)/children", .reading)
+            let text = String(decoding: try sysReadAll(children.raw), as: UTF8.self)
+            let unshare = try #require(pid_t(text.filter { !$0.isWhitespace }))
+            #expect(Glibc.kill(unshare, SIGKILL) == 0)
+        }
+
         /// What a `port-test-peer` says first.
         func first(
             inside: Bool, _ arguments: [String], rings: String? = nil,
@@ -135,22 +145,45 @@ struct NamespaceTests {
         arguments: sides)
     func names(user: UInt32, isInside: Bool) async throws {
         try await withBorder(user) { border in
-            try border.with(inside: isInside, ["hold", border.path]) { first in
-                try first.expect("ready")
-                try border.with(inside: !isInside, ["hold", border.path]) { second in
-                    try second.expect("ready")
+            try border.with(inside: !isInside, ["hold", border.path]) { second in
+                try second.expect("ready")
+                func take() throws -> String? {
+                    try second.write("take store\n")
+                    return try second.nextLine()
+                }
+                try border.with(inside: isInside, ["hold", border.path], endsAs: .signalled(SIGKILL)) { first in
+                    try first.expect("ready")
                     try first.write("take store\n")
                     try first.expect("taken")
-                    try second.write("take store\n")
-                    #expect(try second.nextLine()?.hasPrefix("error nameTaken") == true)
+                    #expect(try take()?.hasPrefix("error nameTaken") == true)
                     try second.write("find store\n")
                     try second.expect("found")
-                    try first.write("free store\n")
-                    try first.expect("freed")
-                    try second.write("take store\n")
-                    try second.expect("taken")
-                    try first.write("list it\n")
-                    try first.expect("names store")
+                    try border.kill(first, isInside: isInside)
+                    // Inside it ends when the one outside has that waits for it.
+                    var said = try take()
+                    while said?.hasPrefix("error nameTaken") == true, MonotonicInstant.now < Watchdog.deadline {
+                        said = try take()
+                    }
+                    #expect(said == "taken")
+                }
+                try border.with(inside: isInside, ["hold", border.path]) { third in
+                    try third.expect("ready")
+                    try third.write("find store\n")
+                    try third.expect("found")
+                }
+            }
+        }
+    }
+
+    @Test("a process inside hears of the death of one outside, on its loop")
+    func noticeInside() async throws {
+        try await withBorder(0) { border in
+            try border.with(inside: false, ["serve", border.path, "store"], endsAs: .signalled(SIGKILL)) { server in
+                try server.expect("ready")
+                try border.with(inside: true, ["notice", border.path, "store"]) { inside in
+                    try inside.expect("ready")
+                    server.kill()
+                    try inside.expect("died")
                 }
             }
         }

@@ -77,6 +77,24 @@ import Testing
     }
 
     @Test(
+        "without /proc a port in a shared directory is made for its group, too",
+        .enabled(if: mayMount, "only root can unmount"))
+    func sharedWithoutProc() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            let server = try peer(after: "umount -l /proc", ["serve", place.word, "name"], at: Place(place.scratch))
+            try server.expect("ready")
+            for name in try sysList(place.path + "/sockets") where !name.hasSuffix(".lock") {
+                let status = try #require(try sysStatus(atPath: "\(place.path)/sockets/\(name)"))
+                #expect(status.permissions == 0o660 && status.group == Strangers.group)
+            }
+            let port = try RemoteMessagePort(name: "name", nameServer: PortNameServer(sharedDirectory: place.path))
+            #expect(try port.ask(1, "abc") == "cba")
+            port.invalidate()
+            #expect(try server.waitForExit().end == .exited(0))
+        }
+    }
+
+    @Test(
         "in a directory that cannot be written names are found and not registered",
         .enabled(if: mayMount, "only root can mount"))
     func readOnly() async throws {

@@ -115,7 +115,114 @@ struct SharedDirectoryTests {
         }
     }
 
+    @Test("a service of another user is reached whichever opening of the directory goes, and by any path to it")
+    func openedTwice() async throws {
+        try await withSharedPlace(mode: 0o2750, owner: Strangers.service) { place in
+            let serve = ["policy", "users:0", "serve", place.word, "store"]
+            try place.with(Strangers.service, serve) { service in
+                try service.expect("ready")
+                func ask(_ names: PortNameServer) throws -> String {
+                    try names.lookUp("store").request(MachMessage(id: 1, text: "abc")).text
+                }
+                let names = try PortNameServer(sharedDirectory: place.path)
+                var other: PortNameServer? = try PortNameServer(sharedDirectory: place.path)
+                withExtendedLifetime(other) {}
+                other = nil
+                #expect(try ask(names) == "cba")
+                let link = place.scratch.path("link")
+                try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: place.scratch.path)
+                let linked = try PortNameServer(
+                    sharedDirectory: link + place.path.dropFirst(place.scratch.path.utf8.count))
+                #expect(try ask(linked) == "cba")
+                withExtendedLifetime(names) {}
+            }
+        }
+    }
+
+    @Test("a port whose address is in a shared directory is registered there by another path to it, too")
+    func registeredByAnotherPath() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            let link = place.scratch.path("link")
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: place.scratch.path)
+            let names = try PortNameServer(sharedDirectory: place.path)
+            let linked = try PortNameServer(
+                sharedDirectory: link + place.path.dropFirst(place.scratch.path.utf8.count))
+            let port = MachPort()
+            try names.register(port, name: "one")
+            try linked.register(port, name: "other")
+            #expect(try linked.lookUp("one") == names.lookUp("other"))
+            port.invalidate()
+        }
+    }
+
     // MARK: Which directories
+
+    @Test("a directory that has rules and nothing else gets its parts by portctl list, as its owner")
+    func rulesFirst() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            try place.setRules("store \(Strangers.service)\n")
+            let portctl = try builtProduct("portctl")
+            let list = try ChildProcess(portctl, ["list", "--directory", place.path])
+            #expect(try list.waitForExit().end == .exited(0))
+            #expect(
+                try sysList(place.path).sorted() == ["declared", "names", "rules", "sockets", "supervisors"])
+            try place.with(Strangers.service, ["hold", place.word]) { service in
+                try service.expect("ready")
+                try service.write("take store\n")
+                try service.expect("taken")
+            }
+            // By the environment a shared one is named as by the option.
+            let environment = [PortDirectory.variable: place.path]
+            let again = try ChildProcess(portctl, ["list", "--names"], environment: environment)
+            #expect(try again.waitForExit().end == .exited(0))
+        }
+    }
+
+    @Test("members connect to a declared socket, and a member may declare a name that the rules let it have")
+    func declared() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            let names = try PortNameServer(sharedDirectory: place.path)
+            try place.setRules("mine \(Strangers.service)\n")
+            var declared: DeclaredName? = try DeclaredName("store", in: names)
+            let path = try #require(declared?.path)
+            let status = try #require(try sysStatus(atPath: path))
+            #expect(status.permissions == 0o660 && status.group == Strangers.group)
+            try place.with(Strangers.client, ["knock", path]) { client in
+                try client.expect("connected")
+                declared = nil
+            }
+            let portctl = try builtProduct("portctl")
+            let words = ["activate", "--directory", place.path, "mine", "--", portctl, "serve", "mine", "--quiet"]
+            try place.with(Strangers.service, ["exec", portctl] + words) { supervisor in
+                _ = try names.waitFor("mine", within: patience)
+                let request = ["exec", portctl, "request", "--directory", place.path, "mine", "1", "abc"]
+                #expect(try place.first(Strangers.client, request) == "abc")
+                kill(supervisor.processID, SIGTERM)
+            }
+        }
+    }
+
+    @Test("doctor says with whom a directory is shared, and that a member registers nothing there")
+    func doctor() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            _ = try PortNameServer(sharedDirectory: place.path)
+            let doctor = [try builtProduct("portctl"), "doctor", "--json", "--directory", place.path]
+            for user in [0, Strangers.client] {
+                // The worker that is tried has a directory of its user's.
+                let own = place.scratch.path("own-\(user)")
+                #expect(mkdir(own, 0o700) == 0 && chown(own, user, user) == 0)
+                let words = ["exec", "/usr/bin/env", "XDG_RUNTIME_DIR=\(own)"] + doctor
+                let text = try place.with(user, words) { doctor in
+                    var lines: [String] = []
+                    while let line = try doctor.nextLine() { lines.append(line) }
+                    return lines.joined()
+                }
+                #expect(text.contains("user 0 shares it with group \(Strangers.group), mode 3770"))
+                #expect(text.contains("registered, found and freed") == (user == 0))
+                #expect(text.contains("this user registers none there") == (user != 0))
+            }
+        }
+    }
 
     @Test(
         "a directory is shared with the modes 3770, 2750 and 0750 only, and is refused with the reason",
@@ -129,7 +236,7 @@ struct SharedDirectoryTests {
             let refusal = failure { _ = try PortNameServer(sharedDirectory: place.path) }
             guard let reason else {
                 #expect(refusal == nil)
-                for part in ["names", "sockets"] {
+                for part in ["names", "sockets", "supervisors", "declared"] {
                     let status = try #require(try sysStatus(atPath: "\(place.path)/\(part)"))
                     #expect(status.permissions == mode && status.group == Strangers.group && status.owner == 0)
                 }
@@ -272,6 +379,8 @@ struct SharedDirectoryTests {
                 // Its record under the name of another, with a lock that would hold.
                 let copy = "cp \(place.path)/names/mine.port \(record) && chmod 640 \(record)"
                 #expect(try place.shell(Strangers.client, copy))
+                let file = FileDescriptor(owning: open(record, O_RDWR | O_CLOEXEC))
+                #expect(try sysLock(file.raw, .openFile))
                 let ask = ["ask", place.word, "store", "1", "abc"]
                 #expect(try place.first(Strangers.otherClient, ask) == "error nameUnknown")
                 #expect(try names.list().map(\.name) == ["mine.port"])
@@ -286,7 +395,50 @@ struct SharedDirectoryTests {
                     try service.write("take store\n")
                     try service.expect("taken")
                 }
+                withExtendedLifetime(file) {}
             }
+        }
+    }
+
+    #if PORT_FAULTS
+    @Test("a file whose user takes its lock while it is taken away for a leftover is put back, and is held")
+    func takenMeanwhile() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            let names = try TrustedDirectory.open(path: place.path, mayBeShared: true).subdirectory("names")
+            let path = names.path + "/store"
+            for isTaken in [true, false] {
+                let file = FileDescriptor(owning: open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640))
+                #expect(chown(path, Strangers.service, Strangers.group) == 0)
+                let number = file.raw
+                let take = SystemCallFaults.Rule(
+                    .rename, .precede { if isTaken { _ = try? sysLock(number, .openFile) } })
+                let (isRemoved, hits) = SystemCallFaults.with([take]) {
+                    LockedFile.removeLeftover("store", in: names, mayBeHeld: false)
+                }
+                #expect(hits == 1)
+                #expect(isRemoved == !isTaken)
+                #expect(try sysList(names.path) == (isTaken ? ["store"] : []))
+                withExtendedLifetime(file) {}
+            }
+        }
+    }
+    #endif
+
+    @Test("what is another user's under the id of a process does not keep that user from sweeping what is left of it")
+    func sweptAmongOthers() async throws {
+        try await withSharedPlace(mode: 0o3770) { place in
+            let names = try PortNameServer(sharedDirectory: place.path)
+            let sockets = try TrustedDirectory.open(path: place.path, mayBeShared: true).subdirectory("sockets")
+            let id = String(repeating: "a", count: 32)
+            for (name, owner) in [("1", 0), ("2", 0), ("9", Strangers.client), ("lock", 0)] {
+                let path = "\(sockets.path)/\(id).\(name)"
+                close(open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640))
+                #expect(chown(path, owner, Strangers.group) == 0)
+            }
+            let endpoints = try ProcessEndpoints(in: sockets)
+            // Root may take the other's away, too.
+            #expect(try sysList(sockets.path).allSatisfy { !$0.hasPrefix(id) })
+            withExtendedLifetime((names, endpoints)) {}
         }
     }
 

@@ -120,7 +120,9 @@ import Testing
         }
     }
 
-    @Test("waits a moment: where the reader reads, all of it goes through the ring", .enabled(if: Self.maySpin))
+    @Test(
+        "waits a moment: where the reader reads, all of it goes through the ring",
+        .enabled(if: Self.maySpin, "needs two processors, and loops that may spin"))
     func readerReads() async throws {
         try await onBench(over: .socket) { bench in
             // A reader that is kept from its processor comes too late.
@@ -143,7 +145,9 @@ import Testing
         }
     }
 
-    @Test("waits for a reader no longer that reads a little all the time", .enabled(if: Self.maySpin))
+    @Test(
+        "waits for a reader no longer that reads a little all the time",
+        .enabled(if: Self.maySpin, "needs two processors, and loops that may spin"))
     func readerPlays() async throws {
         try await onBench(over: .socket) { bench in
             let attempts = 7

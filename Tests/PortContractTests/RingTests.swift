@@ -261,6 +261,25 @@ import Testing
         }
     }
 
+    @Test("a right whose process has too little of what rings are made of has them when they are earned once more")
+    func shortOf() async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port()
+            let right = try bench.right(to: port)
+            try connection(right).useRings(.always)
+            for call in [SystemCall.memfd_create, .socketpair] {
+                let (_, hits) = try SystemCallFaults.with([.init(call, .fail(EMFILE))]) {
+                    try right.send(MachMessage(id: 1))
+                }
+                #expect(hits == 1)
+                #expect(try port.next().id == 1 && !connection(right).awaitsRingAnswer)
+            }
+            try right.send(MachMessage(id: 2))
+            #expect(try port.next().id == 2)
+            #expect(try connection(right).awaitsRingAnswer)
+        }
+    }
+
     @Test("where the other end cannot map the memory the socket goes on", arguments: [SystemCall.fcntl, .fstat, .mmap])
     func refusedByOther(call: SystemCall) async throws {
         try await onBench(over: .socket) { bench in

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import Glibc
-import PortSystem
+@testable import PortSystem
 import TestSupport
 import Testing
 
@@ -113,6 +113,52 @@ import Testing
                 #expect(calls[.inotify_init] == count)
             }
         }
+    }
+
+    @Test("wake channels that are refused in mid-life, and the groups of peers, are asked for once")
+    func askedOnce() throws {
+        let (near, far) = try sysPacketSocketPair()
+        try Refusals.forgetting {
+            _ = try WakeChannel.make()
+            for (call, code, ask) in [
+                (.socketpair, EPERM, { _ = try WakeChannel.make() }),
+                (.getsockopt, ENOPROTOOPT, { _ = try sysPeerGroups(near.rawValue) }),
+            ] as [(SystemCall, CInt, () throws -> Void)] {
+                let rule = SystemCallFaults.Rule(call, .fail(code), times: .max)
+                let calls = SystemCallFaults.counting(with: [rule]) {
+                    for _ in 0..<3 { #expect(throws: SystemError(code)) { try ask() } }
+                }.calls
+                #expect(calls[call] == 1)
+            }
+        }
+        withExtendedLifetime(far) {}
+    }
+
+    @Test("what one file says of locks, or one directory of watches, is not what the system says")
+    func ofOneFile() throws {
+        try Refusals.forgetting {
+            let directory = try sysOpen("/", .directory)
+            let (error, hits) = SystemCallFaults.with([.init(.fcntl, .fail(EINVAL))]) {
+                #expect(throws: SystemError(EINVAL)) { try sysHasOpenFileLocks(directory.raw) }
+                return Refusals.openFileLocks.error
+            }
+            #expect(error == nil && hits == 1)
+        }
+    }
+
+    @Test("a child's number that another child has by now gets no signal, and is not waited for")
+    func reusedNumber() throws {
+        let child = try sysSpawn(
+            "/bin/sleep", arguments: ["86400"], environment: [:], in: nil, descriptors: [nil, nil, nil])
+        // Ours had the number, and began at another time.
+        let other = try LaunchedProcess(child, .bell(LaunchedProcess.Bell()), start: .seconds(1))
+        let calls = try SystemCallFaults.counting { try other.signal(SIGKILL) }.calls
+        #expect(calls[SystemCall.kill] == nil)
+        #expect(try other.reap() == .unknown)
+        let same = try LaunchedProcess(child, .bell(LaunchedProcess.Bell()), start: sysProcessStart(child))
+        #expect(try same.reap() == nil)
+        try same.signal(SIGKILL)
+        #expect(waitpid(child, nil, 0) == child)
     }
 
     @Test("a kernel without the rename that replaces nothing is asked once; a file system, each time")

@@ -16,7 +16,7 @@ import Testing
 
     @Test(
         "a list that was left serves its thread again, as long as it is wanted, and with its room",
-        .enabled(if: SpareBytes.isUsed), arguments: [1, 63, 64])
+        .enabled(if: SpareBytes.isUsed, "a sanitizer watches memory: none is kept"), arguments: [1, 63, 64])
     func again(count: Int) throws {
         let same = try runOnThread {
             let bytes = filled(1)
@@ -52,7 +52,9 @@ import Testing
         #expect(held.isDisjoint(with: taken))
     }
 
-    @Test("small, large and empty lists are not kept", .enabled(if: SpareBytes.isUsed))
+    @Test(
+        "small, large and empty lists are not kept",
+        .enabled(if: SpareBytes.isUsed, "a sanitizer watches memory: none is kept"))
     func others() throws {
         let capacities = try runOnThread {
             SpareBytes.leave(filled(1))
@@ -66,7 +68,7 @@ import Testing
 
     @Test(
         "a list is kept if the allocator gave it some more room than it was asked for",
-        .enabled(if: SpareBytes.isUsed))
+        .enabled(if: SpareBytes.isUsed, "a sanitizer watches memory: none is kept"))
     func roomy() throws {
         let same = try runOnThread {
             // The allocator may give these some more, too: then the next one.
@@ -90,7 +92,9 @@ import Testing
         #expect(same)
     }
 
-    @Test("a list for a few bytes has room to be kept", .enabled(if: SpareBytes.isUsed))
+    @Test(
+        "a list for a few bytes has room to be kept",
+        .enabled(if: SpareBytes.isUsed, "a sanitizer watches memory: none is kept"))
     func few() throws {
         let same = try runOnThread {
             let bytes = SpareBytes.take(1)

@@ -146,6 +146,17 @@ func wait(_ directory: String, _ name: String) throws(PortError) {
     say("found")
 }
 
+/// Is told of the death of a port: "ready", "died".
+func notice(_ directory: String, _ name: String) throws(PortError) {
+    let right = try PortNameServer(directory: directory).lookUp(name)
+    try right.notifyWhenDead(on: .current) {
+        say("died")
+        ThreadRunLoop.current.stop()
+    }
+    say("ready")
+    ThreadRunLoop.current.run(until: .after(servicePatience))
+}
+
 /// What the program was started with. Where /proc is not mounted Swift gives no arguments; the environment has them then.
 func peerArguments() -> [String] {
     if !CommandLine.arguments.isEmpty { return Array(CommandLine.arguments.dropFirst()) }

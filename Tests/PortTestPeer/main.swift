@@ -24,6 +24,7 @@
 //   variable NAME                         says "variable VALUE" of the environment, or "no variable"
 //   launch                                launches a worker process, asks it, and shuts it down (Commands.swift)
 //   wait DIRECTORY NAME                   waits for a name; "waiting", "found"
+//   notice DIRECTORY NAME                 is told of a port's death on its loop; "ready", "died"
 //   worker KIND [ARGUMENT]                a worker process of a test, as WorkerProcess.swift says
 //   domain PATH                           has its names and addresses in a shared directory; "address", "names …" thrice
 //   lock PATH                             locks a file for reading; "locked", until its input ends
@@ -83,6 +84,7 @@ do throws(PortError) {
     case ("knock", 1): knock(rest[0])
     case ("variable", 1): say(sysEnvironment(rest[0]).map { "variable \($0)" } ?? "no variable")
     case ("launch", 0): try launch()
+    case ("notice", 2): try notice(rest[0], rest[1])
     case ("wait", 2): try wait(rest[0], rest[1])
     case ("worker", 1): try work(rest[0], "")
     case ("worker", 2): try work(rest[0], rest[1])

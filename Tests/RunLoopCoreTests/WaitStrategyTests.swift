@@ -133,7 +133,9 @@ import Testing
         }
     }
 
-    @Test("an adaptive loop that expects a short wait spins, and learns from it", .enabled(if: maySpin()))
+    @Test(
+        "an adaptive loop that expects a short wait spins, and learns from it",
+        .enabled(if: maySpin(), "needs two processors"))
     func adaptive() async throws {
         try await onLoop { loop in
             let mode = try afterShortWaits(loop) {
@@ -147,7 +149,9 @@ import Testing
     }
 
     #if PORT_FAULTS
-    @Test("a spin of an adaptive loop lets others have its processor now and then", .enabled(if: maySpin()))
+    @Test(
+        "a spin of an adaptive loop lets others have its processor now and then",
+        .enabled(if: maySpin(), "needs two processors"))
     func yields() async throws {
         try await onLoop { loop in
             var yields = 0

@@ -125,6 +125,31 @@ import Testing
             }
         }
     }
+
+    @Test("a source that waits to be watched in a loop that ends is watched in the next one, and in another beside it")
+    func watchedInAnother() async throws {
+        let pipe = try TestPipe()
+        try pipe.put()
+        let source = RunLoopSource(descriptor: pipe.reading.rawValue) { ThreadRunLoop.current.stop() }
+        let short = SystemCallFaults.Rule(.epoll_create, .fail(EMFILE))
+        try await onLoop { loop in
+            let hits = SystemCallFaults.with([short]) { loop.add(source) }.hits
+            #expect(hits == 1)
+            // It ends without having run.
+        }
+        try await onLoop { loop in
+            let hits = SystemCallFaults.with([short]) { loop.add(source) }.hits
+            #expect(hits == 1)
+            #expect(loop.runGuarded() == .stopped)
+            let beside = runOnThread {
+                let hits = SystemCallFaults.with([short]) { ThreadRunLoop.current.add(source) }.hits
+                #expect(hits == 1)
+                #expect(ThreadRunLoop.current.runGuarded() == .stopped)
+            }
+            try beside.join()
+        }
+        source.invalidate()
+    }
     #endif
 
     @Test("a descriptor goes with the source into modes that are made common")

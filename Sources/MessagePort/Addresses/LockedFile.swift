@@ -109,14 +109,24 @@ package struct LockedFile: ~Copyable, Sendable {
         return .held(contents: contents)
     }
 
-    /// Takes away another user's file in a shared directory whose lock nobody holds, for the directory's owner and root.
+    /// Takes away another user's file in a shared directory, for the directory's owner and root: one whose lock nobody holds, or
+    /// whose user may not have it.
     ///
+    /// - Parameters:
+    ///   - name: a file name.
+    ///   - directory: where.
+    ///   - mayBeHeld: whether a lock says nothing.
     /// - Returns: whether it was taken away.
-    package static func removeLeftover(_ name: String, in directory: TrustedDirectory) -> Bool {
-        guard directory.sharing.isShared, directory.keepers.isKept(by: sysUserID()),
-            (try? isLocked(name, in: directory)) == false
-        else { return false }
-        return (try? sysUnlink(name, in: directory.raw)) != nil
+    package static func removeLeftover(_ name: String, in directory: TrustedDirectory, mayBeHeld: Bool) -> Bool {
+        guard directory.sharing.isShared, directory.keepers.isKept(by: sysUserID()) else { return false }
+        func isHeld(_ name: String) -> Bool { !mayBeHeld && (try? isLocked(name, in: directory)) != false }
+        if isHeld(name) { return false }
+        // Its user may take the lock at any time. Who takes it from now on finds that the file has gone from its place; who has
+        // taken it just now gets it back there.
+        let aside = name + "." + EndpointFileName.makeID()
+        guard (try? sysRename(name, to: aside, in: directory.raw)) != nil else { return false }
+        if isHeld(aside), (try? sysRename(aside, to: name, in: directory.raw)) != nil { return false }
+        return (try? sysUnlink(aside, in: directory.raw)) != nil
     }
 
     /// Takes away a file that may be new, and that nobody needs.

@@ -9,24 +9,35 @@ import PortSystem
 import Synchronization
 
 extension PortDirectory {
-    /// The shared directories that are open, by path.
-    private static let shared = Mutex<[[UInt8]: Weak<PortDirectory>]>([:])
+    /// The shared directories that are open, by path; one may be open several times.
+    private static let shared = Mutex<[[UInt8]: [Weak<PortDirectory>]]>([:])
 
     /// Has listeners in the directory be connected to, if it is a shared one.
     func noted() -> Self {
         guard sharing.isShared else { return self }
         Self.shared.withLock { known in
-            known = known.filter { $0.value.object != nil }
-            known[Array(path.utf8)] = Weak(object: self)
+            known = known.compactMapValues { opened in
+                let living = opened.filter { $0.object != nil }
+                return living.isEmpty ? nil : living
+            }
+            known[Array(path.utf8), default: []].append(Weak(object: self))
         }
         return self
+    }
+
+    /// The shared directory that is open at a path, by whatever path it was opened.
+    private static func opened(at path: String) -> PortDirectory? {
+        let (known, others) = shared.withLock { known in
+            let here = known[Array(path.utf8)]?.lazy.compactMap(\.object).first
+            return (here, here == nil ? known.values.flatMap { $0.compactMap(\.object) } : [])
+        }
+        return known ?? others.first { $0.isAlso(at: path) }
     }
 
     /// Whether another user may be talked to, who listens at a path, as the kernel says of the connection.
     static func admitsListener(_ user: UInt32, atPath path: String) -> Bool {
         guard sysStandsForOneUser(user), let (part, name) = SocketPath.split(path),
-            let (top, last) = SocketPath.split(part),
-            let directory = shared.withLock({ $0[Array(top.utf8)]?.object })
+            let (top, last) = SocketPath.split(part), let directory = opened(at: top)
         else { return false }
         // A supervisor's socket is made for another user, by root.
         let isDeclared = last.utf8.elementsEqual(declaredName.utf8)

@@ -43,8 +43,17 @@ package final class PortDirectory: Sendable {
     ///   user or is open to others; `descriptorLimit`; `systemCallFailed` for the rest.
     package static func open(path: String, mayBeShared: Bool = false) throws(PortError) -> PortDirectory {
         let top = try TrustedDirectory.open(path: path, mayBeShared: mayBeShared)
-        return try PortDirectory(top, mayBeShared: mayBeShared).noted()
+        let directory = try PortDirectory(top, mayBeShared: mayBeShared)
+        if top.sharing.isShared, top.sharing.isKept(by: sysUserID()) {
+            // Members cannot make these.
+            _ = try directory.supervisors(makes: true)
+            _ = try directory.declared(makes: true)
+        }
+        return directory.noted()
     }
+
+    /// What there may be in a directory of names.
+    package static let entries: Set<String> = ["names", "sockets", "supervisors", declaredName, "rules", "locks"]
 
     /// Opens the directory at a path as it is, without making anything.
     ///
@@ -111,9 +120,15 @@ package final class PortDirectory: Sendable {
 
     /// Whether an address is that of a socket in this directory.
     package func holds(_ address: PortAddress) -> Bool {
-        [sockets.path, path + "/" + Self.declaredName].contains { part in
-            SocketPath.split(address.path)?.directory.utf8.elementsEqual(part.utf8) ?? false
-        }
+        guard let part = SocketPath.split(address.path)?.directory, let (top, last) = SocketPath.split(part),
+            ["sockets", Self.declaredName].contains(where: { $0.utf8.elementsEqual(last.utf8) })
+        else { return false }
+        return isAlso(at: top)
+    }
+
+    /// Whether a path leads to this open directory: the one by which it was opened, or another.
+    func isAlso(at path: String) -> Bool {
+        self.path.utf8.elementsEqual(path.utf8) || top.isAlso(at: path)
     }
 
     /// Whether the path and its parts still lead to these open directories, and they are still closed to others.

@@ -33,9 +33,11 @@ extension ProcessEndpoints {
 
     /// Removes one owner's files, unless it lives.
     private func sweep(_ owner: String, _ names: ArraySlice<String>, hadLock: Bool) -> Int {
-        if isOthers(names.first ?? EndpointFileName.lock(of: owner)) { return 0 }
+        // Whose the id is, its lock file says. A file of another user among the others cannot be removed, and is left alone.
+        let lockName = EndpointFileName.lock(of: owner)
+        if isOthers(hadLock ? lockName : names.first ?? lockName) { return 0 }
         // Held while its files are removed, so a process that is just making its own id is not mistaken for a dead one.
-        guard let attempt = try? LockedFile.take(EndpointFileName.lock(of: owner), in: sockets) else { return 0 }
+        guard let attempt = try? LockedFile.take(lockName, in: sockets) else { return 0 }
         guard case .locked(let lock) = attempt else { return 0 }
         var removed = 0
         for name in names {

@@ -87,6 +87,11 @@ package final class TrustedDirectory: Sendable {
         }
     }
 
+    /// Whether a path leads to this open directory.
+    func isAlso(at path: String) -> Bool {
+        ((try? sysStatus(atPath: path)) ?? nil)?.isSameFile(as: status) ?? false
+    }
+
     private var parent: DirectorySharing { above ?? .none }
 
     /// Whether it was opened by its path, and not in another one.

@@ -55,6 +55,7 @@ struct PeerAccounts {
     private struct UserAccount {
         var processes = 0
         var connections = 0
+        var rings = 0
         var cost = PeerCost()
         /// How many of its processes have messages.
         var sharers = 0
@@ -156,18 +157,23 @@ struct PeerAccounts {
 
     /// Counts a connection that gets rings.
     ///
-    /// - Returns: false when others of its process have as many as it may; it is not counted then.
+    /// - Returns: false when others of its process, or of its user, have as many as they may; it is not counted then.
     mutating func takeRings(_ key: UInt64) -> Bool {
-        guard let place = owners[key].flatMap({ accounts.place(of: $0) }) else { return false }
+        guard let owner = owners[key], let place = accounts.place(of: owner) else { return false }
         if accounts[place].rings.count >= Self.ringLimit { return false }
-        accounts[place].rings.insert(key)
+        if owner.user != ownUser, let place = users.place(of: owner.user),
+            users[place].rings >= ofUser(Self.ringLimit)
+        {
+            return false
+        }
+        change(owner) { $0.rings.insert(key) }
         return true
     }
 
     /// A connection that was to get rings got none.
     mutating func giveRings(_ key: UInt64) {
-        guard let place = owners[key].flatMap({ accounts.place(of: $0) }) else { return }
-        accounts[place].rings.remove(key)
+        guard let owner = owners[key] else { return }
+        change(owner) { $0.rings.remove(key) }
     }
 
     /// Whether nothing new is read from a process.
@@ -285,14 +291,15 @@ struct PeerAccounts {
 
     private mutating func change(_ owner: PeerOwner, _ body: (inout Account) -> Void) {
         let place = accounts.place(of: owner, default: Account())
-        let (before, connections, wasEmpty) = (
-            accounts[place].cost, accounts[place].connections, accounts[place].isEmpty
+        let (before, connections, rings, wasEmpty) = (
+            accounts[place].cost, accounts[place].connections, accounts[place].rings.count, accounts[place].isEmpty
         )
         body(&accounts[place])
         let (after, isEmpty) = (accounts[place].cost, accounts[place].isEmpty)
         let user = users.place(of: owner.user, default: UserAccount())
         let hadMessages = users[user].cost.messages > 0
         users[user].connections += accounts[place].connections - connections
+        users[user].rings += accounts[place].rings.count - rings
         users[user].cost += after
         users[user].cost -= before
         if (before.messages > 0) != (after.messages > 0) { users[user].sharers += after.messages > 0 ? 1 : -1 }

@@ -28,8 +28,8 @@ final class RingEnd: Sendable {
     static func make() throws(SystemError) -> (end: RingEnd, descriptors: [SharedDescriptor]) {
         guard DescriptorBudget.wakeChannels.take(channelCount) else { throw SystemError(EMFILE) }
         do throws(SystemError) {
-            let (channel, sending) = try WakeChannel.make()
             let (memory, file) = try SharedMemory.make(size: RecordRing.memorySize)
+            let (channel, sending) = try WakeChannel.make()
             return (RingEnd(memory, channel), [file, sending])
         } catch {
             DescriptorBudget.wakeChannels.give(channelCount)

@@ -41,7 +41,8 @@ extension SocketConnection {
                 descriptor.rawValue, head: header.words, body: [], descriptors: descriptors)
             if outcome != .sent { sendingLane.withLock { $0.withdrawOffer() } }
         } catch {
-            sendingLane.withLock { $0.refuse() }
+            // What there is too little of now may be there later: then they have to be earned anew.
+            sendingLane.withLock { if error.isShortage { $0.withdrawOffer() } else { $0.refuse() } }
         }
     }
 

@@ -52,31 +52,40 @@ extension RunLoopSource {
 
     /// Watches a descriptor that can be waited for, in place of what was there: now, or as soon as the kernel can.
     package func watchSoon(pollable descriptor: CInt) {
-        let late = state.withLock { state -> ThreadRunLoop? in
-            guard state.homes.isValid else { return nil }
+        let late = state.withLock { state -> [ThreadRunLoop] in
+            guard state.homes.isValid else { return [] }
             let failure = watchFailure(descriptor, in: state.homes.loops)
-            if let failure, !failure.isShortage { return nil }
+            if let failure, !failure.isShortage { return [] }
             state.descriptor = descriptor
-            return failure == nil ? nil : state.homes.loops.first
+            return failure == nil ? [] : Array(state.homes.loops)
         }
-        if let late { watchLater(in: late) }
+        for loop in late { watchLater(in: loop) }
     }
 
     /// The kernel has nothing left to watch the descriptor with: descriptors, memory or watches have run out. So the source
-    /// is in its modes without being watched, and a timer there tries again until it succeeds.
+    /// is in its modes without being watched, and a timer there tries again until it succeeds. Each loop has a timer of its own,
+    /// as another may not run, or end.
     func watchLater(in loop: ThreadRunLoop) {
-        if isWatchedLater.exchange(true, ordering: .sequentiallyConsistent) { return }
-        let timer = RunLoopTimer(name: "watch again", after: Self.timeUntilRetry) { [weak self] _ in
-            guard let self else { return }
-            isWatchedLater.store(false, ordering: .sequentiallyConsistent)
-            let isShort = state.withLock { state in
-                state.descriptor.flatMap { watchFailure($0, in: state.homes.loops) }?.isShortage ?? false
-            }
-            if isShort { watchLater(in: .current) }
+        let made = RunLoopTimer(name: "watch again", after: Self.timeUntilRetry) { [weak self, id] _ in
+            let loop = ThreadRunLoop.current
+            let timer = loop.state.withLock { $0.lateWatches.removeValue(forKey: id) }
+            self?.watchAgain(in: loop)
+            withExtendedLifetime(timer) {}
         }
-        let modes = loop.state.withLock { state in state.places(of: id).map { state.modes[$0].name } }
+        let (timer, modes) = loop.state.withLock { state -> (RunLoopTimer, [RunLoopMode]) in
+            let modes = state.places(of: id).map { state.modes[$0].name }
+            let timer = state.lateWatches[id] ?? made
+            if !modes.isEmpty { state.lateWatches[id] = timer }  // or else it has left the loop
+            return (timer, modes)
+        }
         for mode in modes { loop.add(timer, to: mode) }
-        if modes.isEmpty { isWatchedLater.store(false, ordering: .sequentiallyConsistent) }  // it has left the loop
+    }
+
+    private func watchAgain(in loop: ThreadRunLoop) {
+        let isShort = state.withLock { state in
+            state.descriptor.flatMap { watchFailure($0, in: [loop]) }?.isShortage ?? false
+        }
+        if isShort { watchLater(in: loop) }
     }
 
     /// How long a descriptor that the kernel cannot watch now waits until that is tried again.

@@ -60,8 +60,6 @@ public final class RunLoopSource: Sendable {
     let state: Mutex<State>  // comes before the loop's lock
     /// A port-based source that rang: it is on the ready lists of all its modes, or about to be put there.
     let isRung = Atomic<Bool>(false)
-    /// A timer tries again to have the kernel watch the descriptor.
-    let isWatchedLater = Atomic<Bool>(false)
 
     private let traits: Traits
     var isPortBased: Bool { traits.contains(.portBased) }

@@ -38,6 +38,8 @@ struct RunLoopState: Sendable {
     var mainQueue: MainQueueState?
     /// A timer tries again to serve it.
     var isMainQueueLate = false
+    /// Of sources whose descriptors the kernel does not watch: the timers that have it try again.
+    var lateWatches: [ItemID: RunLoopTimer] = [:]
     var blocks = BlockQueue()
     /// A job is under way: runs nested inside of it leave the other jobs waiting.
     var isRunningJob = false

@@ -58,6 +58,8 @@ final class DescriptorSet: Sendable {
     }
 
     private static let bellKey: UInt64 = 0
+    /// How long a loop leaves the processor when it cannot make its set anew.
+    private static let timeUntilRenewal = Duration.milliseconds(1)
 
     private let bell: RunLoopDoorbell.Bell  // immutable
     private let state: Mutex<Registrations>
@@ -130,7 +132,8 @@ final class DescriptorSet: Sendable {
             let kernel = try Self.makeKernel(bell)
             try state.withLock { (state) throws(SystemError) in try state.replace(with: kernel) }
         } catch {
-            if error.isShortage || error.isRefusal { return }
+            // Until then the stale report ends each wait at once: the processor is left to others meanwhile.
+            if error.isShortage || error.isRefusal { return sysPause(Self.timeUntilRenewal) }
             fatalError(
                 "A descriptor was closed while a run loop source watched it, and the loop cannot recover: \(error). "
                     + "Invalidate the source before you close its descriptor.")

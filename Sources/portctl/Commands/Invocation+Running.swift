@@ -57,7 +57,11 @@ extension Invocation {
     }
 
     func nameServer() throws -> PortNameServer {
-        guard let directory = options["--directory"] else { return .shared }
+        guard let directory = options["--directory"] else {
+            // Who names a shared one in the environment means it, as with the option.
+            PortDirectory.setDomain(sysEnvironment(PortDirectory.variable))
+            return .shared
+        }
         switch command {
         case .serve, .activate, .bench: return try PortNameServer(sharedDirectory: directory)
         default: return try Self.existingServer(directory)
@@ -72,8 +76,8 @@ extension Invocation {
                     "There is no directory \(directory); check --directory, or start a port there: portctl serve makes it."
                 )
             }
-            // An empty one may become one of names.
-            guard try sysList(directory).isEmpty else {
+            // An empty one may become one of names, and one that has rules for them already.
+            guard PortDirectory.entries.isSuperset(of: try sysList(directory)) else {
                 throw Refusal("\(directory) is no directory of names; check --directory.")
             }
         }

@@ -41,7 +41,7 @@ extension Invocation {
             return try port.receive(within: .seconds(3600))
         } catch {
             guard error.code == .descriptorLimit else { throw error }
-            usleep(100_000)
+            sysPause(.milliseconds(100))
             return nil
         }
     }

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import NamedPortServer
+import PortCLibrary
 
 extension Diagnosis {
     /// How much of what is limited there is.
@@ -48,19 +49,25 @@ extension Diagnosis {
             remedy: "Make it mode 0700 and this user's own, or name another one by SWIFT_PORT_DIRECTORY."
         ) {
             guard let directory else {
-                let user = try PortDirectory.user()
-                return .works("\(user.path), \(Self.rule(for: user.path))")
+                let user = try PortDirectory.open(path: PortDirectory.userPath, mayBeShared: true)
+                return .works("\(user.path), \(Self.rule(for: user.path))\(Self.sharing(of: user))")
             }
-            try Self.require(directory)
-            return .works("\(directory), by --directory")
+            return .works("\(directory), by --directory\(Self.sharing(of: try Self.existing(directory)))")
         }
     }
 
     /// Throws where there is no directory of names: one that was mistyped is not made.
-    private static func require(_ directory: String) throws {
-        guard try PortDirectory.openExisting(path: directory) != nil else {
+    private static func existing(_ directory: String) throws -> PortDirectory {
+        guard let found = try PortDirectory.openExisting(path: directory, mayBeShared: true) else {
             throw Refusal("There is no directory of names at \(directory)")
         }
+        return found
+    }
+
+    private static func sharing(of directory: PortDirectory) -> String {
+        guard case .group(let owner, let group, let permissions) = directory.sharing else { return "" }
+        let mode = String(permissions, radix: 8)
+        return "; user \(owner) shares it with group \(group), mode \(mode), where programs ask for that"
     }
 
     /// Which variable has led the library to a user's directory.
@@ -79,13 +86,20 @@ extension Diagnosis {
             subject: "names", cost: "No port can have a name there.",
             remedy: "Name a directory of a local file system by SWIFT_PORT_DIRECTORY."
         ) {
-            if let directory { try Self.require(directory) }
-            let server = try directory.map { try PortNameServer(directory: $0) } ?? .shared
+            if let directory { _ = try Self.existing(directory) }
+            let path = directory ?? PortDirectory.userPath
+            let server = try PortNameServer(sharedDirectory: path)
             let port = MachPort()
             defer { port.invalidate() }
             let name = "portctl.doctor.\(PeerIdentity.current.processID)"
             let own = port.makeSendRight()
-            try server.register(port, name: name)
+            do throws(PortError) {
+                try server.register(port, name: name)
+            } catch {
+                let isMembers = error.code == .nameNotAllowed || error.systemError?.code == EACCES
+                guard isMembers, (try? PortDirectory.openExisting(path: path)) == nil else { throw error }
+                return .fact("looked up; this user registers none there unless the file rules says so")
+            }
             defer { server.unregister(name) }
             guard try server.lookUp(name) == own else { throw CheckFailure(name: "a name leads elsewhere") }
             return .works("registered, found and freed")
