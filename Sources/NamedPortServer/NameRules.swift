@@ -68,13 +68,31 @@ extension NameRules {
     /// - Throws: `directoryUntrusted` when the rules cannot be relied on; `descriptorLimit`, `systemCallFailed`.
     static func allow(_ user: UInt32, _ name: PortName, in names: TrustedDirectory) throws(PortError) -> Bool {
         if !names.sharing.isShared || names.keepers.isKept(by: user) { return true }
-        guard sysStandsForOneUser(user), let contents = try names.keepersFile("rules", limit: limit) else {
-            return false
-        }
+        guard sysStandsForOneUser(user) else { return false }
+        return try read(in: names)?.allow(user, name) ?? false
+    }
+
+    /// The rules of a shared directory; nil when it has none.
+    private static func read(in names: TrustedDirectory) throws(PortError) -> NameRules? {
+        guard let contents = try names.keepersFile("rules", limit: limit) else { return nil }
         guard let rules = NameRules(contents: contents) else {
             throw PortError(.directoryUntrusted, subject: .path(names.pathBeside("rules"), .notRules))
         }
-        return rules.allow(user, name)
+        return rules
+    }
+
+    /// Who may not have names in a shared directory, for those who keep it: the rules as they are now.
+    ///
+    /// - Returns: says of a user and a name whether it is known that the user may not have it. Where users have other numbers here
+    ///   than those who wrote the rules may have meant, that is known of nobody.
+    static func denials(in names: TrustedDirectory) -> (UInt32, PortName) -> Bool {
+        guard sysNumbersEachUser else { return { _, _ in false } }
+        do throws(PortError) {
+            let rules = try read(in: names)
+            return { !names.keepers.isKept(by: $0) && rules?.allow($0, $1) != true }
+        } catch {
+            return { _, _ in false }
+        }
     }
 
     /// What the file of a name says, and whose it is; nil when there is none, or that user may not register the name.

@@ -17,12 +17,14 @@ extension PortDirectory {
         var removed = 0
         // In another order each time, so that what cannot be removed does not keep the rest for ever.
         let files = ((try? sysList(in: names.raw)) ?? []).shuffled()
+        let isKeeper = names.keepers.isKept(by: sysUserID())
+        let isDenied = sharing.isShared && isKeeper ? NameRules.denials(in: names) : { _, _ in false }
         for file in files.prefix(Self.sweepLimit) {
             guard let name = PortName(fileName: file) else { continue }
             if let user = otherUser(of: file) {
                 // A lock on a name that its user may not have holds nothing.
-                let mayBeHeld = (try? NameRules.allow(user, name, in: names)) == false
-                if LockedFile.removeLeftover(file, in: names, mayBeHeld: mayBeHeld) { removed += 1 }
+                let denied = isDenied(user, name) ? user : nil
+                if isKeeper, LockedFile.removeLeftover(file, in: names, deniedTo: denied) { removed += 1 }
                 continue
             }
             // Asked first: to open the file of a name that is held would be told to those who watch it.

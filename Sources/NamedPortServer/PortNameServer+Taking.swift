@@ -51,8 +51,8 @@ extension PortNameServer {
                 let file = try? LockedFile.signedContents(name.fileName, in: names),
                 !sysIsOwnUser(file.user)
             else { throw error }
-            let mayBeHeld = (try? NameRules.allow(file.user, name, in: names)) == false
-            if LockedFile.removeLeftover(name.fileName, in: names, mayBeHeld: mayBeHeld) {
+            let denied = NameRules.denials(in: names)(file.user, name) ? file.user : nil
+            if LockedFile.removeLeftover(name.fileName, in: names, deniedTo: denied) {
                 return try LockedFile.take(name.fileName, in: names, preparing: prepare)
             }
             return .held(contents: file.contents)

@@ -212,6 +212,11 @@ package func sysRename(_ name: String, to newName: String, in directory: CInt) t
     }
 }
 
+/// Gives a file another name in the same directory, in the place of what has that now.
+package func sysMove(_ name: String, to newName: String, in directory: CInt) throws(SystemError) {
+    _ = try retrying(.rename) { unsafe renameat(directory, name, directory, newName) }
+}
+
 /// Gives a file a second name in the same directory.
 ///
 /// - Throws: EEXIST when the new name is taken; EPERM when the file system has no such files.

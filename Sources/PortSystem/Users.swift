@@ -20,6 +20,10 @@ package func sysStandsForOneGroup(_ group: gid_t) -> Bool {
 /// Whether a number that the kernel shows for a peer or a file is this process's effective user.
 package func sysIsOwnUser(_ user: uid_t) -> Bool { user == sysUserID() && sysStandsForOneUser(user) }
 
+/// Whether this user namespace gives each user a number, as the machine's first one does: then numbers that are written in a
+/// file mean the same users to all.
+package var sysNumbersEachUser: Bool { text("/proc/self/uid_map").map(Overflow.isWhole) ?? false }
+
 /// What is known of the overflow ids.
 enum Overflow {
     static let user = number("/proc/sys/kernel/overflowuid")
@@ -32,7 +36,7 @@ enum Overflow {
     }
 
     /// Whether a map gives each id a number: all but the last, which is none.
-    private static func isWhole(_ map: String) -> Bool {
+    static func isWhole(_ map: String) -> Bool {
         let counts = map.split(separator: "\n").map { line in
             line.split(separator: " ").last.flatMap { UInt64($0) } ?? 0
         }

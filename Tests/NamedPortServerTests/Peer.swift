@@ -8,11 +8,13 @@ import Testing
 
 /// Runs `body` beside a `port-test-peer`, ends that by ending its input, and reaps it.
 func withPeer<Result>(
-    _ arguments: [String], at place: Place, rings: String? = nil, endsAs end: ProcessEnd = .exited(0),
+    _ arguments: [String], at place: Place, rings: String? = nil, wait: String? = nil,
+    endsAs end: ProcessEnd = .exited(0),
     sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
 ) throws -> Result {
     var environment: [String: String?] = ["XDG_RUNTIME_DIR": place.scratch.path]
     if let rings { environment["PORT_RING"] = rings }
+    if let wait { environment["PORT_WAIT"] = wait }
     let peer = try ChildProcess(builtProduct("port-test-peer"), arguments, environment: environment)
     let result = Swift.Result { try body(peer) }
     if case .failure = result { peer.kill() }

@@ -211,7 +211,8 @@ struct SharedDirectoryTests {
                 // The worker that is tried has a directory of its user's.
                 let own = place.scratch.path("own-\(user)")
                 #expect(mkdir(own, 0o700) == 0 && chown(own, user, user) == 0)
-                let words = ["exec", "/usr/bin/env", "XDG_RUNTIME_DIR=\(own)"] + doctor
+                // What else it finds depends on the system.
+                let words = ["exec", "/bin/sh", "-c", "XDG_RUNTIME_DIR=\(own) \"$@\"; exit 0", "sh"] + doctor
                 let text = try place.with(user, words) { doctor in
                     var lines: [String] = []
                     while let line = try doctor.nextLine() { lines.append(line) }
@@ -236,7 +237,7 @@ struct SharedDirectoryTests {
             let refusal = failure { _ = try PortNameServer(sharedDirectory: place.path) }
             guard let reason else {
                 #expect(refusal == nil)
-                for part in ["names", "sockets", "supervisors", "declared"] {
+                for part in ["names", "sockets"] {
                     let status = try #require(try sysStatus(atPath: "\(place.path)/\(part)"))
                     #expect(status.permissions == mode && status.group == Strangers.group && status.owner == 0)
                 }
@@ -401,23 +402,29 @@ struct SharedDirectoryTests {
     }
 
     #if PORT_FAULTS
-    @Test("a file whose user takes its lock while it is taken away for a leftover is put back, and is held")
+    @Test("a file whose user takes its lock while it is taken away is put back, unless that user may not have it")
     func takenMeanwhile() async throws {
         try await withSharedPlace(mode: 0o3770) { place in
             let names = try TrustedDirectory.open(path: place.path, mayBeShared: true).subdirectory("names")
             let path = names.path + "/store"
-            for isTaken in [true, false] {
+            // Is the lock taken, who may not have the file, and is it removed?
+            let cases =
+                [
+                    (true, nil, false), (true, Strangers.client, false), (true, Strangers.service, true),
+                    (false, nil, true),
+                ] as [(Bool, uid_t?, Bool)]
+            for (isTaken, denied, isRemoved) in cases {
                 let file = FileDescriptor(owning: open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o640))
                 #expect(chown(path, Strangers.service, Strangers.group) == 0)
                 let number = file.raw
                 let take = SystemCallFaults.Rule(
                     .rename, .precede { if isTaken { _ = try? sysLock(number, .openFile) } })
-                let (isRemoved, hits) = SystemCallFaults.with([take]) {
-                    LockedFile.removeLeftover("store", in: names, mayBeHeld: false)
+                let (result, hits) = SystemCallFaults.with([take]) {
+                    LockedFile.removeLeftover("store", in: names, deniedTo: denied)
                 }
                 #expect(hits == 1)
-                #expect(isRemoved == !isTaken)
-                #expect(try sysList(names.path) == (isTaken ? ["store"] : []))
+                #expect(result == isRemoved)
+                #expect(try sysList(names.path) == (isRemoved ? [] : ["store"]))
                 withExtendedLifetime(file) {}
             }
         }

@@ -122,6 +122,33 @@ import Testing
     }
     #endif
 
+    @Test("messages wake a run within a run, and the one around it when that has ended")
+    func nested() async throws {
+        try await Self.withScene { scene in
+            try scene.exchange(1...20)
+            let inside = Gate("the run within a run")
+            scene.worker.loop.perform {
+                inside.open()
+                let outcome = ThreadRunLoop.current.run(until: Watchdog.deadline, returnAfterSourceHandled: true)
+                #expect(outcome == .handledSource)
+            }
+            inside.wait()
+            try scene.exchange(21...60)
+            #expect(scene.handled.takeAll() == Array(1...60))
+        }
+    }
+
+    @Test("messages wake a loop at whose doorbell others ring between them")
+    func withDoorbell() async throws {
+        try await Self.withScene { scene in
+            for id in Int32(1)...60 {
+                try scene.exchange(id...id)
+                try scene.worker.perform {}
+            }
+            #expect(scene.handled.takeAll() == Array(1...60))
+        }
+    }
+
     @Test("a channel is in one set, and moves when another loop parks eight times in a row")
     func oneSet() throws {
         let (channel, sending) = try WakeChannel.make()

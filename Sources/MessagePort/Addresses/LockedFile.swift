@@ -8,7 +8,7 @@
 // the file that was locked: the owner before may have removed it between our open and our lock. Then another file may
 // be there by now, and the round starts again.
 
-import PortCLibrary
+package import PortCLibrary
 import PortSystem
 
 /// A file in a trusted directory, exclusively locked as long as this value lives.
@@ -115,18 +115,38 @@ package struct LockedFile: ~Copyable, Sendable {
     /// - Parameters:
     ///   - name: a file name.
     ///   - directory: where.
-    ///   - mayBeHeld: whether a lock says nothing.
+    ///   - denied: a user who may not have the file, and whose lock says nothing; nil when there is none.
     /// - Returns: whether it was taken away.
-    package static func removeLeftover(_ name: String, in directory: TrustedDirectory, mayBeHeld: Bool) -> Bool {
+    package static func removeLeftover(_ name: String, in directory: TrustedDirectory, deniedTo denied: uid_t?) -> Bool
+    {
         guard directory.sharing.isShared, directory.keepers.isKept(by: sysUserID()) else { return false }
-        func isHeld(_ name: String) -> Bool { !mayBeHeld && (try? isLocked(name, in: directory)) != false }
+        func isHeld(_ name: String) -> Bool {
+            if let denied, ((try? sysStatus(name, in: directory.raw)) ?? nil)?.owner == denied { return false }
+            return (try? isLocked(name, in: directory)) != false
+        }
         if isHeld(name) { return false }
-        // Its user may take the lock at any time. Who takes it from now on finds that the file has gone from its place; who has
-        // taken it just now gets it back there.
+        // Its user may take the lock at any time, and others may put their files there. Who takes the lock from now on finds that
+        // the file has gone from its place; who has taken it just now gets it back there.
         let aside = name + "." + EndpointFileName.makeID()
-        guard (try? sysRename(name, to: aside, in: directory.raw)) != nil else { return false }
-        if isHeld(aside), (try? sysRename(aside, to: name, in: directory.raw)) != nil { return false }
-        return (try? sysUnlink(aside, in: directory.raw)) != nil
+        do throws(SystemError) {
+            try sysMove(name, to: aside, in: directory.raw)
+            if isHeld(aside) {
+                do throws(SystemError) {
+                    try sysRename(aside, to: name, in: directory.raw)
+                    return false
+                } catch {
+                    // There is another one by now: that holds the name. Else it goes back in whatever way.
+                    if error.code != EEXIST {
+                        try sysMove(aside, to: name, in: directory.raw)
+                        return false
+                    }
+                }
+            }
+            try sysUnlink(aside, in: directory.raw)
+            return true
+        } catch {
+            return false
+        }
     }
 
     /// Takes away a file that may be new, and that nobody needs.

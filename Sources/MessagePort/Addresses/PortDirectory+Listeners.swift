@@ -25,13 +25,13 @@ extension PortDirectory {
         return self
     }
 
-    /// The shared directory that is open at a path, by whatever path it was opened.
+    /// The shared directory that is open at a path, by whatever path it was opened; not one that has lain there before.
     private static func opened(at path: String) -> PortDirectory? {
-        let (known, others) = shared.withLock { known in
-            let here = known[Array(path.utf8)]?.lazy.compactMap(\.object).first
-            return (here, here == nil ? known.values.flatMap { $0.compactMap(\.object) } : [])
+        // Those who were opened by this path come first.
+        let living = shared.withLock { known in
+            (known[Array(path.utf8)] ?? []).compactMap(\.object) + known.values.joined().compactMap(\.object)
         }
-        return known ?? others.first { $0.isAlso(at: path) }
+        return living.first { $0.isAlso(at: path) }
     }
 
     /// Whether another user may be talked to, who listens at a path, as the kernel says of the connection.

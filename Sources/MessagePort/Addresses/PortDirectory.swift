@@ -44,10 +44,10 @@ package final class PortDirectory: Sendable {
     package static func open(path: String, mayBeShared: Bool = false) throws(PortError) -> PortDirectory {
         let top = try TrustedDirectory.open(path: path, mayBeShared: mayBeShared)
         let directory = try PortDirectory(top, mayBeShared: mayBeShared)
-        if top.sharing.isShared, top.sharing.isKept(by: sysUserID()) {
-            // Members cannot make these.
-            _ = try directory.supervisors(makes: true)
-            _ = try directory.declared(makes: true)
+        if case .group(let owner, _, _) = top.sharing, sysIsOwnUser(owner) {
+            // Members cannot make these; whoever needs them hears why they are not there.
+            _ = try? directory.supervisors(makes: true)
+            _ = try? directory.declared(makes: true)
         }
         return directory.noted()
     }
@@ -123,13 +123,11 @@ package final class PortDirectory: Sendable {
         guard let part = SocketPath.split(address.path)?.directory, let (top, last) = SocketPath.split(part),
             ["sockets", Self.declaredName].contains(where: { $0.utf8.elementsEqual(last.utf8) })
         else { return false }
-        return isAlso(at: top)
+        return path.utf8.elementsEqual(top.utf8) || isAlso(at: top)
     }
 
-    /// Whether a path leads to this open directory: the one by which it was opened, or another.
-    func isAlso(at path: String) -> Bool {
-        self.path.utf8.elementsEqual(path.utf8) || top.isAlso(at: path)
-    }
+    /// Whether a path leads to this open directory now: the one by which it was opened, or another.
+    func isAlso(at path: String) -> Bool { top.isAlso(at: path) }
 
     /// Whether the path and its parts still lead to these open directories, and they are still closed to others.
     package var isCurrent: Bool { top.isCurrent && names.isCurrent && sockets.isCurrent }

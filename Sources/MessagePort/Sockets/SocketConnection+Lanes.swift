@@ -42,7 +42,8 @@ extension SocketConnection {
             if outcome != .sent { sendingLane.withLock { $0.withdrawOffer() } }
         } catch {
             // What there is too little of now may be there later: then they have to be earned anew.
-            sendingLane.withLock { if error.isShortage { $0.withdrawOffer() } else { $0.refuse() } }
+            let mayBeLater = error.isShortage || error.isInFlightLimit
+            sendingLane.withLock { if mayBeLater { $0.withdrawOffer() } else { $0.refuse() } }
         }
     }
 

@@ -103,13 +103,15 @@ final class DescriptorSet: Sendable {
     ///   - body: called for the sources of each descriptor that is ready.
     func wait(until deadline: MonotonicInstant, _ body: (SourceList) -> Void) {
         let kernel = state.withLock { $0.kernel }
+        var mustRenew = false
         kernel.set.wait(until: deadline) { report in
             if report.key == Self.bellKey { return bell.descriptor.silence() }
-            let (entry, mustRenew) = state.withLock { $0.entry(of: report.key) }
+            let (entry, isStaleAgain) = state.withLock { $0.entry(of: report.key) }
+            if isStaleAgain { mustRenew = true }
             if let channel = entry?.channel { return channel.didReport() }
             if let entry { body(entry.sources) }
-            if mustRenew { renew() }
         }
+        if mustRenew { renew() }
     }
 
     /// Has edges of a wake channel end the waits.

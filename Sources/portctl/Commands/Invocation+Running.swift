@@ -8,6 +8,10 @@ extension Invocation {
     ///
     /// - Returns: the exit status.
     func run() throws -> Int32 {
+        // Who names a shared directory in the environment means it, as with the option.
+        if let path = sysEnvironment(PortDirectory.variable), path.utf8.first == UInt8(ascii: "/") {
+            PortDirectory.setDomain(path)
+        }
         switch command {
         case .list: try list()
         case .info: try info()
@@ -57,11 +61,7 @@ extension Invocation {
     }
 
     func nameServer() throws -> PortNameServer {
-        guard let directory = options["--directory"] else {
-            // Who names a shared one in the environment means it, as with the option.
-            PortDirectory.setDomain(sysEnvironment(PortDirectory.variable))
-            return .shared
-        }
+        guard let directory = options["--directory"] else { return .shared }
         switch command {
         case .serve, .activate, .bench: return try PortNameServer(sharedDirectory: directory)
         default: return try Self.existingServer(directory)

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import MessagePort
+import NamedPortServer
+import PortSystem
+import RunLoopCore
+import TestSupport
+import Testing
+
+#if PORT_FAULTS
+
+@Suite("A reader that dies while it is woken", .census(warmingUp: makeSpareDescriptor)) struct KilledReaderTests {
+    @Test("a request to a reader that is killed between the look at its state and its wake-up fails as to a dead one")
+    func killedBeforeWake() async throws {
+        try await withPlace(leaving: .anything) { place in
+            let serve = ["serve", place.directory, "store"]
+            try withPeer(serve, at: place, rings: "always", wait: "blocking", endsAs: .signalled(SIGKILL)) { server in
+                try server.expect("ready")
+                ThreadRunLoop.current.waitStrategy = .blocking
+                let right = try place.names.lookUp("store")
+                try #require(right.destination as? RemotePort).reached().useRings(.always)
+                let id = server.processID
+                let kill = SystemCallFaults.Rule(
+                    .shutdown,
+                    .precede {
+                        Glibc.kill(id, SIGKILL)
+                        var information = siginfo_t()
+                        waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT)
+                    })
+                let (error, hits) = SystemCallFaults.with([kill]) {
+                    // A request finds the reader parked, soon; how soon depends on the processors.
+                    failure {
+                        while MonotonicInstant.now < Watchdog.deadline {
+                            _ = try right.request(MachMessage(id: 1, text: "abc"), replyLimit: patience)
+                        }
+                    }
+                }
+                #expect(hits == 1)
+                // It depends on what sees the death first: the send, or the wait for the reply.
+                #expect([.peerDied, .deadName].contains(error?.code))
+                #expect(failure { try right.send(MachMessage(id: 1), within: .zero) } != nil)
+            }
+        }
+    }
+}
+
+#endif
