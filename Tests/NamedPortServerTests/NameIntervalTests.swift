@@ -37,7 +37,8 @@ struct NameIntervalTests {
             }
             let right = try SystemCallFaults.with([rule]) { try place.names.waitFor("late", within: patience) }.result
             #expect(!right.isDead)
-            #expect(place.names.intervalLookCount >= 4)
+            // The third look may be under way when the name comes.
+            #expect(place.names.intervalLookCount >= 3)
             try registrar.join()
             port.invalidate()
             let error = SystemCallFaults.with([rule]) {

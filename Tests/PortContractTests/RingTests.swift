@@ -337,8 +337,8 @@ import Testing
                     // At each tick of a clock a look whether the reader lives: how many depends on how long it takes.
                     return calls.values.reduce(0, +) - calls[.poll, default: 0]
                 }
-                // Each 64th byte that woke the loop has the channel read.
-                #expect(counts[1] <= counts[0] + 2, "\(counts)")
+                // A wake-up may come when the loop has already seen the message: how often depends on the processors.
+                #expect(counts[1] <= counts[0] + 20, "\(counts)")
             }
         }
     }

@@ -78,8 +78,9 @@ import Testing
                 handled.waitUntilCount(1000 - Int(id))
             }
             let received = try receiver.join()
-            // The first messages find the loop asleep in other ways; each but a few then finds it parked, or awake.
-            #expect(sent[.shutdown] ?? 0 > 0 && sent.values.reduce(0, +) <= 1010, "\(sent)")
+            // The first messages find the loop asleep in other ways; each but a few then finds it parked, or awake: which of the
+            // two depends on the processors.
+            #expect(sent.values.reduce(0, +) <= 1010, "\(sent)")
             // A wake-up may come when the loop has already seen the message: how often depends on the processors.
             #expect(received.values.reduce(0, +) <= 1200, "\(received)")
             #expect(received[.recvmsg] ?? 0 <= 15, "\(received)")
