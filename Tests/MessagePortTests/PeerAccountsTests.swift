@@ -56,7 +56,7 @@ import Testing
         #expect(accounts.isEmpty)
     }
 
-    @Test("the processes of another user have so many times the rings of one, and those of one's own no such limit")
+    @Test("all processes of another user together have a limit of rings; those of the port's own user have none")
     func rings() {
         for (user, isOwn) in [(sysUserID(), true), (sysUserID() + 1, false)] {
             let accounts = accounts(connections: 100)

@@ -146,7 +146,7 @@ func wait(_ directory: String, _ name: String) throws(PortError) {
     say("found")
 }
 
-/// Is told of the death of a port: "ready", "died".
+/// Waits for the notice that a port has died. Prints "ready" when it waits, and "died".
 func notice(_ directory: String, _ name: String) throws(PortError) {
     let right = try PortNameServer(directory: directory).lookUp(name)
     try right.notifyWhenDead(on: .current) {

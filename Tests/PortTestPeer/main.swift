@@ -24,7 +24,7 @@
 //   variable NAME                         says "variable VALUE" of the environment, or "no variable"
 //   launch                                launches a worker process, asks it, and shuts it down (Commands.swift)
 //   wait DIRECTORY NAME                   waits for a name; "waiting", "found"
-//   notice DIRECTORY NAME                 is told of a port's death on its loop; "ready", "died"
+//   notice DIRECTORY NAME                 waits on its loop for a port's death notice; "ready", "died"
 //   worker KIND [ARGUMENT]                a worker process of a test, as WorkerProcess.swift says
 //   domain PATH                           has its names and addresses in a shared directory; "address", "names …" thrice
 //   lock PATH                             locks a file for reading; "locked", until its input ends
