@@ -104,6 +104,12 @@ int shim_descriptor_limit(void) {
     return (int)limit.rlim_cur;
 }
 
+int64_t shim_file_size_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur > INT64_MAX) return INT64_MAX;
+    return (int64_t)limit.rlim_cur;
+}
+
 void shim_descriptor_limits(uint64_t *soft, uint64_t *hard) {
     struct rlimit limit = {0};
     getrlimit(RLIMIT_NOFILE, &limit);

@@ -53,7 +53,7 @@ func requests() throws {
 func sends() throws {
     setenv("PORT_RING", "never", 1)  // nobody would take the offer
     let (near, far) = try sysPacketSocketPair()
-    let connection = try SocketConnection(near, port: nil)
+    let connection = try SocketConnection(toPort: near)
     var packet = [UInt8](repeating: 0, count: 1_000)
     try report("sends") {
         for _ in 0..<count {

@@ -64,7 +64,8 @@ extension Trait where Self == Census {
         .census(threadNames: ["port worker"], warmingUp: { SpareDescriptor.shared.keep() })
     }
 
-    /// The same, for tests of the async forms: their waiting threads are joined by nobody.
+    /// The same, for tests in which threads wait that nobody joins: for the async forms, and for ends of processes where there are no
+    /// process descriptors.
     static var asyncWorkers: Self {
         .census(threadNames: ["port worker"], settles: true, warmingUp: { SpareDescriptor.shared.keep() })
     }

@@ -12,7 +12,7 @@ import Testing
 
 /// Worker processes where the system refuses what they are watched with. The refusals stand on the launcher's thread; those of
 /// process descriptors are remembered by the process.
-@Suite("Worker processes without process descriptors", .workers) struct WorkerRefusalTests {
+@Suite("Worker processes without process descriptors", .asyncWorkers) struct WorkerRefusalTests {
     /// What is refused, from when on.
     enum Refused: CaseIterable, Sendable {
         case descriptors, descriptorsByFilter

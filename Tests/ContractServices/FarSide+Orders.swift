@@ -12,7 +12,7 @@ extension FarSide {
     /// the pipes of rings, which a connection keeps once it has earned them.
     private static func descriptorCount() -> Int {
         let deadline = MonotonicInstant.after(servicePatience)
-        while !DescriptorCloser.isIdle, .now < deadline { sched_yield() }
+        while !AsyncCloser.isIdle, .now < deadline { sched_yield() }
         let path = "/proc/self/fd"
         guard let names = try? sysList(path) else { return -1 }
         return names.count - DescriptorBudget.wakeChannels.count

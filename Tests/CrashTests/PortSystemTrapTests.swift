@@ -34,13 +34,13 @@ import Testing
         expectSentence("was closed by someone who does not own it. Pass a duplicate", in: result)
     }
 
-    @Test("silencing a doorbell whose descriptor was closed by another traps", arguments: WakeDescriptor.Kind.allCases)
-    func silenceClosed(kind: WakeDescriptor.Kind) async throws {
+    @Test("silencing a doorbell whose descriptor was closed by another traps", arguments: EventDescriptor.Kind.allCases)
+    func silenceClosed(kind: EventDescriptor.Kind) async throws {
         let isPipe = kind == .pipe
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             [isPipe = isPipe as Bool] in
             var lower = try lowerNumbers()
-            let bell = try WakeDescriptor(isPipe ? .pipe : .eventfd)
+            let bell = try EventDescriptor(isPipe ? .pipe : .eventfd)
             lower = []
             sysClose(bell.raw)
             bell.silence()

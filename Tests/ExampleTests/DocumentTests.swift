@@ -123,12 +123,12 @@ struct DocumentTests {
             "`PeerLimits.queuedBytes`": PeerLimits.standard.queuedBytes,
             "`PeerLimits.processesOfUser`": PeerLimits.standard.processesOfUser,
             "`PeerLimits.messageBytes`": PeerLimits.standard.messageBytes,
-            "`PortCore.watcherLimit`": PortCore.watcherLimit,
+            "`LocalPort.watcherLimit`": LocalPort.watcherLimit,
             "`WatchedMessage.byteLimit`": WatchedMessage.byteLimit,
             "`PortName.limit`": PortName.limit,
             "`NameRecord.pathLimit`": NameRecord.pathLimit,
-            "`RecordRing.capacity`": RecordRing.capacity,
-            "`SendingLane.earningCount`": SendingLane.earningCount,
+            "`SharedRing.capacity`": SharedRing.capacity,
+            "`OutgoingPath.earningCount`": OutgoingPath.earningCount,
             "`PeerAccounts.ringLimit`": PeerAccounts.ringLimit,
             "`RunLoopTracer.defaultCapacity`": RunLoopTracer.defaultCapacity,
             "`RunLoopTracer.maximumCapacity`": RunLoopTracer.maximumCapacity,
@@ -162,7 +162,7 @@ struct DocumentTests {
             return "\(row[2].dropFirst().dropLast()) \(property.dropLast())"
         }
         let pattern =
-            /\b(?:let|var) ([A-Za-z]+)(?:: Mutex<| = Mutex[<(]| = SendTurn\(|: UnsafeMutablePointer<pthread_mutex| = UnsafeMutablePointer<pthread_mutex)/
+            /\b(?:let|var) ([A-Za-z]+)(?:: Mutex<| = Mutex[<(]| = SendLock\(|: UnsafeMutablePointer<pthread_mutex| = UnsafeMutablePointer<pthread_mutex)/
         let sources = Document.packageDirectory + "/Sources"
         var found: Set<String> = []
         for file in try FileManager.default.subpathsOfDirectory(atPath: sources) where file.hasSuffix(".swift") {
@@ -183,7 +183,8 @@ struct DocumentTests {
         for table in tables {
             let keys = table.map { $0.lowercased().replacing("-", with: " ") }
             #expect(keys == keys.sorted())
-            #expect(Set(table).count == table.count)
         }
+        let all = tables.flatMap(\.self)
+        #expect(Set(all).count == all.count)
     }
 }

@@ -148,6 +148,7 @@ struct PortctlCompletionTests {
 
     @Test(
         "F-A1: what completion makes of a hostile name runs nothing",
+        .enabled(if: Shell.allCases.contains(where: TmuxSession.isThere), "no shell, or no tmux, is installed"),
         arguments: Shell.allCases.filter(TmuxSession.isThere))
     func hostile(shell: Shell) async throws {
         let names = ["q'\u{301};touch run;#", "d\"\u{301};touch run;#", "--file=x", "n$\u{301}(touch run)"]

@@ -30,6 +30,27 @@ struct PortctlDescriptorTests {
         }
     }
 
+    @Test("a server that was started with too few descriptors to wait with serves when it may have more")
+    func recovering() async throws {
+        try await withScratchDirectory { scratch in
+            var served = 0
+            // From the first limit with which it starts on: there it has no descriptor left for its loop.
+            for limit in 12..<200 where served < 4 {
+                guard let server = try await PortctlServer.start("echo", in: scratch, descriptors: limit) else {
+                    continue
+                }
+                served += 1
+                let more = try ChildProcess(
+                    "/usr/bin/prlimit", ["--pid", "\(server.process.processID)", "--nofile=256:"])
+                try #require(try await more.waitForExit() == done())
+                #expect(try await portctl(["request", "echo", "7", "hello"], in: scratch) == done("hello"))
+                #expect(try await PortctlServer.stop("echo", in: scratch) == done())
+                #expect(try await server.end() == done())
+            }
+            #expect(served == 4)
+        }
+    }
+
     /// Connects to a name so many times, and sends requests each time, the replies to which find no room.
     private func connect(_ count: Int, to name: String, in scratch: ScratchDirectory) throws -> [SharedDescriptor] {
         let right = try PortNameServer(directory: scratch.path("names")).lookUp(name)

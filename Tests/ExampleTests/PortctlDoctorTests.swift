@@ -55,13 +55,14 @@ struct PortctlDoctorTests {
     @Test(
         "it names each call that the system refuses, and no other that it makes without it",
         arguments: [
-            (.socketpair, EAFNOSUPPORT, ["Unix sockets", "SO_PEERPIDFD", "wake channels"]),
+            (.socketpair, EAFNOSUPPORT, ["Unix sockets", "SO_PEERPIDFD", "SO_PEERGROUPS", "wake channels"]),
             (.epoll_wait, ENOSYS, ["epoll_pwait2"]), (.epoll_wait, EPERM, ["epoll_pwait2"]),
             (.eventfd, EPERM, ["eventfd"]),
             (.pidfd_open, ENOSYS, ["pidfd_open", "pidfd_send_signal", "waitid(P_PIDFD)"]),
             (.pidfd_send_signal, ENOSYS, ["pidfd_send_signal"]),
             (.waitid, EINVAL, ["waitid(P_PIDFD)"]),
-            (.getsockopt, ENOPROTOOPT, ["SO_PEERPIDFD", "wake channels"]), (.shutdown, EPERM, ["wake channels"]),
+            (.getsockopt, ENOPROTOOPT, ["SO_PEERPIDFD", "SO_PEERGROUPS", "wake channels"]),
+            (.rename, ENOSYS, ["renameat2"]), (.shutdown, EPERM, ["wake channels"]),
             (.memfd_create, EPERM, ["memfd_create", "MFD_NOEXEC_SEAL"]),
             (.fcntl, EINVAL, ["open-file locks"]),
             (.close_range, ENOSYS, ["close_range"]),
@@ -94,12 +95,15 @@ struct PortctlDoctorTests {
         .disabled(if: hasThreadSanitizer, "its processes take minutes under the thread sanitizer"),
         arguments: [
             ("container", []), ("kernel-5.4", ["epoll_pwait2", "SO_PEERPIDFD", "MFD_NOEXEC_SEAL", "close_range"]),
-            ("gvisor", ["SO_PEERPIDFD", "MFD_NOEXEC_SEAL", "open-file locks"]),
+            ("gvisor", ["SO_PEERPIDFD", "SO_PEERGROUPS", "MFD_NOEXEC_SEAL", "open-file locks"]),
             ("no-pidfds", ["pidfd_open", "pidfd_send_signal", "waitid(P_PIDFD)", "SO_PEERPIDFD"]),
             ("epoll_pwait2", ["epoll_pwait2"]), ("eventfd2", ["eventfd"]), ("inotify_init1", ["inotify"]),
             ("memfd_create", ["memfd_create", "MFD_NOEXEC_SEAL"]), ("memfd-noexec", ["MFD_NOEXEC_SEAL"]),
             ("waitid-pidfd", ["waitid(P_PIDFD)"]), ("peer-pidfd", ["SO_PEERPIDFD"]),
-            ("ofd-locks", ["open-file locks"]), ("close_range", ["close_range"]),
+            ("peer-groups", ["SO_PEERGROUPS"]), ("renameat2", ["renameat2"]),
+            ("pidfd_send_signal", ["pidfd_send_signal"]),
+            ("pidfd_open", ["pidfd_open", "pidfd_send_signal", "waitid(P_PIDFD)"]),
+            ("inotify_add_watch", ["inotify"]), ("ofd-locks", ["open-file locks"]), ("close_range", ["close_range"]),
         ] as [(String, Set<String>)])
     func refusedByKernel(list: String, expected: Set<String>) async throws {
         try await withScratchDirectory { scratch in

@@ -65,7 +65,7 @@ public enum PacketFuzzing {
 
     /// A message that is taken is one that this library could have sent: sent again, it is the same bytes.
     private static func checkDecoding(_ encoded: EncodedMessage) {
-        guard let message = encoded.decoded(resolve: { SendRight(DeadDestination($0)) }) else { return }
+        guard let message = encoded.decoded(resolve: { SendRight(DeadPort($0)) }) else { return }
         precondition(message.components.count == encoded.componentCount, "a component was lost")
         guard let again = try? OutgoingMessage(message) else { preconditionFailure("what was taken cannot be sent") }
         precondition(again.bytes == encoded.payload + encoded.tail, "a message has one form")

@@ -27,8 +27,8 @@ public enum RingFuzzing {
 /// Both ends of a ring, the memory as the other side has it, and a reader that does what the page says, in the plainest
 /// way.
 private struct Run {
-    var writer: RecordWriter
-    var reader: RecordReader
+    var writer: RingProducer
+    var reader: RingConsumer
     /// The writer's memory.
     let words: RawRing
     /// The reader's memory.
@@ -44,9 +44,9 @@ private struct Run {
     var last: UInt64?
 
     init(_ words: RawRing, _ back: RawRing, _ input: [UInt8]) {
-        let ring = RecordRing(from: words.memory, to: back.memory)
-        writer = RecordWriter(ring)
-        reader = RecordReader(ring, limit: RingFuzzing.limit)
+        let ring = SharedRing(from: words.memory, to: back.memory)
+        writer = RingProducer(ring)
+        reader = RingConsumer(ring, limit: RingFuzzing.limit)
         (self.words, self.back) = (words, back)
         rest = input[...]
     }
@@ -75,7 +75,7 @@ private struct Run {
 
     /// Reads a record: the reader and the plain one find the same.
     mutating func read() -> Bool {
-        var fronts: [PacketFront] = []
+        var fronts: [PacketPrefix] = []
         reader.seeFronts(&fronts, atMost: 3, size: 1 << 20) { _ in true }
         let (front, length) = (fronts.first, plainLook())
         precondition((front == nil) == (length == nil), "the front of what is no packet, or none of one")

@@ -102,7 +102,7 @@ struct CoreFoundationMainLoop: MainLoop {
     }
 
     func stream(_ perform: @escaping @Sendable () -> Void) {
-        guard let bell = try? WakeDescriptor(.eventfd) else { return say("no eventfd") }
+        guard let bell = try? EventDescriptor(.eventfd) else { return say("no eventfd") }
         bell.ring()
         let stream = Stream(bell, perform)
         var context = CFRunLoopSourceContext1()
@@ -133,10 +133,10 @@ struct CoreFoundationMainLoop: MainLoop {
 
 /// An eventfd that is readable again before each call: CFRunLoop has read it.
 private final class Stream: Sendable {
-    let bell: WakeDescriptor
+    let bell: EventDescriptor
     private let body: @Sendable () -> Void
 
-    init(_ bell: consuming WakeDescriptor, _ body: @escaping @Sendable () -> Void) {
+    init(_ bell: consuming EventDescriptor, _ body: @escaping @Sendable () -> Void) {
         self.bell = bell
         self.body = body
     }

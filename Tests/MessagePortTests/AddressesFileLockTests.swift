@@ -43,6 +43,28 @@ import Testing
         file.remove()
     }
 
+    @Test("a lock that is tried once does not wait while others share it")
+    func once() throws {
+        try sysMakeLink(scratch.path("locks"), to: "flock", in: AT_FDCWD)
+        let directory = try open()
+        close(creat(scratch.path("a"), 0o600))
+        let reader = try sysOpen(scratch.path("a"), .reading)
+        #expect(flock(reader.raw, LOCK_SH | LOCK_NB) == 0)
+        #if PORT_FAULTS
+        let (_, calls) = try SystemCallFaults.counting {
+            guard case .held = try LockedFile.take("a", in: directory, within: .zero) else {
+                return #expect(Bool(false))
+            }
+        }
+        #expect(calls[.flock] == 1)
+        #endif
+        #expect(flock(reader.raw, LOCK_UN) == 0)
+        guard case .locked(let file) = try LockedFile.take("a", in: directory, within: .zero) else {
+            return #expect(Bool(false))
+        }
+        file.remove()
+    }
+
     @Test("of many that come at once, all take the same kind", arguments: 0..<20)
     func race(round: Int) throws {
         let kinds = Recorder<FileLock>("a kind")

@@ -6,14 +6,14 @@
 extension MailboxState {
     /// As the real one, for a message of which the test keeps nothing.
     mutating func admit(
-        _ message: MachMessage, exceedingLimit: Bool = false, waiting patience: Patience = .never
+        _ message: MachMessage, exceedingLimit: Bool = false, waiting patience: BlockingMode = .never
     ) -> Admission {
         var offered: MachMessage? = message
         return admit(&offered, exceedingLimit: exceedingLimit, waiting: patience)
     }
 }
 
-extension PortCore {
+extension LocalPort {
     func admit(_ message: MachMessage) -> MailboxState.Admission {
         var offered: MachMessage? = message
         return admit(&offered)

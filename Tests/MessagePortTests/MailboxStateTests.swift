@@ -247,30 +247,30 @@ private final class Mailbox {
         }
     }
 
-    func wait(_ id: Int32) -> WaitingSender? {
+    func wait(_ id: Int32) -> BlockedSender? {
         guard case .wait(let sender) = state.admit(MachMessage(id: id), waiting: .thread) else { return nil }
         return sender
     }
 
-    func take(keepingPlace: Bool = false) -> (message: MachMessage, sender: WaitingSender?)? {
-        var sender: WaitingSender?
+    func take(keepingPlace: Bool = false) -> (message: MachMessage, sender: BlockedSender?)? {
+        var sender: BlockedSender?
         return state.take(keepingPlace: keepingPlace, lettingIn: &sender).map { ($0, sender) }
     }
 
-    func endKeepingPlace() -> [WaitingSender] { state.endKeepingPlace().senders }
+    func endKeepingPlace() -> [BlockedSender] { state.endKeepingPlace().senders }
     func reserve(atMost most: Int) -> Int { state.reserveRoom(atMost: most) }
 
     var messageCount: Int { state.messageCount }
     var byteCount: Int { state.byteCount }
 
     func fillReserved(_ ids: [Int32]) -> Bool? {
-        var messages = MessageRow()
+        var messages = MessageBuffer()
         for id in ids { messages.append(MachMessage(id: id)) }
         return state.fillReserved(by: &messages, byteCount: ids.count * 3)
     }
 
-    func setLimit(_ limit: Int) -> [WaitingSender] { state.setLimit(limit).senders }
+    func setLimit(_ limit: Int) -> [BlockedSender] { state.setLimit(limit).senders }
     func takeDropped() -> [Int32] { state.takeDropped().map(\.id) }
-    func stopWaiting(_ sender: WaitingSender) -> Bool { state.stopWaiting(sender) }
-    func die() -> (bounced: [MachMessage], senders: [WaitingSender])? { state.die() }
+    func stopWaiting(_ sender: BlockedSender) -> Bool { state.stopWaiting(sender) }
+    func die() -> (bounced: [MachMessage], senders: [BlockedSender])? { state.die() }
 }

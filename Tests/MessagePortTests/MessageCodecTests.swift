@@ -10,14 +10,14 @@ import Testing
 @Suite("MessageCodec", .census) struct MessageCodecTests {
     /// A message with every kind of record; its rights lead nowhere.
     private static func sample() throws -> MachMessage {
-        let right = SendRight(DeadDestination(PortAddress(path: "/tmp/somewhere/x")))
+        let right = SendRight(DeadPort(PortAddress(path: "/tmp/somewhere/x")))
         var ends: [CInt] = [-1, -1]
         guard pipe(&ends) == 0 else { throw SystemError(errno) }
         let (reading, writing) = (SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))
         return MachMessage(
             id: 7,
             components: [.bytes([1, 2, 3]), .right(right), .descriptor(reading), .bytes([]), .descriptor(writing)],
-            replyPort: SendRight(DeadDestination(PortAddress(path: "/r"))))
+            replyPort: SendRight(DeadPort(PortAddress(path: "/r"))))
     }
 
     @Test("what is encoded is decoded again, part by part")
@@ -37,7 +37,7 @@ import Testing
 
     @Test("the records have the layout of the wire format")
     func layout() throws {
-        let right = SendRight(DeadDestination(PortAddress(path: "/a")))
+        let right = SendRight(DeadPort(PortAddress(path: "/a")))
         let message = MachMessage(components: [.bytes([9, 8]), .right(right)], replyPort: right)
         let address = Array("/a".utf8)
         let expected: [UInt8] =
@@ -133,7 +133,7 @@ import Testing
         let encoded = EncodedMessage(id: 0, componentCount: 3, payload: payload, descriptors: [])
         let message = encoded.decoded { address in
             resolved += 1
-            return SendRight(DeadDestination(address))
+            return SendRight(DeadPort(address))
         }
         #expect(message?.id == nil)
         #expect(resolved == 3)
@@ -256,7 +256,7 @@ extension EncodedMessage {
 
     /// Decodes with rights that lead nowhere.
     fileprivate func decodedToNowhere() -> MachMessage? {
-        decoded { SendRight(DeadDestination($0)) }
+        decoded { SendRight(DeadPort($0)) }
     }
 }
 

@@ -108,7 +108,7 @@ import Testing
 
     @Test("byte components are read in place, those beyond the last as nothing") func inPlace() {
         let message = MachMessage(components: [
-            .bytes([1, 2]), .right(SendRight(DeadDestination(.nowhere))), .bytes([3]),
+            .bytes([1, 2]), .right(SendRight(DeadPort(.nowhere))), .bytes([3]),
         ])
         #expect(message.byteComponentCount == 2)
         #expect(message.withBytes { $0.byteCount } == 2)

@@ -25,11 +25,11 @@ import Testing
         "what a message takes up in its sender's account is given back once, whatever becomes of its copies",
         arguments: [false, true])
     func charge(isDropped: Bool) {
-        let (ledger, owner) = (PeerLedger(), PeerOwner.process(1))
+        let (ledger, owner) = (PeerQuotas(), PeerID.process(1))
         func isSettled() -> Bool { ledger.withLock { $0.isEmpty } }
         var original = MessageEnvelope()
         original.stamp(
-            remoteSender: .current, charge: ledger.charge(owner, forUnread: PeerCost(bytes: 5)), replyTarget: nil)
+            remoteSender: .current, charge: ledger.charge(owner, forUnread: ResourceUsage(bytes: 5)), replyTarget: nil)
         #expect(original.isCharged && !isSettled())
         var copy = original
         copy.remoteSender = nil
@@ -48,10 +48,10 @@ import Testing
         "the messages of a burst are charged for together, until each of them is taken, or gone",
         arguments: [[true, true, true], [true, false, true], [false, true, false], [false, false, false]])
     func burst(areTaken: [Bool]) {
-        let (ledger, owner) = (PeerLedger(), PeerOwner.process(1))
+        let (ledger, owner) = (PeerQuotas(), PeerID.process(1))
         var messages: [MachMessage?] = []
         do {
-            let cost = PeerCost(messages: 3, bytes: 30)
+            let cost = ResourceUsage(messages: 3, bytes: 30)
             ledger.withLock { $0.take(cost, by: owner) }
             let envelope = MessageEnvelope(ofBurst: 3, from: .current, PeerCharge(ledger, owner, cost))
             for id in 0..<Int32(3) { messages.append(MachMessage(ofBurst: envelope, id: id, bytes: [])) }

@@ -26,7 +26,7 @@ import Testing
     func lists() {
         #expect(MemoryLayout<ItemHomes>.size == MemoryLayout<Int>.size)
         #expect(MemoryLayout<SourceList>.size == MemoryLayout<Int>.size)
-        #expect(MemoryLayout<ItemPlaces>.size == MemoryLayout<Int>.size)
+        #expect(MemoryLayout<ModeList>.size == MemoryLayout<Int>.size)
         #expect(MemoryLayout<HandlersUnderWay>.size == MemoryLayout<HandlersUnderWay.Handler>.size)
     }
 

@@ -197,7 +197,7 @@ import Testing
             let event = try assembly.didLand(Self.land(rest, in: &assembly), Self.piece, descriptors: [])
             guard case .message(let message, _, _) = event else { throw NoMessage() }
             #expect(message.tail == (cut == whole.size - 4 ? [4, 5, 6, 7] : []), "\(cut)")
-            let decoded = message.decoded { SendRight(DeadDestination($0)) }
+            let decoded = message.decoded { SendRight(DeadPort($0)) }
             #expect(decoded?.parts.count == 2 && decoded?.parts.byteCount == 7, "\(cut)")
         }
     }

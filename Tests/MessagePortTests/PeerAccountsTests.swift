@@ -62,7 +62,7 @@ import Testing
             let accounts = accounts(connections: 100)
             accounts.accounts.limits.processesOfUser = 2
             func take(_ key: UInt64) -> Bool {
-                let owner = PeerOwner.process(Int32(key / 8), of: user)
+                let owner = PeerID.process(Int32(key / 8), of: user)
                 #expect(accounts.connect(key, of: owner) == true)
                 return accounts.accounts.takeRings(key)
             }
@@ -155,17 +155,17 @@ import Testing
         #expect(messages(7) == 2 && messages(8) == 0)
         #expect(accounts.accounts.allowance(of: .process(8)).bytes == 1)
         accounts.take(bytes: 100, by: 7)
-        #expect(accounts.accounts.allowance(of: .process(7)) == PeerCost())
+        #expect(accounts.accounts.allowance(of: .process(7)) == ResourceUsage())
         accounts.accounts.limits.queuedMessages = 9
         #expect(messages(8) == 3)
     }
 
     /// Plain packets of so many bytes.
-    private func packets(_ sizes: [Int]) -> [PacketFront] {
+    private func packets(_ sizes: [Int]) -> [PacketPrefix] {
         sizes.map { size in
             let header = PacketHeader(kind: .message, componentCount: 1, totalLength: UInt64(size))
-            let lead = RecordKind.bytes.head(size - RecordKind.headSize).littleEndian
-            return PacketFront(head: header.words, lead: lead, payloadSize: size)
+            let lead = ComponentKind.bytes.head(size - ComponentKind.headSize).littleEndian
+            return PacketPrefix(head: header.words, lead: lead, payloadSize: size)
         }
     }
 
@@ -176,7 +176,7 @@ import Testing
         accounts.accounts.limits.queuedMessages = 5
         accounts.accounts.limits.messageBytes = 40
         // What each message takes besides its payload; four of 16 bytes and that are too many.
-        let more = PeerCost.message + PeerCost.component
+        let more = ResourceUsage.message + ResourceUsage.component
         accounts.accounts.limits.queuedBytes = 4 * (more + 16) + 24
         _ = accounts.connect(1, of: 7)
         let sizes = [Int](repeating: 8, count: 9)
@@ -204,7 +204,7 @@ import Testing
         return accounts
     }
 
-    private func process(_ number: Int, of user: UInt32) -> PeerOwner {
+    private func process(_ number: Int, of user: UInt32) -> PeerID {
         .process(Int32(100 * user) + Int32(number), of: sysUserID() &+ user)
     }
 
@@ -223,7 +223,7 @@ import Testing
 
     @Test("the processes of another user have four times the bytes and descriptors of one, and then all are paused")
     func userCosts() {
-        for cost in [PeerCost(bytes: 90), PeerCost(descriptors: 9)] {
+        for cost in [ResourceUsage(bytes: 90), ResourceUsage(descriptors: 9)] {
             let accounts = accounts([0: 6, 1: 6])
             for user in [UInt32(0), 1] {
                 for number in 0..<5 { accounts.take(cost, by: process(number, of: user)) }
@@ -232,7 +232,7 @@ import Testing
             #expect(accounts.pause(0) == false)
             // The last has nothing there itself.
             #expect(accounts.isOver(process(5, of: 1)))
-            #expect(accounts.allowance(of: process(5, of: 1)) == PeerCost())
+            #expect(accounts.allowance(of: process(5, of: 1)) == ResourceUsage())
             #expect(accounts.pause(15) && accounts.pause(10))
             // What another of the user gives back lets all go on.
             #expect(accounts.giveBack(cost, by: process(3, of: 1)))
@@ -244,11 +244,11 @@ import Testing
     @Test("one that was paused for itself goes on when its user's processes are under their limit again")
     func pausedTwice() {
         let accounts = accounts([1: 6])
-        accounts.take(PeerCost(bytes: 100), by: process(0, of: 1))
+        accounts.take(ResourceUsage(bytes: 100), by: process(0, of: 1))
         #expect(accounts.pause(10))
-        for number in 1..<5 { accounts.take(PeerCost(bytes: 80), by: process(number, of: 1)) }
-        #expect(!accounts.giveBack(PeerCost(bytes: 10), by: process(0, of: 1)))
-        #expect(accounts.giveBack(PeerCost(bytes: 80), by: process(4, of: 1)))
+        for number in 1..<5 { accounts.take(ResourceUsage(bytes: 80), by: process(number, of: 1)) }
+        #expect(!accounts.giveBack(ResourceUsage(bytes: 10), by: process(0, of: 1)))
+        #expect(accounts.giveBack(ResourceUsage(bytes: 80), by: process(4, of: 1)))
         #expect(accounts.takeResumable(of: process(4, of: 1)) == [10])
     }
 
@@ -260,13 +260,13 @@ import Testing
         }
         // One share of two is kept for the user who has nothing there, in it one of two for the processes that have none.
         #expect(left(0, of: 1) == 6 && left(0, of: 0) == 12)
-        for number in 0..<3 { accounts.take(PeerCost(messages: 4), by: process(number, of: 1)) }
+        for number in 0..<3 { accounts.take(ResourceUsage(messages: 4), by: process(number, of: 1)) }
         #expect(left(3, of: 1) == 0)
         #expect(accounts.pause(13))
         // However many processes the other user has, this one has its half.
         #expect(left(0, of: 0) == 12)
-        #expect(!accounts.giveBack(PeerCost(messages: 3), by: process(0, of: 1)))
-        #expect(accounts.giveBack(PeerCost(messages: 3), by: process(2, of: 1)))
+        #expect(!accounts.giveBack(ResourceUsage(messages: 3), by: process(0, of: 1)))
+        #expect(accounts.giveBack(ResourceUsage(messages: 3), by: process(2, of: 1)))
         #expect(accounts.takeResumable(of: process(2, of: 1)) == [13])
     }
 
@@ -275,7 +275,7 @@ import Testing
         var generator = Seed.generator()
         let accounts = accounts([:], queueLimit: 16)
         accounts.accounts.limits.queuedMessages = nil
-        var taken: [(PeerOwner, PeerCost)] = []
+        var taken: [(PeerID, ResourceUsage)] = []
         var connected: [UInt64] = []
         for key in UInt64(1)...2000 {
             let owner = process(Int.random(in: 0..<4, using: &generator), of: .random(in: 0..<3, using: &generator))
@@ -283,7 +283,7 @@ import Testing
             case 0: if accounts.connect(key, of: owner) { connected.append(key) }
             case 1: if let last = connected.popLast() { accounts.disconnect(last) }
             case 2:
-                let cost = PeerCost(messages: 1, bytes: .random(in: 0..<50, using: &generator))
+                let cost = ResourceUsage(messages: 1, bytes: .random(in: 0..<50, using: &generator))
                 accounts.take(cost, by: owner)
                 taken.append((owner, cost))
             default:
@@ -329,32 +329,32 @@ private final class Ledger {
     func pause(_ key: UInt64) -> Bool { accounts.pause(key) }
 
     func take(messages: Int = 0, bytes: Int = 0, descriptors: Int = 0, by process: Int32) {
-        let cost = PeerCost(messages: messages, bytes: bytes, descriptors: descriptors)
+        let cost = ResourceUsage(messages: messages, bytes: bytes, descriptors: descriptors)
         accounts.take(cost, by: .process(process))
     }
 
     func giveBack(messages: Int = 0, bytes: Int = 0, descriptors: Int = 0, by process: Int32) -> Bool {
-        let cost = PeerCost(messages: messages, bytes: bytes, descriptors: descriptors)
+        let cost = ResourceUsage(messages: messages, bytes: bytes, descriptors: descriptors)
         return accounts.giveBack(cost, by: .process(process))
     }
 
     func takeResumable() -> Set<UInt64> { accounts.takeResumable() }
 
-    func connect(_ key: UInt64, of owner: PeerOwner) -> Bool { accounts.connect(key, of: owner) }
-    func take(_ cost: PeerCost, by owner: PeerOwner) { accounts.take(cost, by: owner) }
-    func giveBack(_ cost: PeerCost, by owner: PeerOwner) -> Bool { accounts.giveBack(cost, by: owner) }
-    func takeResumable(of owner: PeerOwner) -> Set<UInt64> { accounts.takeResumable(of: owner) }
-    func isOver(_ owner: PeerOwner) -> Bool { accounts.isOver(owner) }
-    func allowance(of owner: PeerOwner) -> PeerCost { accounts.allowance(of: owner) }
+    func connect(_ key: UInt64, of owner: PeerID) -> Bool { accounts.connect(key, of: owner) }
+    func take(_ cost: ResourceUsage, by owner: PeerID) { accounts.take(cost, by: owner) }
+    func giveBack(_ cost: ResourceUsage, by owner: PeerID) -> Bool { accounts.giveBack(cost, by: owner) }
+    func takeResumable(of owner: PeerID) -> Set<UInt64> { accounts.takeResumable(of: owner) }
+    func isOver(_ owner: PeerID) -> Bool { accounts.isOver(owner) }
+    func allowance(of owner: PeerID) -> ResourceUsage { accounts.allowance(of: owner) }
 }
 
 @Suite("PeerTable") struct PeerTableTests {
     @Test("each process has its own value, however often one is taken out between", .seeded)
     func matchesDictionary() {
         var generator = Seed.generator()
-        var (table, model) = (PeerTable<PeerOwner, Int>(), [PeerOwner: Int]())
+        var (table, model) = (PeerTable<PeerID, Int>(), [PeerID: Int]())
         for step in 0..<5000 {
-            let owner = PeerOwner.process(Int32.random(in: 1...8, using: &generator))
+            let owner = PeerID.process(Int32.random(in: 1...8, using: &generator))
             switch Int.random(in: 0..<3, using: &generator) {
             case 0:
                 if let place = table.place(of: owner) { table.remove(at: place) }

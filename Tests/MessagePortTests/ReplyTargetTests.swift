@@ -37,7 +37,7 @@ final class SilentReceiver: ReplyReceiver {
         state.withLock { $0.failures.append(error.code) }
     }
 
-    func expectReply(over connection: SocketConnection) {}
+    func expectReply(over connection: any ReplyConnection) {}
 
     /// A message that this one waits for an answer to.
     func question() -> MachMessage {

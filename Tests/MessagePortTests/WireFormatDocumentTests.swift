@@ -10,7 +10,7 @@ import Testing
 @Suite("Documents: the wire format", .census)
 struct WireFormatDocumentTests {
     private static let path = "/run/user/1000/swift-ports/sockets/0123456789abcdef0123456789abcdef.1"
-    private static var right: SendRight { SendRight(DeadDestination(PortAddress(path: path))) }
+    private static var right: SendRight { SendRight(DeadPort(PortAddress(path: path))) }
 
     /// The examples of the page, by name.
     private static func examples() throws -> [String: [UInt8]] {
@@ -116,7 +116,7 @@ struct WireFormatDocumentTests {
 
     private func message(_ name: String, _ examples: [String: [UInt8]]) throws -> MachMessage {
         guard case .message(let encoded, _, _) = try event(name, examples) else { throw NotAMessage(name: name) }
-        return try #require(encoded.decoded { SendRight(DeadDestination($0)) })
+        return try #require(encoded.decoded { SendRight(DeadPort($0)) })
     }
 
     private func event(_ name: String, _ examples: [String: [UInt8]]) throws -> PacketAssembly.Event {
@@ -147,6 +147,6 @@ struct WireFormatDocumentTests {
     private final class NobodyWaits: ReplyReceiver {
         func deliver(_ message: MachMessage, until deadline: MonotonicInstant) {}
         func fail(_ error: PortError) {}
-        func expectReply(over connection: SocketConnection) {}
+        func expectReply(over connection: any ReplyConnection) {}
     }
 }

@@ -162,7 +162,7 @@ import Testing
                 begun.wait()
                 var count: Int32 = 1
                 while failure({ try remote.send(MachMessage(id: count), sendLimit: .zero) }) == nil { count += 1 }
-                try expectSleep(of: SharedReceiver.loop())
+                try expectSleep(of: IOThread.loop())
                 goOn.open()
                 try remote.send(MachMessage(id: count), sendLimit: patience)
                 #expect(seen.waitUntilCount(Int(count) + 1) == Array(0...count))

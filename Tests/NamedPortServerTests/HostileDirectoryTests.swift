@@ -50,7 +50,7 @@ struct HostileDirectoryTests {
     @Test("F-A3: a file whose name is only equal as text hides no name, in a list and a watch")
     func listBesideKelvin() async throws {
         try await withPlace(leaving: .anything) { [own] place in
-            let follower = try NameFollower(place.directory)
+            let follower = try NameMonitor(place.directory)
             #expect(try follower.nextText() == nil)
             let file = try place.scratch.write("x", to: "swift-ports/names/\(Self.kelvin)")
             let port = MachPort()
@@ -133,7 +133,7 @@ struct HostileDirectoryTests {
             #expect(failure { close(try sysOpen(place.file("leased"), .reading).release()) } == nil)
             #expect(try place.names.list().map(\.name) == ["name"])
             #expect(try place.names.listStatistics(within: patience).map(\.registration.name) == ["name"])
-            let follower = try NameFollower(place.directory)
+            let follower = try NameMonitor(place.directory)
             #expect(try follower.nextText() == "+name \(own)")
             #expect(try follower.nextText() == nil)
             #expect(failure { _ = try place.names.lookUp("leased") }?.code == .nameUnknown)
@@ -315,7 +315,7 @@ struct HostileDirectoryTests {
             let names = try TrustedDirectory.open(path: place.directory + "/names")
             var held: [Int32: ClaimedName] = [:]
             for owner in owners { held[owner] = try ClaimedName("n\(owner)", owner: owner, in: names) }
-            let follower = try NameFollower(place.directory)
+            let follower = try NameMonitor(place.directory)
             let before = openDescriptors()
             var told = Set<String>()
             while let text = try follower.nextText() { told.insert(text) }

@@ -157,7 +157,7 @@ struct NameFaultTests {
             let (listed, hits) = try SystemCallFaults.with([rule]) { try place.names.list().count }
             #expect(listed == 2)
             #expect(hits == 1)
-            let follower = try NameFollower(place.directory)
+            let follower = try NameMonitor(place.directory)
             let first = try SystemCallFaults.with([rule]) { try (follower.nextText(), follower.nextText()) }
             #expect(first.hits == 1)
             #expect(try follower.nextText() == nil)

@@ -17,7 +17,7 @@ func short(_ event: NameEvent) -> String {
     }
 }
 
-extension NameFollower {
+extension NameMonitor {
     /// The next event as text. Not typed, for the sake of the compiler.
     func nextText() throws -> String? { try next().map(short) }
 }
@@ -146,7 +146,7 @@ struct NameWatchTests {
     func withoutEvent() async throws {
         try await withPlace(leaving: .anything) { place in
             try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { server in
-                let follower = try NameFollower(place.directory)
+                let follower = try NameMonitor(place.directory)
                 #expect(try follower.nextText() == "+name \(server.processID)")
                 #expect(try follower.nextText() == nil)
                 try server.killAndReap()
@@ -233,7 +233,7 @@ struct NameWatchTests {
             let ports = [MachPort(), MachPort()]
             try place.names.register(ports[0], name: "goes")
             try place.names.register(ports[1], name: "stays")
-            let follower = try NameFollower(place.directory)
+            let follower = try NameMonitor(place.directory)
             #expect(try follower.nextText() == "+goes \(own)")
             #expect(try follower.nextText() == "+stays \(own)")
             let limit = try String(contentsOfFile: "/proc/sys/fs/inotify/max_queued_events", encoding: .utf8)
@@ -331,7 +331,7 @@ struct NameWatchTests {
         "a look that fails loses nothing: the next one tells", arguments: [SystemCall.open, .read, .fstat])
     func failedLook(call: SystemCall) async throws {
         try await withPlace { place in
-            let follower = try NameFollower(place.directory)
+            let follower = try NameMonitor(place.directory)
             #expect(try follower.nextText() == nil)
             try withServer("name", at: place) { server in
                 let error = failure {
@@ -345,13 +345,38 @@ struct NameWatchTests {
         }
     }
 
+    #if PORT_FAULTS
+    @Test(
+        "F-A2: a watch on a loop looks again when this process has no descriptor or memory left, and misses nothing",
+        arguments: [(SystemCall.open, EMFILE), (.open, ENOMEM), (.read, ENFILE)])
+    func shortageOnLoop(call: SystemCall, code: CInt) async throws {
+        try await withPlace { place in
+            let told = Recorder<String>("an event")
+            let loop = ThreadRunLoop.current
+            try withServer("name", at: place) { server in
+                let watch = try place.names.watch { result in
+                    told.append((try? result.get()).map(short) ?? "\(result)")
+                    loop.stop()
+                }
+                let hits = SystemCallFaults.with([.init(call, .fail(code), times: 2)]) {
+                    _ = loop.run(until: Watchdog.deadline)
+                }.hits
+                #expect(hits == 2)
+                #expect(told.elements == ["+name \(server.processID)"])
+                #expect(watch.isValid)
+                watch.invalidate()
+            }
+        }
+    }
+    #endif
+
     @Test(
         "F-A6: an owner that cannot be watched ends no watch: its names are looked at now and then",
         arguments: [(SystemCall.pidfd_open, EMFILE), (.pidfd_open, ENOSYS), (.pidfd_open, EPERM), (.epoll_ctl, ENOSPC)])
     func unwatchedOwner(call: SystemCall, number: CInt) async throws {
         try await withPlace(leaving: .anything) { place in
             try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { server in
-                let follower = try NameFollower(place.directory)
+                let follower = try NameMonitor(place.directory)
                 let refused = [SystemCallFaults.Rule(call, .fail(number))]
                 let (text, hits) = try Refusals.forgetting {
                     try SystemCallFaults.with(refused) { try follower.nextText() }
@@ -392,7 +417,7 @@ struct NameWatchTests {
             try place.names.register(port, name: "name")
             for call in [SystemCall.open, .readdir, .fcntl] {
                 _ = try PortNameServer(directory: place.directory)
-                let follower = try NameFollower(place.directory)
+                let follower = try NameMonitor(place.directory)
                 let rule = SystemCallFaults.Rule(
                     call, .precede { try? FileManager.default.removeItem(atPath: place.directory) })
                 let error = failure {

@@ -16,7 +16,9 @@ import Testing
 struct RefusedCallsTests {
     static let calls = [
         "epoll_pwait2", "eventfd2", "memfd-noexec", "memfd_create", "pidfd_open", "pidfd_send_signal", "waitid-pidfd",
-        "peer-pidfd", "peer-groups", "ofd-locks", "close_range", "container", "kernel-5.4", "gvisor", "no-pidfds",
+        "peer-pidfd", "peer-groups", "ofd-locks", "close_range", "inotify_init1", "inotify_add_watch", "renameat2",
+        "shutdown",
+        "socketpair", "fallocate", "container", "kernel-5.4", "gvisor", "no-pidfds",
     ]
 
     private func peer(_ words: [String], _ arguments: [String], at place: Place) throws -> ChildProcess {
@@ -55,13 +57,19 @@ struct RefusedCallsTests {
     }
 
     @Test(
-        "a worker process is launched, asked, told apart and reaped whichever call is refused", arguments: calls,
+        "a worker process is launched, asked, told apart and reaped whichever call is refused; without pairs of sockets it is an error",
+        arguments: calls,
         ["ENOSYS", "EPERM"])
     func worker(call: String, error: String) async throws {
         try await withPlace(leaving: .anything) { place in
             let launcher = try peer(["-e", error, call], ["launch"], at: place)
-            try launcher.expect("reply cba")
-            try launcher.expect("worker ended with status 0")
+            if call == "socketpair" {
+                // Its first way to its launcher is one.
+                try launcher.expect("error workerNotStarted")
+            } else {
+                try launcher.expect("reply cba")
+                try launcher.expect("worker ended with status 0")
+            }
             #expect(try launcher.waitForExit().end == .exited(0))
         }
     }

@@ -13,7 +13,7 @@ import Testing
 
 @Suite(
     "Shared directories", .census(warmingUp: makeSpareDescriptor),
-    .enabled(if: sysUserID() == 0, "only root can become other users"))
+    .enabled(if: Strangers.canAct, "only root can become other users, and those have to reach the programs (umask)"))
 struct SharedDirectoryTests {
     // MARK: Privilege separation
 
@@ -46,7 +46,7 @@ struct SharedDirectoryTests {
         }
     }
 
-    @Test("both ends of a connection between users have rings in the memory of one of them")
+    @Test("both ends of a connection between users have rings")
     func rings() async throws {
         try await withSharedPlace(mode: 0o2750, owner: Strangers.service) { place in
             try place.with(
@@ -56,14 +56,18 @@ struct SharedDirectoryTests {
                 let crowd = ["crowd-that-stays", place.word, "store", "1"]
                 try place.with(Strangers.client, crowd, rings: "always") { client in
                     try client.expect("replies 1")
+                    var readCount = 0
                     for process in [service, client] {
                         let path = "/proc/\(process.processID)/maps"
                         // Root may not look everywhere: in a container not into another user's process.
                         guard let file = try? sysOpen(path, .reading), let maps = try? sysReadAll(file.raw) else {
                             continue
                         }
+                        readCount += 1
                         #expect(String(decoding: maps, as: UTF8.self).contains("memfd:port-ring"))
                     }
+                    // Outside of containers root looks everywhere.
+                    #expect(try readCount == 2 || !mayTrace())
                 }
             }
         }

@@ -16,6 +16,16 @@ enum Strangers {
     static let outsider: UInt32 = 70004
     static let group: UInt32 = 70000
 
+    /// Whether this process can run the tests' programs as them.
+    static var canAct: Bool {
+        guard sysUserID() == 0, var path = try? builtProduct("port-test-peer") else { return false }
+        while path != "/" {
+            guard let status = try? sysStatus(atPath: path), status.mode & 0o001 != 0 else { return false }
+            path = (path as NSString).deletingLastPathComponent
+        }
+        return true
+    }
+
     /// The words by which a `port-test-peer` becomes a member of the group.
     static func member(_ user: UInt32) -> [String] { ["as", "\(user):\(group)"] }
 }
@@ -91,4 +101,12 @@ func withSharedPlace(
             try body(SharedPlace(scratch, mode: mode, owner: owner))
         }
     }
+}
+
+/// Whether this process may look into every other (CAP_SYS_PTRACE).
+func mayTrace() throws -> Bool {
+    let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+    let line = status.split(separator: "\n").first { $0.hasPrefix("CapEff:") }
+    let capabilities = line.flatMap { UInt64($0.split(separator: "\t").last ?? "", radix: 16) } ?? 0
+    return capabilities & 1 << 19 != 0
 }

@@ -186,7 +186,7 @@ private func threadCount() -> Int {
 extension SendRight {
     /// Waits until so many senders wait for room, or for their turn to.
     func waitForSenders(_ count: Int) throws {
-        if let core = destination as? PortCore { return core.waitForSenders(count) }
+        if let core = destination as? LocalPort { return core.waitForSenders(count) }
         let turn = try #require(destination as? RemotePort).reached().turn
         let deadline = Watchdog.deadline
         while !turn.isTaken || turn.waitingCount != count - 1 {

@@ -50,7 +50,7 @@ import Testing
 
         func send(_ id: Int32) throws { try client.send(id, times: 1) }
 
-        /// Sends messages until the loop does not stop to look.
+        /// Sends messages until the loop keeps polling.
         private func earn() throws {
             for count in 1...1000 where !connection.isKept {
                 try send(0)
@@ -208,7 +208,7 @@ import Testing
     }
 
     @Test(
-        "a bell that was rung in vain is taken out of the socket, and what comes later still heard",
+        "a bell that was rung for nothing is taken out of the socket, and what comes later still heard",
         arguments: strategies)
     func strayBell(strategy: WaitStrategy) async throws {
         try await Self.attentively(strategy) { attention, _ in

@@ -19,7 +19,7 @@ import Testing
     func begun(ending: Ending) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.limitedPort { $0.queuedBytes = 1 << 20 }
-            let process = PeerOwner.process(PeerIdentity.current.processID)
+            let process = PeerID.process(PeerIdentity.current.processID)
             var peer: RawPeer? = try RawPeer(to: port, on: bench)
             // A head of a record that says ten bytes, and two of them.
             let head = [ending == .records ? 9 : 1, 0, 0, 0, 10, 0, 0, 0] as [UInt8]

@@ -65,7 +65,7 @@ import Testing
     func taskWatch() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let loop = try SharedReceiver.loop()
+            let loop = try IOThread.loop()
             let (first, begun) = (Box<TestThread<TaskSocketWatch>>(), Gate("the first task"))
             let early = loop.state.withLock { _ in
                 // It stops where the source enters the loop.

@@ -46,7 +46,7 @@ import Testing
 
     private final class Held: Sendable {}
 
-    private final class Weak: Sendable {
+    private final class WeakReference: Sendable {
         struct Reference {
             weak var object: Held?
         }
@@ -58,7 +58,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
             let right = try bench.right(to: port)
-            let (worker, weak) = (Worker(), Weak())
+            let (worker, weak) = (Worker(), WeakReference())
             do {
                 let held = Held()
                 weak.reference.withLock { $0.object = held }

@@ -15,7 +15,8 @@ import Testing
 @Suite("ports without a descriptor left", .contract) struct DescriptorLimitTests {
     typealias Rule = SystemCallFaults.Rule
 
-    @Test("a client that cannot be accepted for want of a descriptor is refused at once, and the next one is served")
+    @Test(
+        "a client that cannot be accepted because no descriptor is left is refused at once, and the next one is served")
     func acceptAtLimit() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -38,7 +39,7 @@ import Testing
             let port = try bench.port()
             let right = try bench.right(to: port)
             let elsewhere = try RawListener("\(bench.directory.path)/elsewhere")
-            let mine = SendRight(DeadDestination(elsewhere.address))
+            let mine = SendRight(DeadPort(elsewhere.address))
             try right.send(MachMessage(id: 1, components: [.right(mine)]))
             let (message, received) = try SystemCallFaults.with([Rule(.socket, .fail(EMFILE))]) { try port.next() }
             #expect(message.id == 1 && received == 0)
@@ -78,7 +79,7 @@ import Testing
         }
     }
 
-    @Test("a request that lies unread when its client is refused for want of a descriptor is told so")
+    @Test("a request that lies unread when its client is refused because no descriptor is left is told so")
     func unreadAtLimit() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -145,7 +146,9 @@ import Testing
         }
     }
 
-    @Test("a connection that the kernel cannot watch is refused for want of a descriptor, and the next one is served")
+    @Test(
+        "a connection that the kernel cannot watch is refused because no descriptor is left, and the next one is served"
+    )
     func unwatchable() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

@@ -177,7 +177,7 @@ import Testing
         }
     }
 
-    @Test("a port that cannot be scheduled for want of a descriptor says so, and can be later")
+    @Test("a port that cannot be scheduled because no descriptor is left says so, and can be later")
     func scheduleAtLimit() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port { port, _ in port.invalidate() }
@@ -200,7 +200,7 @@ import Testing
     }
 
     @Test(
-        "a request that cannot wait for want of a descriptor was not sent", arguments: [0, 1, 2],
+        "a request that cannot wait because no descriptor is left was not sent", arguments: [0, 1, 2],
         [TestTransport.socket, .ring])
     func requestAtLimit(skipping: Int, over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -265,7 +265,7 @@ extension FaultTests {
                 let port = try bench.port()
                 let late = [try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench)]
                 // The thread that would look at the listener again is held up until it may.
-                let (mayGoOn, loop) = (Gate("the listener was seen to be left alone"), try SharedReceiver.loop())
+                let (mayGoOn, loop) = (Gate("the listener was seen to be left alone"), try IOThread.loop())
                 _ = try loop.doorbell.bell()  // what it needs to watch a descriptor
                 loop.perform(in: [.default]) { mayGoOn.wait() }
                 try withAllDescriptorsTaken {

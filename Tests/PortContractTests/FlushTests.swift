@@ -83,7 +83,7 @@ import Testing
 
     @Test("who waits is woken by the last connection that keeps replies, and not before")
     func last() throws {
-        let kept = KeptReplies()
+        let kept = UnflushedReplies()
         #expect(kept.waitUntilSent(until: .distantPast))
         kept.enter()
         kept.enter()
@@ -102,7 +102,7 @@ import Testing
 
     @Test("a connection that comes and goes many times beside a flush leaves nobody waiting")
     func race() throws {
-        let kept = KeptReplies()
+        let kept = UnflushedReplies()
         let changer = runOnThread {
             for _ in 0..<20_000 {
                 kept.enter()
@@ -118,7 +118,7 @@ import Testing
 
     @Test("who waits for a reply of his own is not woken by another's that went out before he came")
     func stale() throws {
-        let kept = KeptReplies()
+        let kept = UnflushedReplies()
         let isOver = Gate("the end")
         let changer = runOnThread {
             while !isOver.isOpen {

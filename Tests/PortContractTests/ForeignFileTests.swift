@@ -43,9 +43,9 @@ import Testing
                 if place == .brokenPacket { #expect(try peer.next()?.kind == .refused) }
                 // Messages of several connections come in any order: first it has to be closed.
                 let deadline = Watchdog.deadline
-                while DescriptorCloser.isIdle, .now < deadline { sched_yield() }
+                while AsyncCloser.isIdle, .now < deadline { sched_yield() }
                 #expect(try right.ask(MachMessage(id: 3)).id == 3)
-                #expect(!DescriptorCloser.isIdle, "the close did not wait, or somebody waited for it")
+                #expect(!AsyncCloser.isIdle, "the close did not wait, or somebody waited for it")
             }
             try lingering.letGo()
         }
@@ -55,7 +55,7 @@ import Testing
 #if PORT_FAULTS
 
 extension ForeignFileTests {
-    @Test("a connection that is refused for want of a descriptor is closed where it keeps nobody waiting")
+    @Test("a connection that is refused because no descriptor is left is closed where it keeps nobody waiting")
     func refused() async throws {
         try await onBench(over: .socket) { bench in
             let lingering = try LingeringSocket()
@@ -65,8 +65,8 @@ extension ForeignFileTests {
             let (message, hits) = try SystemCallFaults.with([.init(.accept, .fail(EMFILE))]) { try port.tryReceive() }
             #expect(message?.id == nil && hits == 1)
             let deadline = Watchdog.deadline
-            while DescriptorCloser.isIdle, .now < deadline { sched_yield() }
-            #expect(!DescriptorCloser.isIdle, "somebody waited for the close")
+            while AsyncCloser.isIdle, .now < deadline { sched_yield() }
+            #expect(!AsyncCloser.isIdle, "somebody waited for the close")
             #expect(try peer.next()?.kind == .refused)
             let next = try RawPeer(to: port, on: bench)
             try next.send(MachMessage(id: 3))

@@ -31,13 +31,13 @@ struct ForkTests {
     func sharedReceiver() async {
         await #expect(processExitsWith: .success) {
             try await onNewThread {
-                let inherited = try SharedReceiver.loop()
+                let inherited = try IOThread.loop()
                 #expect(hears(inherited))
                 let child = try forking {
                     (try? runOnThread { faultsOfTheReceiver(inherited) }.join()) ?? ["the child's thread hangs"]
                 }
                 #expect(exitStatus(of: child) == 0)
-                #expect(try SharedReceiver.loop() == inherited)
+                #expect(try IOThread.loop() == inherited)
                 #expect(hears(inherited))
             }
         }
@@ -53,9 +53,9 @@ struct ForkTests {
 
 /// What is wrong, in a forked child, with the thread that receives for tasks.
 private func faultsOfTheReceiver(_ inherited: ThreadRunLoop) -> [String] {
-    guard let own = try? SharedReceiver.loop() else { return ["no thread"] }
+    guard let own = try? IOThread.loop() else { return ["no thread"] }
     if own == inherited { return ["the loop is the parent's"] }
-    if (try? SharedReceiver.loop()) != own { return ["the loop is another each time"] }
+    if (try? IOThread.loop()) != own { return ["the loop is another each time"] }
     return hears(own) ? [] : ["the thread does not run its loop"]
 }
 

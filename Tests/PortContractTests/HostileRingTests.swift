@@ -28,7 +28,7 @@ import Testing
             case .secondOffer: try ring.peer.offer(ring.words.file)
             case .secondLane: try ring.peer.send(PacketHeader(kind: .lane))
             case .unannounced: try ring.peer.send(message)
-            case .tailAhead: try lie(ring) { ring.tail = UInt64(RecordRing.capacity) + 8 }
+            case .tailAhead: try lie(ring) { ring.tail = UInt64(SharedRing.capacity) + 8 }
             case .tailOdd: try lie(ring) { ring.tail += 3 }
             case .tailBack: try lie(ring) { ring.tail = 8 }
             case .tailAll: try lie(ring) { ring.tail = .max }
@@ -107,7 +107,7 @@ import Testing
             let port = try bench.port()
             let (_, small) = try SharedMemory.make(size: 4096)
             let unsealed = SharedDescriptor(try sysOpen(bench.directory.path + "/file", .creating))
-            #expect(ftruncate(unsealed.rawValue, RecordRing.memorySize) == 0)
+            #expect(ftruncate(unsealed.rawValue, SharedRing.memorySize) == 0)
             let socket = SharedDescriptor(try sysPacketSocket())
             for file in [small, unsealed, socket] {
                 let peer = try RawPeer(to: port, on: bench)
@@ -118,7 +118,7 @@ import Testing
                 #expect(answer?.kind == .ringAnswer && answer?.messageID != 0)
             }
             let peer = try RawPeer(to: port, on: bench)
-            try peer.offer(SharedMemory.make(size: RecordRing.memorySize).file, size: 1)
+            try peer.offer(SharedMemory.make(size: SharedRing.memorySize).file, size: 1)
             #expect(try port.tryReceive() == nil)
             #expect(try peer.next()?.messageID != 0)
         }

@@ -93,7 +93,7 @@ final class Tally: ReplyReceiver {
         }
     }
 
-    func expectReply(over connection: SocketConnection) throws(PortError) {
-        try answers.core.openSockets().add(connection)
+    func expectReply(over connection: any ReplyConnection) throws(PortError) {
+        try answers.core.openSockets().add(over: connection)
     }
 }

@@ -33,7 +33,7 @@ import Testing
                     components: (0..<200).map { index in
                         let address = PortAddress(
                             path: "/nowhere/\(number)-\(index)/\(String(repeating: "x", count: 40))")
-                        return .right(SendRight(DeadDestination(address)))
+                        return .right(SendRight(DeadPort(address)))
                     })
             }
         }
@@ -61,7 +61,7 @@ import Testing
                 }
                 #expect(port.queueCount == kind.count)
                 let sockets = try #require(port.core.sockets)
-                let owner = PeerOwner.process(PeerIdentity.current.processID)
+                let owner = PeerID.process(PeerIdentity.current.processID)
                 let account = limits.queuedBytes - sockets.accounts.withLock { $0.allowance(of: owner).bytes }
                 let heap = heapBytes() - before
                 print("\(kind): heap \(heap / kind.count), account \(account / kind.count)")

@@ -270,7 +270,7 @@ extension SendRight {
     /// Waits until a message is queued at the right's port, which is of this process.
     func destinationQueueIsFilled() {
         let deadline = Watchdog.deadline
-        while (destination as? PortCore)?.hasMessage == false {
+        while (destination as? LocalPort)?.hasMessage == false {
             if .now > deadline { return Watchdog.expired("a message in the queue") }
         }
     }

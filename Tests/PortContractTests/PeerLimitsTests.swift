@@ -82,7 +82,7 @@ import Testing
             for _ in 0..<4 { #expect(try port.next().descriptors.count == 2) }
             // They count until they are closed.
             let deadline = Watchdog.deadline
-            while !DescriptorCloser.isIdle, .now < deadline { sched_yield() }
+            while !AsyncCloser.isIdle, .now < deadline { sched_yield() }
             try expectNoCharge(at: port)
         }
     }
@@ -159,7 +159,7 @@ import Testing
             for id in Int32(0)..<2 { try peer.send(MachMessage(id: id, bytes: Self.block), asks: UInt64(id + 1)) }
             port.core.receiveFromSockets()
             let sockets = try #require(port.core.sockets)
-            let process = PeerOwner.process(PeerIdentity.current.processID)
+            let process = PeerID.process(PeerIdentity.current.processID)
             if way == "policy" {
                 #expect(port.queueCount == 1)
                 #expect(try port.next().id == 1)
@@ -273,7 +273,7 @@ import Testing
     func unreadReplies() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.limitedPort { $0.queuedBytes = 500_000 }
-            let process = PeerOwner.process(PeerIdentity.current.processID)
+            let process = PeerID.process(PeerIdentity.current.processID)
             let peer = try RawPeer(to: port, on: bench)
             try peer.send(MachMessage(id: 1), asks: 1)
             try port.next().reply(MachMessage(bytes: pattern(2 << 20)))
@@ -307,7 +307,7 @@ import Testing
                 kind: .message, messageID: 3, componentCount: 1, answers: token, totalLength: UInt64(payload.count))
             try peer.send(header, Array(payload.prefix(10_000)))
             port.core.receiveFromSockets()
-            let process = PeerOwner.process(PeerIdentity.current.processID)
+            let process = PeerID.process(PeerIdentity.current.processID)
             #expect(sockets.accounts.withLock { $0.isOver(process) })
             try peer.send(PacketHeader(kind: .continuation), Array(payload.dropFirst(10_000)))
             port.core.receiveFromSockets()
@@ -324,14 +324,14 @@ import Testing
         }
 
         func fail(_ error: PortError) {}
-        func expectReply(over connection: SocketConnection) throws(PortError) {}
+        func expectReply(over connection: any ReplyConnection) throws(PortError) {}
     }
 
     @Test("descriptors of replies that are not read count, and are given back when they are")
     func unreadDescriptors() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.limitedPort { $0.queuedDescriptors = 4 }
-            let process = PeerOwner.process(PeerIdentity.current.processID)
+            let process = PeerID.process(PeerIdentity.current.processID)
             let (peer, pipe) = (try RawPeer(to: port, on: bench), try TestPipe())
             let reply = MachMessage(components: [.bytes(pattern(60_000)), .descriptor(pipe.reading)])
             for token in UInt64(1)...16 { try peer.send(MachMessage(id: 1), asks: token) }

@@ -149,7 +149,7 @@ import Testing
     }
 }
 
-extension PortCore {
+extension LocalPort {
     /// Waits until so many senders wait for room.
     func waitForSenders(_ count: Int) {
         let deadline = Watchdog.deadline

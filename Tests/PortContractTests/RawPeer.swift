@@ -139,7 +139,7 @@ extension SocketConnection {
     private final class NobodyWaits: ReplyReceiver {
         func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {}
         func fail(_ error: PortError) {}
-        func expectReply(over connection: SocketConnection) throws(PortError) {}
+        func expectReply(over connection: any ReplyConnection) throws(PortError) {}
     }
 }
 

@@ -11,7 +11,7 @@ import Testing
 @Suite("rights that arrive", .contract) struct ReceivedRightTests {
     /// The only right of the next message.
     private func arrived(of address: PortAddress, at port: MachPort, on bench: Bench) throws -> SendRight {
-        try bench.right(to: port).send(MachMessage(components: [.right(SendRight(DeadDestination(address)))]))
+        try bench.right(to: port).send(MachMessage(components: [.right(SendRight(DeadPort(address)))]))
         return try #require(try port.next().rights.first)
     }
 
@@ -22,9 +22,9 @@ import Testing
             let right = try bench.right(to: port)
             #expect(try port.tryReceive()?.id == nil)
             let listeners = try (0..<3).map { try RawListener("\(bench.directory.path)/\($0)") }
-            let live = listeners.map { SendRight(DeadDestination($0.address)) }
+            let live = listeners.map { SendRight(DeadPort($0.address)) }
             let dead = (3..<MessageLimits.rights).map {
-                SendRight(DeadDestination(PortAddress(path: "\(bench.directory.path)/\($0)")))
+                SendRight(DeadPort(PortAddress(path: "\(bench.directory.path)/\($0)")))
             }
             let message = try expectNoNewDescriptors {
                 try right.send(MachMessage(components: (live + dead).map { .right($0) }))
@@ -44,7 +44,7 @@ import Testing
     func tooMany() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
-            let right = SendRight(DeadDestination(PortAddress(path: "/nobody/is/there")))
+            let right = SendRight(DeadPort(PortAddress(path: "/nobody/is/there")))
             let many = MachMessage(
                 components: Array(repeating: .right(right), count: MessageLimits.rights), replyPort: right)
             let error = portError { () throws(PortError) in _ = try OutgoingMessage(many) }

@@ -14,7 +14,7 @@ import Testing
 /// has read.
 @Suite("a reply that finds no room in the ring", .rings, .contract) struct ReplyWaitTests {
     /// What a piece of a large message takes up in a ring.
-    private static let piece = UInt64(RecordRing.capacity / 8)
+    private static let piece = UInt64(SharedRing.capacity / 8)
     /// So many of them the large reply has, after a packet without any of its bytes.
     private static let pieceCount = 19
     /// For so many there is room.
@@ -31,7 +31,7 @@ import Testing
 
         init(_ words: RawRing, _ there: SharedMemory) {
             (self.words, self.there) = (words, there)
-            let first = UInt64(8 + PacketHeader.size + RecordKind.headSize)
+            let first = UInt64(8 + PacketHeader.size + ComponentKind.headSize)
             full = Self.tail(there) + first + UInt64(roomCount) * piece
         }
 
@@ -133,7 +133,7 @@ import Testing
                 usesRing = try exchange.reply { reader in
                     for number in 0..<UInt64(Self.pieceCount - Self.roomCount) {
                         guard reader.wait(until: reader.full + number * Self.piece) else { return }
-                        // The writer goes on meanwhile, and looks for room in vain. It would wait for twice as long.
+                        // The writer goes on meanwhile, and finds no room. It would wait for twice as long.
                         let time = MonotonicInstant.after(.microseconds(10))
                         while .now < time { sysPause() }
                         reader.hasRead((number + 1) * Self.piece)

@@ -53,7 +53,7 @@ import Testing
         let (port, dead) = (try bench.port(), try bench.port())
         let right = try bench.right(to: port)
         let mine = dead.makeSendRight()
-        let nobody = SendRight(DeadDestination(address))
+        let nobody = SendRight(DeadPort(address))
         try right.send(MachMessage(components: [.right(mine), .right(nobody), .right(mine), .right(nobody)]))
         try right.send(MachMessage(components: [.right(nobody)]))
         dead.invalidate()

@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test(
-        "a message of many pieces that is broken off for want of memory is not delivered, and can be sent again",
+        "a message of many pieces that is broken off because no memory is left is not delivered, and can be sent again",
         arguments: 0..<6)
     func pieces(skipping: Int) async throws {
         try await onBench(over: .ring) { bench in

@@ -12,9 +12,9 @@ final class RingPeer {
     let peer: RawPeer
     let words: RawRing
     /// Writes into the ring to the port.
-    var writer: RecordWriter
+    var writer: RingProducer
     /// Reads from the ring back.
-    var reader: RecordReader
+    var reader: RingConsumer
 
     /// The memory of the port's end.
     let portsMemory: SharedMemory?
@@ -38,11 +38,11 @@ final class RingPeer {
         let packet = try peer.nextPacket()
         answer = packet?.header
         waker = packet?.descriptors.dropFirst().first.flatMap { WakeSender($0) }
-        portsMemory = try packet?.descriptors.first.flatMap { try SharedMemory.map($0, size: RecordRing.memorySize) }
+        portsMemory = try packet?.descriptors.first.flatMap { try SharedMemory.map($0, size: SharedRing.memorySize) }
         // A peer that was refused has nobody to talk to but itself.
         let other = portsMemory ?? words.memory
-        writer = RecordWriter(RecordRing(from: words.memory, to: other))
-        reader = RecordReader(RecordRing(from: other, to: words.memory), limit: PacketHeader.packetLimit)
+        writer = RingProducer(SharedRing(from: words.memory, to: other))
+        reader = RingConsumer(SharedRing(from: other, to: words.memory), limit: PacketHeader.packetLimit)
     }
 
     /// How many bytes were written to the port, as it sees it.
@@ -88,7 +88,7 @@ final class RingPeer {
 
 extension RawPeer {
     /// Offers a file as memory for rings.
-    func offer(_ file: SharedDescriptor?, size: Int = RecordRing.memorySize) throws {
+    func offer(_ file: SharedDescriptor?, size: Int = SharedRing.memorySize) throws {
         let files = file.map { [$0] } ?? []
         try send(
             PacketHeader(kind: .ring, descriptorCount: UInt16(files.count), totalLength: UInt64(size)), [], files)

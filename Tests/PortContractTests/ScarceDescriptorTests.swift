@@ -30,6 +30,25 @@ import Testing
         }
     }
 
+    #if PORT_FAULTS
+    @Test("a listener that cannot accept is left alone for a moment, and then serves", arguments: [ENOMEM, EPERM])
+    func refusedAccept(code: CInt) async throws {
+        try await onBench(over: .socket) { bench in
+            let port = try bench.port { _, _ in ThreadRunLoop.current.stop() }
+            try port.schedule(on: .current)
+            let right = try bench.right(to: port)
+            let sender = runOnThread { try right.send(MachMessage(id: 1), within: patience) }
+            let calls = SystemCallFaults.counting(with: [.init(.accept, .fail(code), times: 3)]) {
+                _ = ThreadRunLoop.current.run(until: Watchdog.deadline)
+            }.calls
+            // Each time once, then the one that gives the connection, and one that finds no more.
+            #expect(calls[.accept] ?? 0 <= 6, "\(calls)")
+            try sender.join()
+            port.invalidate()
+        }
+    }
+    #endif
+
     @Test(
         "F-A2: connections that reach for the last eighth of the descriptors are refused, whatever the port's limits are"
     )

@@ -131,7 +131,7 @@ import Testing
             let sender = runOnThread { try right.send(MachMessage(id: 1)) }
             port.core.waitForSenders(1)
             // The place is kept for a message in a socket.
-            var letIn: WaitingSender?
+            var letIn: BlockedSender?
             let taken = port.core.state.withLock { $0.mailbox.take(keepingPlace: true, lettingIn: &letIn)?.id }
             #expect(taken == 0)
             #expect(letIn == nil)

@@ -101,6 +101,6 @@ import Testing
     private final class NobodyAsks: ReplyReceiver {
         func deliver(_ message: MachMessage, until deadline: MonotonicInstant) {}
         func fail(_ error: PortError) {}
-        func expectReply(over connection: SocketConnection) {}
+        func expectReply(over connection: any ReplyConnection) {}
     }
 }

@@ -283,7 +283,7 @@ import Testing
     @Test("a descriptor that is readable gets its turn, though messages never end")
     func descriptor() async throws {
         try await onNewThread {
-            let bell = try WakeDescriptor()
+            let bell = try EventDescriptor()
             let loop = ThreadRunLoop.current
             let port = MachPort { port, message in try? port.makeSendRight().send(message) }
             try port.makeSendRight().send(MachMessage())

@@ -43,7 +43,7 @@
 //   DescriptorLimitTests, FaultTests            the limit and the faults are this process's; the suites of faulty
 //                                               servers and clients in NamedPortServerTests have them in another
 //   ForkTests                                   its children are their own processes
-//   HostilePeerTests, OverdueTests,             the peer writes packets by hand; WirePeerTests, StrangersTests and
+//   HostilePeerTests, SendBacklogTests,             the peer writes packets by hand; WirePeerTests, StrangersTests and
 //   PeerLimitsTests, PeerPolicyTests,           StoppedServerTests in NamedPortServerTests have other processes
 //   BrokenOffMessageTests, ReplyWaitTests
 //   ManyPortsTests                              memory and descriptors of one process; ManyClientsTests has many
@@ -192,7 +192,7 @@ extension MachPort {
 /// Waits until what came from peers and was let go is closed: the file of a ring's memory, say.
 func waitUntilDescriptorsAreClosed() {
     let deadline = Watchdog.deadline
-    while !DescriptorCloser.isIdle, .now < deadline { yieldThread() }
+    while !AsyncCloser.isIdle, .now < deadline { yieldThread() }
 }
 
 extension MachPort {

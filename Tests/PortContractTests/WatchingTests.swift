@@ -80,11 +80,11 @@ import Testing
             let port = try bench.port()
             port.setAllowsWatching(true)
             var peers: [RawPeer] = []
-            for index in 0...PortCore.watcherLimit {
+            for index in 0...LocalPort.watcherLimit {
                 let peer = try RawPeer(to: port, on: bench)
                 try peer.send(PacketHeader(kind: .watch))
                 port.core.receiveFromSockets()
-                #expect(try peer.next()?.componentCount == (index < PortCore.watcherLimit ? 1 : 2))
+                #expect(try peer.next()?.componentCount == (index < LocalPort.watcherLimit ? 1 : 2))
                 peers.append(peer)
             }
             peers[0].end()

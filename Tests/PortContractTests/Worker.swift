@@ -54,3 +54,17 @@ final class Worker: Sendable {
 final class Box<Value: Sendable>: Sendable {
     let value = Mutex<Value?>(nil)
 }
+
+extension ThreadRunLoop {
+    /// Waits until more than `count` sleeps are counted: the loop has nothing left to do, and the kernel is to wake it.
+    func waitUntilAsleep(after count: Int, sourceLocation: SourceLocation = #_sourceLocation) {
+        let deadline = Watchdog.deadline
+        while waitCounts.sleeps <= count {
+            guard MonotonicInstant.now < deadline else {
+                Issue.record("the loop did not fall asleep", sourceLocation: sourceLocation)
+                return
+            }
+            yieldThread()
+        }
+    }
+}

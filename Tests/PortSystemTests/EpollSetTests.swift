@@ -19,7 +19,7 @@ import Testing
     @Test("a ready member is reported with its key, as long as it is ready")
     func levelTriggered() throws {
         let set = try EpollSet()
-        let bell = try WakeDescriptor()
+        let bell = try EventDescriptor()
         try set.add(bell.raw, .readable, key: 42)
         #expect(set.wait(until: .distantPast).isEmpty)
         bell.ring()
@@ -60,7 +60,7 @@ import Testing
         let set = try EpollSet()
         let number: CInt
         do {
-            let bell = try WakeDescriptor()
+            let bell = try EventDescriptor()
             number = bell.raw
             try set.add(bell.raw, .readable, key: 1)
             bell.ring()
@@ -76,8 +76,8 @@ import Testing
         let set = try EpollSet()
         let copy: FileDescriptor
         do {
-            let first = try WakeDescriptor()
-            let second = try WakeDescriptor()
+            let first = try EventDescriptor()
+            let second = try EventDescriptor()
             try set.add(first.raw, .readable, key: 1)
             try set.add(second.raw, .readable, key: 2)
             first.ring()
@@ -92,7 +92,7 @@ import Testing
     func nested() throws {
         let outer = try EpollSet()
         let inner = try EpollSet()
-        let bell = try WakeDescriptor()
+        let bell = try EventDescriptor()
         try inner.add(bell.raw, .readable, key: 1)
         try outer.add(inner.raw, .readable, key: 2)
         #expect(outer.wait(until: .distantPast).isEmpty)
@@ -107,11 +107,11 @@ import Testing
             let set = try EpollSet()
             let file = try sysOpen(scratch.write("", to: "file"), .reading)
             #expect(throws: SystemError(EPERM)) { try set.add(file.raw, .readable, key: 1) }
-            let bell = try WakeDescriptor()
+            let bell = try EventDescriptor()
             try set.add(bell.raw, .readable, key: 1)
             #expect(throws: SystemError(EEXIST)) { try set.add(bell.raw, .readable, key: 2) }
             #expect(throws: SystemError(EBADF)) { try set.add(-1, .readable, key: 3) }
-            let other = try WakeDescriptor()
+            let other = try EventDescriptor()
             #expect(throws: SystemError(ENOENT)) { try set.modify(other.raw, .readable, key: 4) }
         }
     }
@@ -150,7 +150,7 @@ import Testing
 
     @Test("one descriptor can be waited for without a set")
     func poll() throws {
-        let bell = try WakeDescriptor()
+        let bell = try EventDescriptor()
         #expect(try sysPoll(bell.raw, .readable, until: .distantPast).isEmpty)
         let deadline = MonotonicInstant.after(.milliseconds(1))
         #expect(try sysPoll(bell.raw, .readable, until: deadline).isEmpty)

@@ -27,7 +27,7 @@ struct Exercise {
             case .clone: { try Exercise.done(sysStartThread {}.join()) }
             case .close_range: { try Exercise.done(SystemProbe.closeRange()) }
             case .sigtimedwait: Exercise.takeSignal
-            case .futex: { Exercise.done(SleepWord().ring()) }
+            case .futex: { Exercise.done(Futex().ring()) }
             case .sched_yield: { Exercise.done(sysYield()) }
             case .dup, .epoll_create, .epoll_ctl, .epoll_wait, .eventfd, .pipe, .poll, .read, .write:
                 try Exercise.descriptorCall(call)
@@ -117,7 +117,7 @@ struct Exercise {
     }
 
     private static func descriptorCall(_ call: SystemCall) throws -> () throws -> Outcome {
-        let bell = SharedDescriptor(try WakeDescriptor(.eventfd).duplicate())
+        let bell = SharedDescriptor(try EventDescriptor(.eventfd).duplicate())
         let one: [UInt8] = [1, 0, 0, 0, 0, 0, 0, 0]
         if call != .write { _ = try sysWrite(bell.rawValue, one) }
         switch call {
@@ -129,8 +129,8 @@ struct Exercise {
                 try set.add(bell.rawValue, .readable, key: 1)
                 return set.wait(until: .distantFuture).map(\.key) == [1] ? .done : .notNow
             }
-        case .eventfd: return { try WakeDescriptor(.eventfd).raw >= 0 ? .done : .notNow }
-        case .pipe: return { try WakeDescriptor(.pipe).raw >= 0 ? .done : .notNow }
+        case .eventfd: return { try EventDescriptor(.eventfd).raw >= 0 ? .done : .notNow }
+        case .pipe: return { try EventDescriptor(.pipe).raw >= 0 ? .done : .notNow }
         case .poll:
             return { try sysPoll(bell.rawValue, .readable, until: .distantFuture) == .readable ? .done : .notNow }
         case .read: return { try sysRead(bell.rawValue, capacity: 8) == one ? .done : .notNow }
@@ -189,7 +189,7 @@ private final class Child {
     }
 }
 
-extension WakeDescriptor {
+extension EventDescriptor {
     /// Its descriptor, for a test that needs only that.
     fileprivate consuming func duplicate() throws -> FileDescriptor {
         try sysDuplicate(raw)

@@ -20,20 +20,20 @@ import Testing
         arguments: lengths)
     func places(count: Int) throws {
         let (memory, back) = (try RawRing(), try RawRing())
-        let ring = RecordRing(from: memory.memory, to: back.memory)
-        let empty = [UInt8](repeating: 0xEE, count: RecordRing.capacity)
+        let ring = SharedRing(from: memory.memory, to: back.memory)
+        let empty = [UInt8](repeating: 0xEE, count: SharedRing.capacity)
         for offset in [0, 1, 8, 33, 63] {
             // The last of them go around the end.
-            for position in [0, 8, 24, 1040, RecordRing.capacity - 8, RecordRing.capacity - 8200].map({ $0 + offset }) {
+            for position in [0, 8, 24, 1040, SharedRing.capacity - 8, SharedRing.capacity - 8200].map({ $0 + offset }) {
                 empty.withUnsafeBytes { ring.put($0, at: 0) }
                 let source = Self.pattern(count + 64, offset)
                 source[offset..<offset + count].withUnsafeBytes { ring.put($0, at: UInt64(position)) }
 
                 var expected = empty
                 for (index, byte) in source[offset..<offset + count].enumerated() {
-                    expected[(position + index) % RecordRing.capacity] = byte
+                    expected[(position + index) % SharedRing.capacity] = byte
                 }
-                #expect(ring.bytes(RecordRing.capacity, at: 0) == expected, "\(position)")
+                #expect(ring.bytes(SharedRing.capacity, at: 0) == expected, "\(position)")
 
                 var target = [UInt8](repeating: 0x55, count: count + 128)
                 target.withUnsafeMutableBytes {
@@ -57,11 +57,11 @@ import Testing
             [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 8192 + Int(number * 977 % 24_000))
         }
         let thread = runOnThread {
-            var writer = RecordWriter(RecordRing(from: memory.memory, to: backThere))
+            var writer = RingProducer(SharedRing(from: memory.memory, to: backThere))
             // So that a reader that misses a record does not wait for it.
             defer { isOver.store(true, ordering: .sequentiallyConsistent) }
             for number in 0..<total {
-                var outcome = RecordWriter.Outcome.full
+                var outcome = RingProducer.Outcome.full
                 while outcome == .full, !writer.ring.isClosed {
                     outcome = writer.write((number, 0, 0, 0, 0), payload(number)[...])
                     if outcome == .full { sysYield() }
@@ -69,7 +69,7 @@ import Testing
                 guard case .written = outcome else { return }
             }
         }
-        var (reader, next) = (RecordReader(RecordRing(from: memoryThere, to: back.memory), limit: 65_536), UInt64(0))
+        var (reader, next) = (RingConsumer(SharedRing(from: memoryThere, to: back.memory), limit: 65_536), UInt64(0))
         while next < total {
             switch reader.read() {
             case .packet(let words, let bytes) where words.0 == next && bytes == payload(next):

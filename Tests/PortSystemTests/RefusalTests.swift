@@ -48,7 +48,7 @@ import Testing
     func milliseconds(code: CInt) throws {
         try Refusals.forgetting {
             let set = try EpollSet()
-            let bell = try WakeDescriptor(.pipe)
+            let bell = try EventDescriptor(.pipe)
             try set.add(bell.raw, .readable, key: 1)
             #expect(set.wait(until: .distantPast).isEmpty)
             for limit in [Duration.nanoseconds(1), .microseconds(300), .milliseconds(1), .microseconds(1001)] {
@@ -134,7 +134,7 @@ import Testing
         withExtendedLifetime(far) {}
     }
 
-    @Test("what one file says of locks, or one directory of watches, is not what the system says")
+    @Test("what one file says of locks is not what the system says")
     func ofOneFile() throws {
         try Refusals.forgetting {
             let directory = try sysOpen("/", .directory)
@@ -186,7 +186,7 @@ import Testing
     func filterInMidLife(error: String) async throws {
         await #expect(processExitsWith: .success) { [error = error as String] in
             let set = try EpollSet()
-            let bell = try WakeDescriptor()
+            let bell = try EventDescriptor()
             try set.add(bell.raw, .readable, key: 1)
             #expect(set.wait(until: .distantPast).isEmpty)
             let before = try SharedMemory.make(size: 4096)
@@ -196,7 +196,7 @@ import Testing
             #expect(MonotonicInstant.now >= deadline)
             bell.ring()
             #expect(set.wait(until: .distantFuture) == [EpollReport(key: 1, events: .readable)])
-            #expect(try WakeDescriptor().kind == .pipe)
+            #expect(try EventDescriptor().kind == .pipe)
             #expect(try SharedMemory.make(size: 4096).memory.size == before.memory.size)
             refuseCalls("memfd_create=\(error)")
             #expect(throws: SystemError.self) { try SharedMemory.make(size: 4096) }

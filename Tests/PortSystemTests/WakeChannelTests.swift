@@ -84,7 +84,7 @@ import Testing
         try withScratchDirectory(leaving: .anything) { scratch in
             let directory = SharedDescriptor(try sysOpen(scratch.path, .directory))
             let file = SharedDescriptor(try sysOpen("file", in: directory.rawValue, .creating))
-            let wake = try WakeDescriptor(.pipe)
+            let wake = try EventDescriptor(.pipe)
             let pipe = SharedDescriptor(try sysDuplicate(wake.raw))
             let memory = try SharedMemory.make(size: 4096).file
             let sockets = try sysPacketSocketPair()

@@ -17,9 +17,9 @@ package final class RawRing: Sendable {
     /// The index of the word before the first record.
     package static let records = 512
     /// How many words there are in all.
-    package static let wordCount = RecordRing.memorySize / 8
+    package static let wordCount = SharedRing.memorySize / 8
     /// How many words of records there are.
-    package static let recordWords = RecordRing.capacity / 8
+    package static let recordWords = SharedRing.capacity / 8
     /// The bit of an end that says that no more is read.
     package static let closed: UInt64 = 1 << 63
 
@@ -27,14 +27,14 @@ package final class RawRing: Sendable {
     ///
     /// - Throws: why there is none.
     package init() throws(SystemError) {
-        (memory, file) = try SharedMemory.make(size: RecordRing.memorySize)
+        (memory, file) = try SharedMemory.make(size: SharedRing.memorySize)
     }
 
     /// Maps the memory as the other side has it.
     ///
     /// - Throws: why it cannot be mapped.
     package func mapped() throws(SystemError) -> SharedMemory {
-        guard let mapped = try SharedMemory.map(file, size: RecordRing.memorySize) else { throw SystemError(EINVAL) }
+        guard let mapped = try SharedMemory.map(file, size: SharedRing.memorySize) else { throw SystemError(EINVAL) }
         return mapped
     }
 
@@ -72,9 +72,9 @@ package final class RawRing: Sendable {
 
     /// Bytes of the records; those beyond the end are at the beginning.
     package func recordBytes(from start: UInt64, count: Int) -> [UInt8] {
-        let bytes = UnsafeRawBufferPointer(start: words + Self.records, count: RecordRing.capacity)
-        let first = Int(start % UInt64(RecordRing.capacity))
-        let beforeEnd = min(count, RecordRing.capacity - first)
+        let bytes = UnsafeRawBufferPointer(start: words + Self.records, count: SharedRing.capacity)
+        let first = Int(start % UInt64(SharedRing.capacity))
+        let beforeEnd = min(count, SharedRing.capacity - first)
         return Array(bytes[first..<first + beforeEnd]) + Array(bytes[..<(count - beforeEnd)])
     }
 }

@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test("a loop keeps nothing of requests that were called, cancelled, or waited for in vain")
+    @Test("a loop keeps nothing of requests that were called, cancelled, or waited for until the limit")
     func nothingLeft() async throws {
         try await onLoop { loop in
             let target = LifeProbe(Counter("targets"))

@@ -68,7 +68,7 @@ import Testing
         #expect(predictor(yielding: [.none, .vain]).firstYield(at: Self.now) == Self.gap)
     }
 
-    @Test("who answered during a yield is on this processor: the next spin yields at once, until that is in vain")
+    @Test("who answered during a yield is on this processor: the next spin yields at once, until that finds nothing")
     func yieldAtOnce() {
         #expect(predictor(yielding: [.paid]).firstYield(at: Self.now) == .zero)
         #expect(predictor(yielding: [.paid, .none]).firstYield(at: Self.now) == .zero)

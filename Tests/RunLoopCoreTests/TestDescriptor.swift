@@ -14,9 +14,9 @@ struct TestDescriptor: Sendable {
     }
 
     private final class Eventfd: Sendable {
-        let bell: WakeDescriptor
+        let bell: EventDescriptor
 
-        init() throws { bell = try WakeDescriptor(.eventfd) }
+        init() throws { bell = try EventDescriptor(.eventfd) }
     }
 
     private final class Epoll: Sendable {

@@ -16,9 +16,9 @@ final class CoreFoundationLoop: LoopUnderTest {
     final class SourceInfo {
         let name: String
         let stage: any Stage
-        let doorbell: WakeDescriptor?
+        let doorbell: EventDescriptor?
 
-        init(_ name: String, _ stage: any Stage, _ doorbell: consuming WakeDescriptor?) {
+        init(_ name: String, _ stage: any Stage, _ doorbell: consuming EventDescriptor?) {
             self.name = name
             self.stage = stage
             self.doorbell = doorbell
@@ -72,7 +72,7 @@ final class CoreFoundationLoop: LoopUnderTest {
             infos[name] = info
             sources[name] = Self.makeSource(info, order: item.order, tellsModes: tellsModes)
         case .port:
-            let info = SourceInfo(name, stage, try WakeDescriptor(.eventfd))
+            let info = SourceInfo(name, stage, try EventDescriptor(.eventfd))
             infos[name] = info
             sources[name] = Self.makePort(info, order: item.order)
         case .timer(let date, let repeats):

@@ -10,9 +10,9 @@ import TestSupport
 /// A ``ThreadRunLoop`` that plays scenarios.
 final class PackageLoop: LoopUnderTest {
     private final class Doorbell: Sendable {
-        let bell: WakeDescriptor
+        let bell: EventDescriptor
 
-        init() throws { bell = try WakeDescriptor(.eventfd) }
+        init() throws { bell = try EventDescriptor(.eventfd) }
     }
 
     private let loop = ThreadRunLoop.current

@@ -72,7 +72,7 @@ import Testing
     @Test("CF 21: a port that is ready when another thread adds it ends the sleep")
     func addReadyPort() async throws {
         try await onNewThread {
-            let bell = try WakeDescriptor(.eventfd)
+            let bell = try EventDescriptor(.eventfd)
             let idle = ClosureSource()
             idle.add(to: CFRunLoopGetCurrent())
             let port = Shared(value: ClosureSource(port: bell.raw) { CFRunLoopStop(CFRunLoopGetCurrent()) })
@@ -83,7 +83,7 @@ import Testing
             idle.invalidate()
         }
         try await onNewThread {
-            let bell = try WakeDescriptor(.eventfd)
+            let bell = try EventDescriptor(.eventfd)
             let idle = RunLoopSource {}
             ThreadRunLoop.current.add(idle)
             let port = RunLoopSource(descriptor: bell.raw) { ThreadRunLoop.current.stop() }

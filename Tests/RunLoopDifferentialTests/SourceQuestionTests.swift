@@ -163,9 +163,9 @@ import Testing
 
 /// An eventfd that nothing reads but the loop.
 private final class Bell: Sendable {
-    private let bell: WakeDescriptor
+    private let bell: EventDescriptor
 
-    init() throws { bell = try WakeDescriptor(.eventfd) }
+    init() throws { bell = try EventDescriptor(.eventfd) }
 
     var raw: CInt { bell.raw }
 

@@ -53,7 +53,7 @@ package final class LingeringSocket: Sendable {
         setsockopt(other.rawValue, SOL_SOCKET, SO_LINGER, &lingers, socklen_t(MemoryLayout<linger>.size))
         let deadline = Watchdog.deadline
         let drain = [UInt8](repeating: 0, count: 65536)
-        while !DescriptorCloser.isIdle, .now < deadline {
+        while !AsyncCloser.isIdle, .now < deadline {
             var buffer = drain
             recv(other.rawValue, &buffer, buffer.count, CInt(MSG_DONTWAIT))
             sched_yield()

@@ -51,7 +51,7 @@ package func openDescriptors() -> Set<String> {
     let deadline = Watchdog.deadline
     while true {
         // What came in messages is closed by a thread of its own.
-        let isClosing = !DescriptorCloser.isIdle
+        let isClosing = !AsyncCloser.isIdle
         let spare = SpareDescriptor.shared.rawValue
         let descriptors = listedDescriptors(without: spare)
         let isSettled = !isClosing && spare == SpareDescriptor.shared.rawValue

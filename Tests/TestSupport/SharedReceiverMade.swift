@@ -11,13 +11,13 @@ import Testing
 /// receive for tasks. For the warm-up of a census.
 @Sendable package func makeSharedReceiver() throws {
     SpareDescriptor.shared.keep()
-    DescriptorCloser.start()
+    AsyncCloser.start()
     try receiverMade.get()
 }
 
 /// What is overdue is sent by the shared thread, which has the connection until it is done: the test may be so before it.
 func waitForSharedReceiver() {
-    guard let loop = SharedReceiver.startedLoop else { return }
+    guard let loop = IOThread.startedLoop else { return }
     // It may have to see what the test has done, to ask the kernel about that, to act, and to end the turn in which it did.
     // That is enough for one thing that was left to it.
     for _ in 0..<4 {
@@ -42,10 +42,10 @@ private let receiverMade = Result {
         _ = try? sysDiscard(reading, 1)
         hasRun.open()
     }
-    try SharedReceiver.loop().add(source)
+    try IOThread.loop().add(source)
     hasRun.wait()
     source.invalidate()
-    _ = try SharedReceiver.rooms()
+    _ = try IOThread.rooms()
 }
 
 private let keptEnds = Recorder<SharedDescriptor>()

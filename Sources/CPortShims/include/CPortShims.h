@@ -50,6 +50,8 @@ int shim_change_group(int descriptor, unsigned group);
 int shim_dup_cloexec(int descriptor);
 /* RLIMIT_NOFILE, the soft limit; INT_MAX when it is larger, or there is none. */
 int shim_descriptor_limit(void);
+/* The largest file that this process may make. */
+int64_t shim_file_size_limit(void);
 /* The soft and the hard one, as they are; UINT64_MAX for none. */
 void shim_descriptor_limits(uint64_t *soft, uint64_t *hard);
 /* Open-file-description locks (fcntl(2)): dropped by the kernel when the last descriptor of the open file is closed. */

@@ -91,12 +91,30 @@ extension LockedFile {
     ) throws(SystemError) {
         guard directory.sharing.isShared, try !sysIsLocked(file.raw, kind), try isCurrent(file, name, in: directory)
         else { return }
-        let aside = name + "." + EndpointFileName.makeID()
+        let aside = asideName()
         try sysRename(name, to: aside, in: directory.raw)
         if try isCurrent(file, aside, in: directory) {
             try sysUnlink(aside, in: directory.raw)
         } else {
+            try putBack(aside, at: name, in: directory)
+        }
+    }
+
+    /// The name of a file that is out of its place for a moment: no port has it, nor does a process.
+    static func asideName() -> String { asidePrefix + EndpointFileName.makeID() }
+
+    /// What such a name begins with.
+    package static let asidePrefix = ".aside-"
+
+    /// Puts a file that was moved aside back in its place. When there is another one by now, that holds the name, and the one that
+    /// was moved is removed.
+    static func putBack(_ aside: String, at name: String, in directory: TrustedDirectory) throws(SystemError) {
+        do throws(SystemError) {
             try sysRename(aside, to: name, in: directory.raw)
+        } catch {
+            // Where the system cannot rename without replacing, it goes back in whatever way.
+            if error.code != EEXIST { return try sysMove(aside, to: name, in: directory.raw) }
+            try sysUnlink(aside, in: directory.raw)
         }
     }
 

@@ -56,11 +56,14 @@ package struct LockedFile: ~Copyable, Sendable {
     /// - Parameters:
     ///   - name: a file name.
     ///   - directory: where.
+    ///   - patience: how long to try while others only ask about a lock of the whole file.
     /// - Returns: the locked file, with the contents that a dead owner left in it; or what the live owner's file says.
     /// - Throws: `directoryUntrusted` when it is a symbolic link, no regular file, or another user's;
     ///   `descriptorLimit`; `systemCallFailed` for the rest.
-    package static func take(_ name: String, in directory: TrustedDirectory) throws(PortError) -> Attempt {
-        try take(name, in: directory) { (_) throws(PortError) in }
+    package static func take(
+        _ name: String, in directory: TrustedDirectory, within patience: Duration = FileLock.limit
+    ) throws(PortError) -> Attempt {
+        try take(name, in: directory, within: patience) { (_) throws(PortError) in }
     }
 
     /// The same, with something done before the lock is taken.
@@ -75,7 +78,7 @@ package struct LockedFile: ~Copyable, Sendable {
     package static func take(
         _ name: String, in directory: TrustedDirectory, preparing prepare: () throws(PortError) -> Void
     ) throws(PortError) -> Attempt {
-        try take(name, in: directory) { (file) throws(PortError) in
+        try take(name, in: directory, within: FileLock.limit) { (file) throws(PortError) in
             guard try !isLocked(file, name, in: directory) else { return }
             do throws(PortError) {
                 try prepare()
@@ -87,7 +90,8 @@ package struct LockedFile: ~Copyable, Sendable {
     }
 
     private static func take(
-        _ name: String, in directory: TrustedDirectory, opened: (borrowing FileDescriptor) throws(PortError) -> Void
+        _ name: String, in directory: TrustedDirectory, within patience: Duration,
+        opened: (borrowing FileDescriptor) throws(PortError) -> Void
     ) throws(PortError) -> Attempt {
         let kind = try directory.fileLock(decides: true)
         var contents: [UInt8] = []
@@ -95,7 +99,7 @@ package struct LockedFile: ~Copyable, Sendable {
             let file = try open(name, in: directory, .creating)
             try opened(file)
             do throws(SystemError) {
-                let isOurs = try sysLock(file.raw, kind)
+                let isOurs = try sysLock(file.raw, kind, within: patience)
                 if !isOurs { contents = try read(file) }
                 if !isOurs { try evictReader(file, name, in: directory, kind) }
                 if try isCurrent(file, name, in: directory) {
@@ -127,20 +131,12 @@ package struct LockedFile: ~Copyable, Sendable {
         if isHeld(name) { return false }
         // Its user may take the lock at any time, and others may put their files there. Who takes the lock from now on finds that
         // the file has gone from its place; who has taken it just now gets it back there.
-        let aside = name + "." + EndpointFileName.makeID()
+        let aside = asideName()
         do throws(SystemError) {
             try sysMove(name, to: aside, in: directory.raw)
             if isHeld(aside) {
-                do throws(SystemError) {
-                    try sysRename(aside, to: name, in: directory.raw)
-                    return false
-                } catch {
-                    // There is another one by now: that holds the name. Else it goes back in whatever way.
-                    if error.code != EEXIST {
-                        try sysMove(aside, to: name, in: directory.raw)
-                        return false
-                    }
-                }
+                try putBack(aside, at: name, in: directory)
+                return false
             }
             try sysUnlink(aside, in: directory.raw)
             return true
@@ -163,6 +159,7 @@ package struct LockedFile: ~Copyable, Sendable {
     /// - Throws: `systemCallFailed`, for example when the disk is full.
     package func write(_ contents: [UInt8]) throws(PortError) {
         do throws(SystemError) {
+            try sysCheckFileSize(contents.count)
             try sysTruncate(descriptor.raw, to: 0)
             try sysRewind(descriptor.raw)
             try sysWriteAll(descriptor.raw, contents)

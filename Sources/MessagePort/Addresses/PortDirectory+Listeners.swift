@@ -10,7 +10,7 @@ import Synchronization
 
 extension PortDirectory {
     /// The shared directories that are open, by path; one may be open several times.
-    private static let shared = Mutex<[[UInt8]: [Weak<PortDirectory>]]>([:])
+    private static let shared = Mutex<[[UInt8]: [WeakReference<PortDirectory>]]>([:])
 
     /// Has listeners in the directory be connected to, if it is a shared one.
     func noted() -> Self {
@@ -20,7 +20,7 @@ extension PortDirectory {
                 let living = opened.filter { $0.object != nil }
                 return living.isEmpty ? nil : living
             }
-            known[Array(path.utf8), default: []].append(Weak(object: self))
+            known[Array(path.utf8), default: []].append(WeakReference(object: self))
         }
         return self
     }

@@ -45,7 +45,7 @@ package final class PortDirectory: Sendable {
         let top = try TrustedDirectory.open(path: path, mayBeShared: mayBeShared)
         let directory = try PortDirectory(top, mayBeShared: mayBeShared)
         if case .group(let owner, _, _) = top.sharing, sysIsOwnUser(owner) {
-            // Members cannot make these; whoever needs them hears why they are not there.
+            // Members cannot make these. If this fails, the call that needs them reports why.
             _ = try? directory.supervisors(makes: true)
             _ = try? directory.declared(makes: true)
         }
@@ -150,11 +150,11 @@ extension PortDirectory {
     /// - Returns: the same object each time, as long as the environment and the file system stay as they are.
     /// - Throws: as ``open(path:)`` does.
     package static func user() throws(PortError) -> PortDirectory {
-        let path = userPath
+        let (path, mayBeShared) = (userPath, domain.withLock { $0 } != nil)
         let key = Array(path.utf8)
         let known = users.withLock { $0[key] }
-        if let known, known.isCurrent { return known }
-        let fresh = try open(path: path, mayBeShared: domain.withLock { $0 } != nil)
+        if let known, known.mayBeShared == mayBeShared, known.isCurrent { return known }
+        let fresh = try open(path: path, mayBeShared: mayBeShared)
         // Another thread may have opened it meanwhile. The one that is not kept is closed after the lock is free.
         return users.withLock { directories in
             if let other = directories[key], other !== known { return other }

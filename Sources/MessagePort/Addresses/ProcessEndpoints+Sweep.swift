@@ -37,7 +37,7 @@ extension ProcessEndpoints {
         let lockName = EndpointFileName.lock(of: owner)
         if isOthers(hadLock ? lockName : names.first ?? lockName) { return 0 }
         // Held while its files are removed, so a process that is just making its own id is not mistaken for a dead one.
-        guard let attempt = try? LockedFile.take(lockName, in: sockets) else { return 0 }
+        guard let attempt = try? LockedFile.take(lockName, in: sockets, within: .zero) else { return 0 }
         guard case .locked(let lock) = attempt else { return 0 }
         var removed = 0
         for name in names {

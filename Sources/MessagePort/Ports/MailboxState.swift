@@ -11,7 +11,7 @@ struct MailboxState: ~Copyable {
         /// It is queued; `wasEmpty` says whether a receiver may be asleep.
         case accepted(wasEmpty: Bool)
         /// The queue is full; the message will be queued in its turn, and the waiter woken then.
-        case wait(WaitingSender)
+        case wait(BlockedSender)
         /// The queue is full, and the sender does not want to wait.
         case full
         /// The port is gone.
@@ -21,8 +21,8 @@ struct MailboxState: ~Copyable {
     /// What a port has whose queue was full.
     private struct Crowd: Blankable, ~Copyable {
         static let blank = RareBox<Crowd>()
-        var senders: [WaitingSender] = []
-        var roomNotices: [LoopNotice<SendPossibility>] = []
+        var senders: [BlockedSender] = []
+        var roomNotices: [LoopNotification<SendPossibility>] = []
         /// How many free places are kept for messages that wait in sockets.
         var keptPlaces = 0
         /// What the policy has dropped and nobody has bounced yet, and how many messages were dropped in all.
@@ -101,7 +101,7 @@ struct MailboxState: ~Copyable {
     ///
     /// The message is taken when it is queued, or its sender is put in line. It is moved: to copy it counts references.
     mutating func admit(
-        _ offered: inout MachMessage?, exceedingLimit: Bool = false, waiting patience: Patience = .never
+        _ offered: inout MachMessage?, exceedingLimit: Bool = false, waiting patience: BlockingMode = .never
     ) -> Admission {
         if isDead { return .dead }
         var isAdmitted = exceedingLimit || hasRoom
@@ -111,7 +111,7 @@ struct MailboxState: ~Copyable {
             isAdmitted = hasRoom
         }
         guard isAdmitted else {
-            guard let sender = WaitingSender.make(&offered, patience) else { return .full }
+            guard let sender = BlockedSender.make(&offered, patience) else { return .full }
             crowd.senders.append(sender)
             return .wait(sender)
         }
@@ -164,7 +164,7 @@ struct MailboxState: ~Copyable {
     ///   - messages: the messages; afterwards there are none.
     ///   - bytes: how many bytes they have.
     /// - Returns: whether the queue was empty; nil when the port is dead, and the messages stay where they are.
-    mutating func fillReserved(by messages: inout MessageRow, byteCount bytes: Int) -> Bool? {
+    mutating func fillReserved(by messages: inout MessageBuffer, byteCount bytes: Int) -> Bool? {
         let count = messages.count
         reservedPlaces -= UInt16(count)
         if isDead { return nil }
@@ -183,7 +183,7 @@ struct MailboxState: ~Copyable {
     ///   `endKeepingPlace`.
     ///   - sender: the sender whose wait is over, if there is one.
     /// - Returns: the message; nil when there is none.
-    mutating func take(keepingPlace: Bool = false, lettingIn sender: inout WaitingSender?) -> MachMessage? {
+    mutating func take(keepingPlace: Bool = false, lettingIn sender: inout BlockedSender?) -> MachMessage? {
         guard var message = queue.popFirst() else { return nil }
         if message.cameByReplyRight {
             replyCount -= 1
@@ -195,7 +195,7 @@ struct MailboxState: ~Copyable {
     }
 
     /// Gives the oldest messages to a handler's thread, unless somebody has to know of each message that is taken.
-    mutating func makeClaim(atMost limit: Int = .max) -> MessageClaim? {
+    mutating func makeClaim(atMost limit: Int = .max) -> MessageBatch? {
         guard policy == .refuse, replyCount == 0, rareCrowd.isBlank || crowd.isAlone else { return nil }
         return queue.makeClaim(atMost: limit)
     }
@@ -213,13 +213,13 @@ struct MailboxState: ~Copyable {
     /// Nobody looks into the sockets any more for a message for the kept place: what is left goes to those who wait.
     ///
     /// - Returns: the senders whose wait is over, and whether the queue was empty before.
-    mutating func endKeepingPlace() -> (senders: [WaitingSender], wasEmpty: Bool) {
+    mutating func endKeepingPlace() -> (senders: [BlockedSender], wasEmpty: Bool) {
         crowd.keptPlaces -= 1
         return letIn()
     }
 
     /// Queues the message of the sender that has waited longest, if there is room. A dead port lets nobody in.
-    private mutating func letOneIn() -> WaitingSender? {
+    private mutating func letOneIn() -> BlockedSender? {
         if isDead || rareCrowd.isBlank || crowd.senders.isEmpty || queue.count + crowd.keptPlaces >= openLimit {
             return nil
         }
@@ -228,9 +228,9 @@ struct MailboxState: ~Copyable {
         return sender
     }
 
-    private mutating func letIn() -> (senders: [WaitingSender], wasEmpty: Bool) {
+    private mutating func letIn() -> (senders: [BlockedSender], wasEmpty: Bool) {
         let wasEmpty = queue.isEmpty
-        var senders: [WaitingSender] = []
+        var senders: [BlockedSender] = []
         while let sender = letOneIn() { senders.append(sender) }
         return (senders, wasEmpty)
     }
@@ -238,7 +238,7 @@ struct MailboxState: ~Copyable {
     /// Changes how many messages may wait. A lower limit drops nothing; a higher one lets waiting senders in.
     ///
     /// - Returns: the senders whose wait is over, and whether the queue was empty before.
-    mutating func setLimit(_ limit: Int) -> (senders: [WaitingSender], wasEmpty: Bool) {
+    mutating func setLimit(_ limit: Int) -> (senders: [BlockedSender], wasEmpty: Bool) {
         storedLimit = UInt16(limit)
         return letIn()
     }
@@ -263,15 +263,15 @@ struct MailboxState: ~Copyable {
         return crowd.dropped
     }
 
-    /// Whether a sender still waits, and not in vain.
-    func isWaiting(_ sender: WaitingSender) -> Bool {
+    /// Whether a sender still waits, and may still get a place.
+    func isWaiting(_ sender: BlockedSender) -> Bool {
         !isDead && crowd.senders.contains { $0 === sender }
     }
 
     /// A sender does not wait any more.
     ///
     /// - Returns: whether it still did: then its message was not queued.
-    mutating func stopWaiting(_ sender: WaitingSender) -> Bool {
+    mutating func stopWaiting(_ sender: BlockedSender) -> Bool {
         guard let index = crowd.senders.firstIndex(where: { $0 === sender }) else { return false }
         crowd.senders.remove(at: index)
         return true
@@ -280,7 +280,7 @@ struct MailboxState: ~Copyable {
     /// Ends the port.
     ///
     /// - Returns: the messages that nobody will receive, and the senders that wait; nil when it had ended before.
-    mutating func die() -> (bounced: [MachMessage], senders: [WaitingSender])? {
+    mutating func die() -> (bounced: [MachMessage], senders: [BlockedSender])? {
         if isDead { return nil }
         isDead = true
         replyCount = 0
@@ -292,7 +292,7 @@ extension MailboxState {
     /// Notes who wants to know when there is room.
     ///
     /// - Returns: what to tell at once; nil when there is no room now.
-    mutating func awaitRoom(_ notice: LoopNotice<SendPossibility>) -> SendPossibility? {
+    mutating func awaitRoom(_ notice: LoopNotification<SendPossibility>) -> SendPossibility? {
         if isDead { return .deadName }
         if !hasRoom { queue.reclaim() }
         if hasRoom { return .possible }
@@ -302,7 +302,7 @@ extension MailboxState {
     }
 
     /// The notices that are due, because there is room or the port is gone.
-    mutating func takeRoomNotices() -> [LoopNotice<SendPossibility>] {
+    mutating func takeRoomNotices() -> [LoopNotification<SendPossibility>] {
         guard !rareCrowd.isBlank, !crowd.roomNotices.isEmpty, isDead || hasRoom else { return [] }
         defer { crowd.roomNotices = [] }
         return crowd.roomNotices

@@ -25,7 +25,7 @@ import Synchronization
 /// - Important: Thread safety: any thread.
 public final class PortDoorbell: Sendable {
     private let members: EpollSet  // immutable
-    private let bell: WakeDescriptor  // immutable
+    private let bell: EventDescriptor  // immutable
     private let isRung = Atomic<Bool>(false)  // changed under the port's lock
 
     private static let bellKey: UInt64 = 1
@@ -33,7 +33,7 @@ public final class PortDoorbell: Sendable {
 
     init() throws(PortError) {
         do throws(SystemError) {
-            bell = try WakeDescriptor()
+            bell = try EventDescriptor()
             members = try EpollSet()
             try members.add(bell.raw, .readable, key: Self.bellKey)
         } catch {
@@ -74,19 +74,7 @@ public final class PortDoorbell: Sendable {
     }
 }
 
-extension MachPort {
-    /// A descriptor that is readable while messages wait: see ``PortDoorbell``. A port has one, which stays until the
-    /// port is gone.
-    ///
-    /// - Returns: the doorbell; the same each time.
-    /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit``
-    ///   and ``PortError/Code/systemCallFailed`` when the kernel gives no descriptor.
-    public func doorbell() throws(PortError) -> PortDoorbell {
-        try core.doorbell()
-    }
-}
-
-extension PortCore {
+extension LocalPort {
     func doorbell() throws(PortError) -> PortDoorbell {
         try checkProcess()
         if let bell = state.withLock({ $0.extras.bell }) { return bell }

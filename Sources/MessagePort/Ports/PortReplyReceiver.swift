@@ -19,10 +19,10 @@ final class PortReplyReceiver: ReplyReceiver {
         case settled
     }
 
-    private let core: PortCore  // immutable
+    private let core: LocalPort  // immutable
     private let abandonment = Mutex(Abandonment.unheard)
 
-    init(_ core: PortCore) {
+    init(_ core: LocalPort) {
         self.core = core
     }
 
@@ -57,7 +57,7 @@ final class PortReplyReceiver: ReplyReceiver {
     }
 
     /// The end of the port is the end of the wait.
-    func passAbandonment(to connection: SocketConnection, token: UInt64) {
+    func passAbandonment(to connection: any ReplyConnection, token: UInt64) {
         let number = core.whenDead { [weak connection] in connection?.giveUp(token: token) }
         guard let number else { return }
         let isLate = abandonment.withLock { abandonment in
@@ -79,7 +79,7 @@ final class PortReplyReceiver: ReplyReceiver {
     }
 
     /// The port's own receiver reads the connection from now on.
-    func expectReply(over connection: SocketConnection) throws(PortError) {
-        try core.openSockets().add(connection)
+    func expectReply(over connection: any ReplyConnection) throws(PortError) {
+        try core.openSockets().add(over: connection)
     }
 }

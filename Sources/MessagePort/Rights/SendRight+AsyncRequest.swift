@@ -45,7 +45,7 @@ extension SendRight {
         let slot = ReplySlot(wakes: nil, for: destination)
         try group?.begin(slot)
         defer { group?.end(slot) }
-        let loop = destination.repliesInMemory ? nil : try SharedReceiver.loop()
+        let loop = destination.repliesInMemory ? nil : try IOThread.loop()
         if let loop { try destination.beginReplies(on: loop, in: .default) }
         defer { if let loop { destination.endReplies(on: loop, in: .default, to: slot) } }
         // Only the receiver holds the right afterwards: when it lets go, the slot hears of it.

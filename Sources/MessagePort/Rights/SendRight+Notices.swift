@@ -26,7 +26,7 @@ extension SendRight {
     ) throws(PortError) -> NoticeRequest {
         try destination.checkProcess()  // before the loop's lock is taken
         let request = NoticeRequest()
-        let notice = LoopNotice<SendPossibility>(on: loop, in: mode) { if request.begin() { handler($0) } }
+        let notice = LoopNotification<SendPossibility>(on: loop, in: mode) { if request.begin() { handler($0) } }
         do throws(PortError) {
             try destination.watchRoom(notice)
         } catch {

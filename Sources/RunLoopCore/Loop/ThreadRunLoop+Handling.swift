@@ -20,7 +20,7 @@ extension ThreadRunLoop {
     ///
     /// Each is taken when its turn comes. So a run that is nested inside of one finds the rest, and goes on with it.
     func performBlocks(in mode: Int) {
-        var phase = BlockPhase()
+        var phase = BlockPass()
         while let item = state.withLock({ $0.takeBlock(of: &phase, for: mode) }) { perform(item) }
     }
 

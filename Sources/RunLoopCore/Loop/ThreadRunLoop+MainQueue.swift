@@ -13,17 +13,6 @@
 import PortSystem
 import Synchronization
 
-/// What the main loop knows about the main dispatch queue.
-struct MainQueueState: Sendable {
-    let source: ItemID
-    /// nil where the system refuses libdispatch what it needs: then the source only stands for the queue.
-    let descriptor: CInt?
-    /// A service is under way.
-    var isServed = false
-    /// Blocks came during it that a nested run saw.
-    var isOwed = false
-}
-
 extension ThreadRunLoop {
     /// Adds the main queue to the common modes, before the main loop's first run. While there is no descriptor for it, that is
     /// tried again, now and then and before each run.

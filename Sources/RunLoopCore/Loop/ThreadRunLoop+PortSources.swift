@@ -23,7 +23,7 @@ extension ThreadRunLoop {
     ///   - condition: the run's.
     /// - Returns: whether it handled anything: not when something else has handled it or taken it out meanwhile.
     func performReadySource(
-        _ source: RunLoopSource, near seat: SeatNumber, hasBegun: Bool, _ run: inout LoopRun,
+        _ source: RunLoopSource, near seat: RegistrationIndex, hasBegun: Bool, _ run: inout LoopRun,
         while condition: () -> Bool
     ) -> Bool {
         if !hasBegun {
@@ -41,7 +41,7 @@ extension ThreadRunLoop {
 
     /// Whether nothing but the source, which has more, is there for the next turn: then that one begins here.
     private func goesOn(
-        with source: RunLoopSource, near seat: SeatNumber, _ run: inout LoopRun, while condition: () -> Bool
+        with source: RunLoopSource, near seat: RegistrationIndex, _ run: inout LoopRun, while condition: () -> Bool
     ) -> Bool {
         if run.polls || run.returnsAfterSource || isInstrumented.load(ordering: .relaxed) { return false }
         if run.isConditional && !condition() { return false }

@@ -21,12 +21,12 @@ package import Synchronization
 /// - Important: Thread safety: any thread, except for the `run` functions: loop thread only, they trap elsewhere.
 public final class ThreadRunLoop: Sendable {
     let state = GuardedLoopState()
-    let doorbell = RunLoopDoorbell()
+    let doorbell = LoopParker()
     let isAsleep = Atomic<Bool>(false)  // written by the loop's thread
     let counts = LoopCounts()  // written by the loop's thread
     let performing = PerformingSources()  // loop thread
     let processors = ProcessorAllowance()  // loop thread
-    let lookout = Lookout()  // loop thread
+    let lookout = BusyPollSet()  // loop thread
     let instruments = Mutex(Instruments())  // takes no other lock
     /// What the thread waits for, as the layer that makes it wait has noted it for other threads to see.
     package let waitNote = Mutex<(any AnyObject & Sendable)?>(nil)  // takes no other lock

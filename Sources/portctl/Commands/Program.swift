@@ -140,7 +140,7 @@ struct Program {
         return (try output.get(), end)
     }
 
-    /// Writes and reads at once, so that neither side waits for the other in vain.
+    /// Writes and reads at once, so that neither side waits for the other for ever.
     private static func exchange(
         _ input: [UInt8], into writer: inout SharedDescriptor?, from reading: CInt
     ) throws(SystemError) -> [UInt8] {

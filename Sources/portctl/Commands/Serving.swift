@@ -35,12 +35,12 @@ extension Invocation {
         }
     }
 
-    /// The next message. Without a descriptor to wait with, that is tried again until there is one.
+    /// The next message. While the system lacks what it takes to wait, that is tried again.
     private static func next(of port: MachPort) throws(PortError) -> MachMessage? {
         do throws(PortError) {
             return try port.receive(within: .seconds(3600))
         } catch {
-            guard error.code == .descriptorLimit else { throw error }
+            guard error.code == .descriptorLimit || error.systemError?.isShortage == true else { throw error }
             sysPause(.milliseconds(100))
             return nil
         }

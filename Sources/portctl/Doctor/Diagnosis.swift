@@ -39,7 +39,7 @@ struct Diagnosis: Sendable {
                 "Pipes are rung in its place, with two descriptors each, and the main run loop does not serve the main "
                 + "dispatch queue."
         ) {
-            _ = try WakeDescriptor(.eventfd)
+            _ = try EventDescriptor(.eventfd)
             return .works("")
         },
         Probe(
@@ -71,6 +71,13 @@ struct Diagnosis: Sendable {
             return .works("")
         },
         Probe(
+            subject: "SO_PEERGROUPS", since: "Linux 4.13",
+            cost: "Policies by group know the first group of a peer alone, and members of a shared directory by that."
+        ) {
+            try SystemProbe.peerGroups()
+            return .works("")
+        },
+        Probe(
             subject: "memfd_create", since: "Linux 3.17",
             cost:
                 "There are no rings: all data goes through sockets, which takes several times as long where it is much."
@@ -92,6 +99,13 @@ struct Diagnosis: Sendable {
                 + "locks cannot be."
         ) {
             try SystemProbe.openFileLock()
+            return .works("")
+        },
+        Probe(
+            subject: "renameat2", since: "Linux 3.15",
+            cost: "A new name of a port is a second name of its file for a moment, which some file systems do not have."
+        ) {
+            try SystemProbe.exclusiveRename()
             return .works("")
         },
         Probe(

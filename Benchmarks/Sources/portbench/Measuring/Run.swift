@@ -18,6 +18,8 @@ struct Run: Codable, Equatable {
     var settings: [String: String]
     /// The policy and the priority when it was a real-time one, such as `SCHED_RR 1`.
     var scheduling: String?
+    /// Whether a filter of system calls was in force, as in most containers: each call takes longer then.
+    var isFiltered: Bool
     var isQuick: Bool
     /// Whether the program was compiled without optimization: then its times say nothing.
     var isDebug: Bool
@@ -42,6 +44,7 @@ struct Run: Codable, Equatable {
         processorCount = usable > 0 ? usable : machineProcessorCount
         settings = ProcessInfo.processInfo.environment.filter { Self.variables.contains($0.key) }
         scheduling = Self.scheduling
+        isFiltered = Self.isFiltered
         isDebug = _isDebugAssertConfiguration()
     }
 
@@ -53,6 +56,7 @@ struct Run: Codable, Equatable {
         text += "\(processorCount)\(some) processor\(plural) (\(processor), Linux \(kernel))"
         for (name, value) in settings.sorted(by: { $0.key < $1.key }) { text += ", with `\(name)=\(value)`" }
         if let scheduling { text += ", at real-time priority (`\(scheduling)`)" }
+        if isFiltered { text += ", under a filter of system calls" }
         text += ": \(caseCount) case\(caseCount == 1 ? "" : "s") in \(seconds) s"
         return text + ", with a load average of \(load.figure) before it."
     }
@@ -63,6 +67,11 @@ struct Run: Codable, Equatable {
             let colon = line.firstIndex(of: ":")
         else { return nil }
         return line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)
+    }
+
+    private static var isFiltered: Bool {
+        let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        return status?.contains("Seccomp:\t2\n") ?? false
     }
 
     private static var scheduling: String? {

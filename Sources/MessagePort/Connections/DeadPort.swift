@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+package import RunLoopCore
+
+/// The destination of a right whose port was known to be gone when the right was sent.
+package final class DeadPort: PortEndpoint {
+    private let path: PortAddress  // immutable
+    private let forkCount = sysForkCount()  // immutable
+
+    package init(_ path: PortAddress) {
+        self.path = path
+    }
+
+    deinit {
+        if forkCount == sysForkCount() { RightsTable.shared.prune(path) }
+    }
+
+    package var label: String { "port at \(path.path)" }
+    package var isDead: Bool { true }
+
+    package func checkProcess() {}
+
+    package func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError) {
+        throw PortError(.deadName)
+    }
+
+    nonisolated(nonsending) package func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
+        throw PortError(.deadName)
+    }
+
+    package func address() -> PortAddress { path }
+    package func watchDeath(_ watcher: DeathWatcher) -> Withdrawal {
+        watcher.tell()
+        return {}
+    }
+
+    package func watchRoom(_ notice: LoopNotification<SendPossibility>) { notice.tell(.deadName) }
+    package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) {}
+    package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {}
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+package import PortSystem
+import RunLoopCore
+import Synchronization
+
+/// How a task waits for a descriptor: the thread that receives for tasks watches it meanwhile, and no thread waits for
+/// the task alone.
+package enum DescriptorWait {
+    /// Suspends the task until the descriptor is readable, the deadline has come, or the task is cancelled. It may
+    /// return earlier; the caller looks.
+    ///
+    /// - Parameters:
+    ///   - descriptor: an open descriptor, which stays open during the call.
+    ///   - deadline: when to give up.
+    /// - Throws: `descriptorLimit`, `systemCallFailed` when it cannot be watched.
+    nonisolated(nonsending) package static func wait(for descriptor: CInt, until deadline: MonotonicInstant)
+        async throws(PortError)
+    {
+        let loop = try IOThread.loop()
+        let task = WaitingTask()
+        let watch = OneShotWatch(descriptor) { task.wake() }
+        defer { watch.end() }
+        try loop.addOrThrow(watch.source, to: .default)
+        let alarm = RunLoopTimer(name: "port task limit", fireDate: deadline) { _ in task.wake() }
+        defer { alarm.invalidate() }
+        if deadline != .distantFuture { loop.add(alarm) }
+        await withTaskCancellationHandler {
+            await task.wait()
+        } onCancel: {
+            task.wake()
+        }
+    }
+}
+
+/// Watches a descriptor until it is readable for the first time: what is readable stays so until the task has read it.
+private final class OneShotWatch: Sendable {
+    let source: RunLoopSource  // guards itself
+    private let relay: Relay  // guards itself
+
+    /// Leads from the source's routine to the source.
+    private final class Relay: Sendable {
+        let source = Mutex<RunLoopSource?>(nil)
+
+        func end() {
+            source.withLock { $0.take() }?.invalidate()
+        }
+    }
+
+    init(_ descriptor: CInt, _ whenReadable: @escaping @Sendable () -> Void) {
+        let relay = Relay()
+        let source = RunLoopSource(name: "port task wait", descriptor: descriptor) {
+            relay.end()
+            whenReadable()
+        }
+        relay.source.withLock { $0 = source }
+        self.source = source
+        self.relay = relay
+    }
+
+    func end() {
+        relay.end()
+    }
+}

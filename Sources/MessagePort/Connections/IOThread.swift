@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+/// The one thread that receives from sockets for all tasks of the process that wait for messages or replies.
+///
+/// It starts when it is first needed, and stays. Tasks that wait for what comes in memory need none. A forked child,
+/// which has no copy of the thread, starts one of its own.
+package enum IOThread {
+    private struct Receiver {
+        var thread: ResidentThread
+        var rooms: RoomSet?
+        let forkCount = sysForkCount()
+        var isOurs: Bool { forkCount == sysForkCount() }
+    }
+
+    private static let receiver = Mutex<Receiver?>(nil)
+
+    /// Its loop, if it has started.
+    package static var startedLoop: ThreadRunLoop? {
+        receiver.withLock { $0 }.flatMap { $0.isOurs ? $0.thread.loop : nil }
+    }
+
+    /// Its loop.
+    package static func loop() throws(PortError) -> ThreadRunLoop {
+        if let receiver = receiver.withLock({ $0 }), receiver.isOurs { return receiver.thread.loop }
+        let made: ResidentThread
+        do throws(SystemError) {
+            made = try ResidentThread(name: "port-receiver")
+        } catch {
+            throw PortError(error)
+        }
+        return receiver.withLock { receiver in
+            if let receiver, receiver.isOurs { return receiver.thread.loop }
+            // SAFETY: nothing is done with the reference: the parent's thread, which is not there, is never told to
+            // end.
+            if let receiver {
+                _ = unsafe Unmanaged.passRetained(receiver.thread)
+                if let rooms = receiver.rooms { _ = unsafe Unmanaged.passRetained(rooms) }
+            }
+            receiver = Receiver(thread: made)
+            return made.loop
+        }
+    }
+
+    /// Where connections wait for room on its loop, made when it is first needed, and kept.
+    package static func rooms() throws(PortError) -> RoomSet {
+        let loop = try loop()
+        if let rooms = receiver.withLock({ $0?.rooms }) { return rooms }
+        return try making.withLock { (_) throws(PortError) in
+            if let rooms = receiver.withLock({ $0?.rooms }) { return rooms }
+            let made = try RoomSet(watchedOn: loop)
+            receiver.withLock { $0?.rooms = made }
+            return made
+        }
+    }
+
+    /// Held while that is made, so that there is one.
+    private static let making = Mutex(())
+}

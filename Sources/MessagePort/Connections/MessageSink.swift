@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import RunLoopCore
+
+/// The port at whose end connections are, as they see it: where their messages go, and what counts their peers. The only one
+/// is `LocalPort`; a port's sockets and connections know no more of it.
+protocol MessageSink: AnyObject, Sendable {
+    // MARK: The port
+
+    var isDead: Bool { get }
+    var sockets: PortSockets? { get }
+    func openSockets() throws(PortError) -> PortSockets
+    var peerRules: PeerRules { get }
+    var statistics: PortStatistics { get }
+
+    // MARK: Who receives
+
+    /// How many packets may be read for one message.
+    var lookBudget: ReceiveBudget { get }
+    /// The source that is all that listens to the port, if there is one.
+    var onlySource: RunLoopSource? { get }
+    /// Whether somebody has received other than by the port's sources.
+    var isReceivedElsewhere: Bool { get }
+    func beginAttendance(inTurn turn: UInt64)
+    func giveUpAttendance()
+
+    // MARK: Messages
+
+    /// Whether a message may be read now. If not, the port's sockets are read again when there is room.
+    func hasRoomForSockets() -> Bool
+    /// Queues a message that answers nothing; false, and the message stays, when the port has ended.
+    func admitFromSocket(_ message: inout MachMessage?, _ hasRoom: inout Bool) -> Bool
+    /// Whether several messages may be queued at once.
+    var takesBursts: Bool { get }
+    func reserveRoom(atMost most: Int) -> Int
+    func fillReserved(by messages: inout MessageBuffer, byteCount: Int) -> Bool
+    /// A message was larger than the port takes, and is counted as dropped.
+    func didDropTooLarge()
+
+    // MARK: Senders
+
+    func willAccept()
+    func didAccept()
+    func clientMayCome()
+    func clientDidNotCome()
+    func clientDidGo()
+    /// Adds a connection over which somebody watches the port's messages.
+    ///
+    /// - Returns: whether it may watch.
+    func addWatcher(_ connection: SocketConnection, byteLimit: Int) -> Bool
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Descriptors that nobody uses any more are closed by a thread of its own, and whoever made their files decides how
+// long that takes. So they stay in their sender's account until they are closed: a peer that sends them faster is not
+// read.
+
+import PortSystem
+import Synchronization
+
+/// How many descriptors that came over a connection wait to be closed. At the right's end it keeps the connection from which
+/// nothing is read until then, so that they need no weak reference to it.
+final class ClosingCount: Sendable {
+    private let count = Atomic<Int>(0)
+    private let limit = DescriptorShares().queued  // immutable
+    private let waiting = Mutex<SocketConnection?>(nil)
+
+    /// Whether there are as many as there may be.
+    var isAtLimit: Bool { count.load(ordering: .sequentiallyConsistent) >= limit }
+
+    func change(by number: Int) { count.add(number, ordering: .sequentiallyConsistent) }
+
+    /// The connection that waits.
+    var waitingConnection: SocketConnection? { waiting.withLock { $0 } }
+
+    /// Has a connection wait, or none, and marks it so.
+    ///
+    /// - Returns: whether it was marked so before.
+    @discardableResult
+    func setWaiting(_ connection: SocketConnection?, _ mark: borrowing Atomic<Bool>) -> Bool {
+        let (old, wasMarked) = waiting.withLock { waiting in
+            defer { waiting = connection }
+            return (waiting, mark.exchange(connection != nil, ordering: .sequentiallyConsistent))
+        }
+        withExtendedLifetime(old) {}  // goes without the lock
+        return wasMarked
+    }
+}
+
+/// Who is told of the descriptors of a packet.
+final class PendingCloses: CloseObserver {
+    private let count: ClosingCount  // immutable
+    private let owner: PeerID  // immutable
+    private let ledger: PeerQuotas?  // immutable
+
+    /// - Parameters:
+    ///   - connection: over which they came.
+    ///   - ledger: the accounts of the connection's port, at its end; nil at the right's end.
+    init(_ connection: SocketConnection, _ ledger: PeerQuotas?) {
+        count = connection.closingCount
+        owner = connection.owner
+        self.ledger = ledger
+    }
+
+    func willClose() {
+        count.change(by: 1)
+        ledger?.withLock { $0.take(ResourceUsage(descriptors: 1), by: owner) }
+    }
+
+    func didClose() {
+        count.change(by: -1)
+        guard let ledger else { return count.waitingConnection?.readAgainAfterClosing() ?? () }
+        ledger.giveBack(ResourceUsage(descriptors: 1), by: owner)
+    }
+}
+
+extension SocketConnection {
+    /// Whether nothing more is read at the right's end, because too many descriptors wait to be closed: then it is
+    /// paused.
+    func holdBackUntilClosed() -> Bool {
+        guard closingCount.isAtLimit else { return false }
+        closingCount.setWaiting(self, isHeldBack)
+        // They may have been closed since. Whoever closed the last may see no mark to take away any more. And a connection
+        // that is closed waits for nothing.
+        guard closingCount.isAtLimit, !isClosed else {
+            closingCount.setWaiting(nil, isHeldBack)
+            updateInterest()  // who has seen the mark meanwhile may have put the connection aside
+            return false
+        }
+        updateInterest()
+        return true
+    }
+
+    /// A descriptor was closed.
+    fileprivate func readAgainAfterClosing() {
+        guard port == nil, isHeldBack.load(ordering: .sequentiallyConsistent), !closingCount.isAtLimit else { return }
+        closingCount.setWaiting(nil, isHeldBack)
+        updateInterest()
+    }
+}

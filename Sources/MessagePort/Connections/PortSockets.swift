@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// The sockets of one port: its listener, the connections of its clients, and connections over which it awaits replies,
+// all in one epoll set. The set's own descriptor is readable when any of them is, so a run loop watches one descriptor
+// for the port, however many clients it has.
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+package final class PortSockets: QuotaObserver {
+    struct State: ~Copyable {
+        var listener: Listener?
+        var lastKey: UInt64 = listenerKey
+        var members: [UInt64: SocketConnection] = [:]
+        var keys: [ObjectIdentifier: UInt64] = [:]
+        /// What is waited for on those connections that are paused.
+        var pausedInterests: [UInt64: EpollEvents] = [:]
+        /// Those among them that have left the set. One comes back when it is to be read, as soon as the kernel takes it.
+        var silenced: Set<UInt64> = []
+        /// The connections with rings that had something last.
+        var busyRings: [SocketConnection] = []
+        var lone = SoleActivePeer()
+        /// The number of looks, to begin each with another of the sockets that are ready.
+        var lookCount = 0
+        var isClosed = false
+        /// The listener is not watched for a moment.
+        var isDeafened = false
+    }
+
+    static let listenerKey: UInt64 = 0
+    /// How many connections may wait to be accepted; the kernel may allow fewer (`net.core.somaxconn`).
+    static let backlog: Int32 = 4096
+
+    let epoll: EpollSet  // immutable
+    let state = Mutex(State())
+    let accounts = PeerQuotas()
+    /// The kernel has not taken a connection back into the set.
+    private let lacksConnection = Atomic<Bool>(false)
+    private let forkCount = sysForkCount()  // immutable
+
+    package init() throws(PortError) {
+        do throws(SystemError) {
+            epoll = try EpollSet()
+        } catch {
+            throw PortError(error)
+        }
+    }
+
+    /// Whether these are a forked child's copies of its parent's.
+    var isInherited: Bool { sysForkCount() != forkCount }
+
+    /// The descriptor to wait on.
+    var rawValue: CInt { epoll.raw }
+
+    /// Opens a listening socket under a path that nobody can guess.
+    ///
+    /// - Returns: its address; the same each time.
+    func listen(in directory: PortDirectory) throws(PortError) -> PortAddress {
+        SpareDescriptor.shared.keep()
+        return try listen(on: directory.endpoints().makeListener(backlog: Self.backlog)).address
+    }
+
+    /// Listens with a socket. One that the port has already stays, and the other is closed.
+    ///
+    /// - Returns: the address of the port, and whether the socket was taken.
+    func listen(on listener: consuming Listener) throws(PortError) -> (address: PortAddress, isTaken: Bool) {
+        let address = PortAddress(path: listener.path)
+        var offered: Listener? = consume listener
+        let result = state.withLock { (state) -> Result<(PortAddress, Bool), PortError> in
+            if state.isClosed { return .failure(PortError(.invalidPort)) }
+            if let existing = state.listener?.path { return .success((PortAddress(path: existing), false)) }
+            guard let listener = offered.take() else { return .failure(PortError(.invalidPort)) }
+            do throws(SystemError) {
+                try epoll.add(listener.descriptor.raw, .readable, key: Self.listenerKey)
+            } catch {
+                return .failure(PortError(error))
+            }
+            state.listener = consume listener
+            return .success((address, true))
+        }
+        return try result.get()
+    }
+
+    /// Listens to a connection too. A client of the port whose sockets these are is counted as one of its senders,
+    /// until it is found closed.
+    ///
+    /// - Parameters:
+    ///   - connection: the connection.
+    ///   - isLimited: whether its process may have too many.
+    /// - Throws: `tooManyConnections`, or why the kernel cannot watch it.
+    func add(_ connection: SocketConnection, isLimited: Bool = false) throws(PortError) {
+        let core = connection.port?.object.flatMap { $0.sockets === self ? $0 : nil }
+        let result = state.withLock { state -> Result<UInt64?, PortError> in
+            if state.isClosed || state.keys[ObjectIdentifier(connection)] != nil { return .success(nil) }
+            let (key, owner) = (state.lastKey + 1, connection.owner)
+            if core != nil, !accounts.withLock({ $0.connect(key, of: owner, isLimited: isLimited) }) {
+                return .failure(PortError(.tooManyConnections))
+            }
+            state.lastKey = key
+            state.members[key] = connection
+            state.keys[ObjectIdentifier(connection)] = key
+            return .success(key)
+        }
+        guard let key = try result.get() else { return }
+        // Counted first: from the next line on its end may be found.
+        core?.clientMayCome()
+        if core == nil {
+            connection.state.withLock { state in
+                state.listeners.removeAll { $0.object == nil || $0.object === self }
+                state.listeners.append(WeakReference(object: self))
+            }
+            connection.endKeepingSoon()
+        }
+        do throws(SystemError) {
+            try state.withLock { (state) throws(SystemError) in
+                let wanted = connection.interest  // one of another port may be paused
+                state.pausedInterests[key] = wanted == .arrival ? nil : wanted
+                try epoll.add(connection.descriptor.rawValue, wanted, key: key)
+            }
+        } catch {
+            if remove(key) { core?.clientDidNotCome() }
+            throw PortError(error)
+        }
+    }
+
+    /// Listens to a connection over which a reply to a message of the port may come.
+    func add(over connection: any ReplyConnection) throws(PortError) {
+        // There are no others.
+        if let connection = connection as? SocketConnection { try add(connection) }
+    }
+
+    /// Waits from now on for what the connection is to be waited for. The kernel is told under the lock, so that what
+    /// was said last is what holds.
+    func updateInterest(in connection: SocketConnection) {
+        let isLost = state.withLock { state in
+            guard let key = state.keys[ObjectIdentifier(connection)] else { return false }
+            let wanted = connection.interest
+            if wanted == state.pausedInterests[key] ?? .arrival { return false }
+            if state.silenced.contains(key) {
+                guard wanted.contains(.readable) else { return false }
+                guard (try? epoll.add(connection.descriptor.rawValue, wanted, key: key)) != nil else { return true }
+                state.pausedInterests[key] = wanted == .arrival ? nil : wanted
+                state.silenced.remove(key)
+                return false
+            }
+            state.pausedInterests[key] = wanted == .arrival ? nil : wanted
+            try? epoll.modify(connection.descriptor.rawValue, wanted, key: key)
+            return false
+        }
+        if isLost { bringBackLater() }
+    }
+
+    /// The kernel has nothing left to take a connection back into the set with. It is asked again after a while, and whenever
+    /// somebody receives.
+    private func bringBackLater() {
+        if lacksConnection.exchange(true, ordering: .sequentiallyConsistent) { return }
+        guard let loop = try? IOThread.loop() else { return }
+        loop.add(RunLoopTimer(after: Self.timeUntilRetry) { [weak self] _ in self?.bringBack() })
+    }
+
+    private func bringBack() {
+        guard lacksConnection.exchange(false, ordering: .sequentiallyConsistent) else { return }
+        for member in state.withLock({ state in state.silenced.compactMap { state.members[$0] } }) {
+            updateInterest(in: member)
+        }
+    }
+
+    /// So many times the kernel is asked in one look, 64 sockets each: as long as those that it names are put aside.
+    private static let roundLimit = 8
+
+    /// Receives what has arrived on any of the sockets. Never waits.
+    ///
+    /// - Parameters:
+    ///   - core: the port.
+    ///   - budget: how many packets may still be read.
+    ///   - turn: the number of the source whose handler takes what comes, at once: one packet will do, and the rest may
+    ///     wait for the next look: see `SoleActivePeer`.
+    /// - Returns: how many were ready; zero when nothing is left to read.
+    func receive(into core: any MessageSink, _ budget: inout ReceiveBudget, forTurn turn: UInt64? = nil) -> Int {
+        if let turn, receiveFromLone(into: core, turn, &budget) { return 1 }
+        SpareDescriptor.shared.restore()
+        if lacksConnection.load(ordering: .relaxed) { bringBack() }
+        var count = 0
+        for _ in 0..<Self.roundLimit {
+            let reports = epoll.wait(until: .distantPast)
+            count += reports.count
+            let putsAside = receive(reports, into: core, &budget)
+            // Behind a crowd of connections that are not read others may wait.
+            guard putsAside, reports.count >= EpollSet.reportLimit, !budget.isSpent else { break }
+        }
+        return count
+    }
+
+    @discardableResult
+    func receive(into core: any MessageSink) -> Int {
+        var budget = core.lookBudget
+        return receive(into: core, &budget)
+    }
+
+    /// - Returns: whether there is such a connection, and it had a packet.
+    private func receiveFromLone(into core: any MessageSink, _ turn: UInt64, _ budget: inout ReceiveBudget) -> Bool {
+        guard let member = state.withLock({ $0.lone.next() }) else { return false }
+        if budget.grant(to: member.owner) > 0 {
+            core.beginAttendance(inTurn: turn)
+            let (count, hasMore, _) = member.receive(into: member.port?.object, limit: 1)
+            budget.spend(count, by: member.owner)
+            noteRing(of: member)
+            if hasMore { return true }
+            core.giveUpAttendance()
+        }
+        state.withLock { $0.lone.wasNotThere() }
+        return false
+    }
+
+    /// - Returns: whether some were not read because of what their processes take up.
+    private func receive(_ reports: [EpollReport], into core: any MessageSink, _ budget: inout ReceiveBudget) -> Bool {
+        // The kernel names them in the same order each time: where places are few, the first would get them all.
+        let lookCount = state.withLock { state in
+            state.lookCount &+= 1
+            return state.lookCount
+        }
+        if reports.contains(where: { $0.key == Self.listenerKey }) { acceptAll(for: core) }
+        var (putsAside, endedCount, lone) = (false, 0, SocketConnection?.none)
+        for index in reports.indices {
+            let report = reports[(index + lookCount % reports.count) % reports.count]
+            guard let member = state.withLock({ $0.members[report.key] }) else { continue }
+            let grant = budget.grant(to: member.owner)
+            if grant == 0 {
+                putsAside = true
+                continue
+            }
+            let (count, hasMore) = receive(report, from: member, into: core, limit: grant)
+            budget.spend(count, by: member.owner)
+            // The second one was none.
+            if reports.count == 1, count == 2, !hasMore { lone = member }
+            if member.isHeldBack.load(ordering: .acquiring) { putsAside = true }
+            if member.isClosed, remove(report.key), member.port?.object === core, !member.looksOn { endedCount += 1 }
+        }
+        state.withLock { state in
+            // One that is listened to no more is not kept.
+            let isHere = lone.map { state.keys[ObjectIdentifier($0)] != nil } ?? false
+            state.lone.didLook(found: isHere ? lone : nil)
+        }
+        if endedCount > 0 {
+            // One that has connected meanwhile is a sender: the port still has one then. Not for each that has ended:
+            // so whoever connects and ends all the time would keep the port from everything else.
+            acceptAll(for: core)
+            for _ in 0..<endedCount { core.clientDidGo() }
+        }
+        return putsAside
+    }
+
+    /// - Returns: as the connection does.
+    private func receive(
+        _ report: EpollReport, from member: SocketConnection, into core: any MessageSink, limit: Int
+    ) -> (count: Int, hasMore: Bool) {
+        // There is room for what is overdue, or nobody who will read it.
+        if !EpollEvents.arrival.isSuperset(of: report.events) { member.sendOverdue() }
+        // A right's end never gets messages for a port, and the end of another port's connection has its own.
+        let result = member.receive(into: member.port?.object, limit: limit, isReported: true)
+        noteRing(of: member)
+        if !report.events.isDisjoint(with: .hangUpOrError), member.isHeldBack.load(ordering: .acquiring) {
+            member.peerDidGo()
+            silence(member)
+        }
+        return (result.count, result.hasMore)
+    }
+
+    /// Listens to a connection no more.
+    ///
+    /// - Returns: false when that was so already.
+    func remove(_ key: UInt64) -> Bool {
+        let member = state.withLock { state in
+            let member = state.members.removeValue(forKey: key)
+            if let member { state.keys[ObjectIdentifier(member)] = nil }
+            state.pausedInterests[key] = nil
+            state.silenced.remove(key)
+            state.busyRings.removeAll { $0 === member }
+            if let member { state.lone.forget(member) }
+            accounts.withLock { $0.disconnect(key) }
+            return member
+        }
+        guard let member else { return false }
+        epoll.remove(member.descriptor.rawValue)
+        return true
+    }
+
+    /// Closes the listener and the connections. One over which the port still owes a reply lives until that is sent,
+    /// but its client can send nothing more.
+    func close() {
+        var listener: Listener?  // closed without the lock
+        let members = state.withLock { state in
+            state.isClosed = true
+            swap(&listener, &state.listener)
+            state.lone = SoleActivePeer()
+            defer { (state.members, state.keys, state.busyRings) = ([:], [:], []) }
+            return state.members
+        }
+        listener = nil
+        accounts.serve(nil)
+        for member in members.values {
+            epoll.remove(member.descriptor.rawValue)
+            // One of another port goes on there.
+            let isOthers = member.state.withLock { $0.listeners.contains { $0.object === self } }
+            if member.port != nil, !isOthers { member.portDidEnd() }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import Synchronization
+
+/// What this process knows by address: its own ports, and the ports of others that it holds rights to. It makes sure
+/// that the same port is the same right each time it is received, and that a port of this process is reached in memory.
+package final class RightsTable: Sendable {
+    /// The process's table.
+    package static let shared = RightsTable()
+
+    private enum Entry: Sendable {
+        /// A port of this process, kept until it ends: one that others refer to weakly has its references counted the slow
+        /// way, by all who use it.
+        case own(any PortEndpoint)
+        /// A port that has ended, or one of another process, as long as there are rights to it.
+        case other(Reference)
+
+        var destination: (any PortEndpoint)? {
+            switch self {
+            case .own(let port): port
+            case .other(let reference): reference.destination
+            }
+        }
+    }
+
+    private struct Reference: Sendable {
+        weak let destination: (any PortEndpoint)?
+    }
+
+    // A destination found here may turn out to be held by nobody else. Its end takes this lock (`prune`), so it must
+    // come after the lock is free: what a closure under the lock has looked at, it returns.
+    private let entries = Mutex<[PortAddress: Entry]>([:])
+
+    /// A port of this process has this address from now on.
+    func publish(_ port: any PortEndpoint, at address: PortAddress) {
+        replaceEntry(at: address, by: .own(port))
+    }
+
+    /// A port of this process has ended: its address leads to it only as long as there are rights to it.
+    func didEnd(_ port: any PortEndpoint, at address: PortAddress) {
+        let other = entries.withLock { entries -> Entry? in
+            guard case .own(let own)? = entries[address], own === port else { return nil }
+            return entries.updateValue(.other(Reference(destination: port)), forKey: address)
+        }
+        withExtendedLifetime(other) {}
+    }
+
+    private func replaceEntry(at address: PortAddress, by entry: Entry) {
+        let other = entries.withLock { $0.updateValue(entry, forKey: address) }
+        withExtendedLifetime(other) {}
+    }
+
+    /// What an address leads to, as far as this process knows it.
+    func destination(at address: PortAddress) -> (any PortEndpoint)? {
+        entries.withLock { $0[address]?.destination }
+    }
+
+    /// The address leads nowhere any more.
+    func forget(_ address: PortAddress) {
+        let other = entries.withLock { $0.removeValue(forKey: address) }
+        withExtendedLifetime(other) {}
+    }
+
+    /// Forgets an address whose port or last right is gone.
+    func prune(_ address: PortAddress) {
+        let other = entries.withLock { entries -> (any PortEndpoint)? in
+            let other = entries[address]?.destination
+            if other == nil { entries[address] = nil }
+            return other
+        }
+        withExtendedLifetime(other) {}
+    }
+
+    /// The right to the port at an address that was looked up; connects when this process has not yet.
+    ///
+    /// - Parameters:
+    ///   - address: the address.
+    ///   - deadline: how long to wait while too many others wait to be accepted.
+    /// - Returns: the right; nil when no live port is there.
+    /// - Throws: `sendTimedOut` when the port has too many connections waiting to be accepted; `peerRefused`,
+    ///   `malformedPacket`, `descriptorLimit`, `systemCallFailed`.
+    package func right(to address: PortAddress, until deadline: MonotonicInstant = .distantPast) throws(PortError)
+        -> SendRight?
+    {
+        let destination = destination(at: address) { !$0.isDead }
+        do throws(PortError) {
+            try destination.reach(until: deadline)
+            return SendRight(destination)
+        } catch {
+            if error.code == .deadName { return nil }
+            throw error
+        }
+    }
+
+    /// The right to the port at an address that came in a message. Does not look whether the port is there: the right
+    /// finds that out when it is used.
+    func right(receivedAt address: PortAddress) -> SendRight {
+        if address == .nowhere { return SendRight(DeadPort(address)) }  // the name of many ports
+        // Under such an address there is never another port.
+        let isUnique = address.isOfPort
+        return SendRight(destination(at: address) { isUnique || !$0.isDead })
+    }
+
+    /// The destination that stands for an address: the known one if it is fit, else one that is not reached yet.
+    private func destination(
+        at address: PortAddress, isFit: (any PortEndpoint) -> Bool
+    ) -> any PortEndpoint {
+        let (winner, other) = entries.withLock { entries -> (any PortEndpoint, (any PortEndpoint)?) in
+            let other = entries[address]?.destination
+            if let other, isFit(other) { return (other, nil) }
+            let made = RemotePort(address)
+            entries[address] = .other(Reference(destination: made))
+            return (made, other)
+        }
+        withExtendedLifetime(other) {}
+        return winner
+    }
+
+    /// Whether there is an entry for the address.
+    func knows(_ address: PortAddress) -> Bool { entries.withLock { $0[address] != nil } }
+
+    /// A new connection to the port at an address, also when the port is this process's own.
+    package static func connect(to address: PortAddress) throws(PortError) -> RemotePort? {
+        let made = RemotePort(address)
+        do throws(PortError) {
+            try made.reach(until: .distantPast)
+            return made
+        } catch {
+            if error.code == .deadName { return nil }
+            throw error
+        }
+    }
+}

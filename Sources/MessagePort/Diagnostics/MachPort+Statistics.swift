@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Synchronization
+
+extension MachPort {
+    /// What the port has counted, all of one moment. It costs one lock, and no system call. What lies in the port's
+    /// sockets has not come yet.
+    public var statistics: PortStatistics { core.statistics }
+}

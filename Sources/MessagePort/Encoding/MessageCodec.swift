@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A message's parts as the payload of its packets: a sequence of records, each
+//
+//   kind (1 byte), zero (3 bytes), length (4 bytes, little-endian), then that many bytes
+//
+// kinds: 1 bytes; 2 send right, its port's address; 3 descriptor, no bytes, the next one of the packet; 4 reply port, an
+// address, at most one and before all components. The components are in the sender's order.
+
+import PortSystem
+
+/// A message as it came from another process.
+struct EncodedMessage: Sendable {
+    var id: Int32
+    var componentCount: Int
+    /// The records; of the last one perhaps only the head.
+    var payload: [UInt8]
+    /// What follows the payload. A large body at the end of a message is received where it will lie.
+    var tail: [UInt8] = []
+    var descriptors: [SharedDescriptor]
+
+    /// The bytes of all records.
+    var size: Int { payload.count + tail.count }
+}
+
+extension EncodedMessage {
+    /// Decodes the message. Of one that has only bytes, and few, they stay where they lie.
+    ///
+    /// - Parameter resolve: turns an address into a right.
+    /// - Returns: the message; nil when the payload is not of the format.
+    /// - Throws: what `resolve` throws.
+    consuming func decoded<Failure: Error>(
+        resolve: (PortAddress) throws(Failure) -> SendRight
+    ) throws(Failure) -> MachMessage? {
+        if componentCount == 1, tail.isEmpty, descriptors.isEmpty, let bytes = takeOnlyBytes() {
+            return MachMessage(id: id, bytes: bytes)
+        }
+        var message = MachMessage(id: id)
+        if componentCount > 1 {
+            // Each has a record: a head that lies takes no more than was sent.
+            message.parts = MessageParts(roomFor: min(componentCount, payload.count / ComponentKind.headSize))
+        }
+        var unclaimed = descriptors[...]
+        var position = 0
+        var rightCount = 0
+        while position < payload.count {
+            guard let (kind, body) = record(at: &position, tailSize: tail.count),
+                kind == .replyPort || message.parts.count < componentCount
+            else { return nil }
+            if kind == .right || kind == .replyPort { rightCount += 1 }
+            if rightCount > MessageLimits.rights { return nil }
+            switch kind {
+            case .bytes where position > payload.count: message.parts.append(.bytes(tail))
+            case .bytes: message.parts.append(.bytes(Array(payload[body])))
+            case .right:
+                guard let address = Self.address(payload[body]) else { return nil }
+                message.parts.append(.right(try resolve(address)))
+            case .descriptor:
+                guard body.isEmpty, let descriptor = unclaimed.popFirst() else { return nil }
+                message.parts.append(.descriptor(descriptor))
+            case .replyPort:
+                guard message.replyPort == nil, message.parts.isEmpty, let address = Self.address(payload[body])
+                else {
+                    return nil
+                }
+                message.replyPort = try resolve(address)
+            }
+        }
+        guard unclaimed.isEmpty, message.parts.count == componentCount, position == size else { return nil }
+        return message
+    }
+
+    /// From this size on a payload is copied rather than moved by the eight bytes of its record's head: glibc before 2.40 does
+    /// that with one instruction, which is slow where the target lies so little behind the source.
+    private static let copiedSize = 4 << 10
+
+    /// The body of a small payload that is one record of bytes; nil of others, which stay as they are.
+    private mutating func takeOnlyBytes() -> [UInt8]? {
+        var position = 0
+        guard payload.count < Self.copiedSize, let (kind, body) = record(at: &position, tailSize: 0), kind == .bytes,
+            body.endIndex == payload.count
+        else { return nil }
+        var bytes: [UInt8] = []
+        swap(&bytes, &payload)
+        bytes.removeFirst(body.startIndex)
+        return bytes
+    }
+
+    /// Whether what is missing, so many bytes, is the body of the last record, of kind bytes: then it is the tail.
+    func isFollowedByBody(of size: Int) -> Bool {
+        var position = 0
+        while position < payload.count, record(at: &position, tailSize: size) != nil {}
+        return position > payload.count
+    }
+
+    /// Reads the record at `position` and moves behind it: beyond the payload when the tail is its body.
+    ///
+    /// - Returns: what it is, and where its body lies in the payload.
+    private func record(at position: inout Int, tailSize: Int) -> (ComponentKind, Range<Int>)? {
+        guard payload.count - position >= 8, let kind = ComponentKind(rawValue: payload[position]),
+            payload[position + 1] == 0, payload[position + 2] == 0, payload[position + 3] == 0
+        else { return nil }
+        let length = Int(payload.littleEndian(at: position + 4) as UInt32)
+        let body = position + 8..<min(position + 8 + length, payload.count)
+        let isTail = kind == .bytes && body.isEmpty && length > 0 && length == tailSize
+        guard body.count == length || isTail else { return nil }
+        position += 8 + length
+        return (kind, body)
+    }
+
+    private static func address(_ body: ArraySlice<UInt8>) -> PortAddress? {
+        String(validating: body, as: UTF8.self).flatMap { PortAddress(received: $0) }
+    }
+}

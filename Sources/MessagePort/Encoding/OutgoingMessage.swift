@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A message's parts as the payload of its packets: the records that MessageCodec.swift describes. What need not be
+// moved stays where it is: a message of one part, bytes, takes no memory.
+//
+//   lead: the first record's head │ records: the others, and the first one's body
+//     │ tail: the last one's body, if it is bytes
+
+import PortSystem
+
+/// A message in the form in which it goes to another process.
+struct OutgoingMessage: Sendable {
+    let id: Int32
+    let componentCount: Int
+    /// The head of the first record, as it lies in memory; nil when there is no record.
+    private(set) var lead: UInt64?
+    /// What lies between the first head and the tail.
+    private(set) var records: [UInt8] = []
+    /// The body of the last record, if it is of bytes: sent from where it lies in the message.
+    private(set) var tail: [UInt8] = []
+    private(set) var descriptors: [SharedDescriptor] = []
+
+    /// The bytes of the first head.
+    private var leadSize: Int { lead == nil ? 0 : ComponentKind.headSize }
+    /// Where the tail begins in the payload.
+    private var tailStart: Int { leadSize + records.count }
+    /// The bytes of all records.
+    var size: Int { tailStart + tail.count }
+
+    /// Encodes a message. Ports of this process that it mentions are given addresses.
+    ///
+    /// - Parameters:
+    ///   - message: the message.
+    ///   - limit: the most bytes of the payload.
+    /// - Throws: ``PortError`` when the message is over a limit, or holds what cannot cross.
+    init(_ message: borrowing MachMessage, limit: Int = MessageLimits.payload) throws(PortError) {
+        let replyPort = message.replyPort
+        let counts = PartCounts(message.parts, hasReplyPort: replyPort != nil)
+        try counts.check(limit)
+        id = message.id
+        componentCount = counts.components
+        let room = counts.size - counts.tail - (replyPort == nil ? ComponentKind.headSize : 0)
+        if room > 0 { records.reserveCapacity(room) }
+        if let replyPort { append(.replyPort, try Self.address(of: replyPort)) }
+        try message.parts.visit { (part, isLast) throws(PortError) in
+            switch part {
+            case .bytes(let bytes) where isLast:
+                appendHead(.bytes, bytes.count)
+                tail = bytes
+            case .bytes(let bytes): append(.bytes, bytes)
+            case .right(let right): append(.right, try Self.address(of: right))
+            case .descriptor(let descriptor):
+                appendHead(.descriptor, 0)
+                descriptors.append(descriptor)
+            case .receiveRight: throw PortError(.notTransferable)
+            }
+        }
+        try PartCounts.check(size: size, limit)
+    }
+
+    /// A message of one part, bytes, which are no more than it may have.
+    init(id: Int32, bytes: [UInt8]) {
+        self.id = id
+        componentCount = 1
+        lead = ComponentKind.bytes.head(bytes.count).littleEndian
+        tail = bytes
+    }
+
+    /// The address of a right's port. One of this process that has ended has none any more: its right travels as a dead
+    /// name.
+    private static func address(of right: SendRight) throws(PortError) -> [UInt8] {
+        do throws(PortError) {
+            return Array(try right.destination.address().path.utf8)
+        } catch {
+            guard error.code == .invalidPort else { throw error }
+            return Array(PortAddress.nowhere.path.utf8)
+        }
+    }
+
+    private mutating func append(_ kind: ComponentKind, _ bytes: [UInt8]) {
+        appendHead(kind, bytes.count)
+        records += bytes
+    }
+
+    private mutating func appendHead(_ kind: ComponentKind, _ length: Int) {
+        let head = kind.head(length)
+        if lead == nil { lead = head.littleEndian } else { records.append(littleEndian: head) }
+    }
+}
+
+extension OutgoingMessage {
+    /// What may find room in an empty socket, which takes four packets, goes in as few packets as there can be.
+    static let undividedSize = 4 * PacketHeader.payloadLimit
+    /// From this size on, and in a larger message, the tail has packets of its own, so that it can be received where it
+    /// will lie.
+    private static let dividedTailSize = 16 << 10
+
+    /// Whether the tail has packets of its own.
+    var isDivided: Bool { tail.count >= Self.dividedTailSize && size > Self.undividedSize }
+
+    /// A piece of the payload as a packet.
+    ///
+    /// - Parameters:
+    ///   - header: the packet's head.
+    ///   - position: where the piece begins: at the beginning, or where another one ended.
+    ///   - limit: its most bytes, at least a head's.
+    ///   - descriptors: what goes with it.
+    /// - Returns: the packet.
+    func packet(
+        _ header: PacketHeader, at position: Int, atMost limit: Int, _ descriptors: [SharedDescriptor] = []
+    ) -> OutgoingPacket {
+        let (tailStart, leadSize) = (tailStart, leadSize)
+        var end = min(position + limit, tailStart + tail.count)
+        if position < tailStart, isDivided { end = min(end, tailStart) }
+        let inRecords = max(position, leadSize)..<max(min(end, tailStart), position, leadSize)
+        let inTail = max(position, tailStart)..<max(end, tailStart)
+        return OutgoingPacket(
+            header: header, lead: position == 0 ? lead : nil,
+            payload: inRecords.isEmpty
+                ? [] : records[inRecords.lowerBound - leadSize..<inRecords.upperBound - leadSize],
+            tail: inTail.isEmpty ? [] : tail[inTail.lowerBound - tailStart..<inTail.upperBound - tailStart],
+            descriptors: descriptors)
+    }
+}
+
+/// How much there is of what is limited.
+private struct PartCounts {
+    var components = 0
+    private var descriptors = 0
+    /// The reply port is one of them.
+    private var rights: Int
+    /// The bytes of all components' records, without those of addresses.
+    var size = 0
+    /// The bytes of the last component, if it is bytes.
+    var tail = 0
+
+    init(_ parts: borrowing MessageParts, hasReplyPort: Bool) {
+        rights = hasReplyPort ? 1 : 0
+        parts.visit { (part, isLast) in
+            components += 1
+            size += ComponentKind.headSize
+            switch part {
+            case .bytes(let bytes):
+                size += bytes.count
+                if isLast { tail = bytes.count }
+            case .right: rights += 1
+            case .descriptor: descriptors += 1
+            case .receiveRight: break
+            }
+        }
+    }
+
+    func check(_ limit: Int) throws(PortError) {
+        try Self.check(size: size, limit)
+        if components > MessageLimits.components {
+            throw PortError(
+                .messageTooLarge, subject: .size(components, limit: MessageLimits.components, of: .components))
+        }
+        if rights > MessageLimits.rights {
+            throw PortError(.messageTooLarge, subject: .size(rights, limit: MessageLimits.rights, of: .rights))
+        }
+        if descriptors > MessageLimits.descriptors {
+            throw PortError(
+                .tooManyDescriptors,
+                subject: .size(descriptors, limit: MessageLimits.descriptors, of: .descriptors))
+        }
+    }
+
+    static func check(size: Int, _ limit: Int) throws(PortError) {
+        if size > limit { throw PortError(.messageTooLarge, subject: .size(size, limit: limit)) }
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+public import RunLoopCore
+
+/// The right to send to a port, wherever the port is: in this thread, another thread, or another process.
+///
+/// Rights are values. All rights of a process to one port are equal, whichever way they came, also when the port died
+/// on the way; they can be keys of a dictionary. Two kinds are equal to their copies only: what ``bootstrap()`` gives,
+/// and what arrives of a right to a port of the sender that had ended. A right does not keep its port alive; when the
+/// port is gone it is a dead name.
+///
+/// - Important: Thread safety: any thread.
+public struct SendRight: Hashable, Sendable {
+    package let destination: any PortEndpoint
+    /// What a port of this process has counted: copies of the right share it, and when the last of them goes, the port
+    /// hears.
+    private let presence: (any SenderPresence)?
+
+    package init(_ destination: any PortEndpoint) {
+        self.destination = destination
+        presence = destination.makePresence()
+    }
+
+    /// Rights are equal when they name the same port.
+    public static func == (left: SendRight, right: SendRight) -> Bool {
+        left.destination === right.destination
+    }
+
+    /// Hashes the port's identity.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(ObjectIdentifier(destination))
+    }
+
+    /// Whether the port is gone. A right that came in a message of another process, and was not used yet, connects;
+    /// where that cannot be done now, it is not known to be gone. For a port of another process this asks the kernel;
+    /// it is cheap, but it is a system call. What has arrived over the connection and nobody has read is read first: it
+    /// may say so.
+    public var isDead: Bool { destination.isFoundDead() }
+
+    /// Sends a message, waiting while the port's queue is full.
+    ///
+    /// Messages of one thread over one right arrive in the order in which they were sent. Returning means that the
+    /// message is in the port's queue (or, for another process, in the kernel on its way there, where it survives this
+    /// process).
+    ///
+    /// - Parameters:
+    ///   - message: the message. It stays the caller's; after an error it can be sent again.
+    ///   - limit: how long to wait for room. Zero or less never waits, but still sends when there is room.
+    /// - Throws: ``PortError/Code/deadName`` when the port is gone, ``PortError/Code/sendTimedOut`` when there was no
+    ///   room, ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``,
+    ///   ``PortError/Code/peerRefused`` when the other process does not talk to this one,
+    ///   ``PortError/Code/invalidPort`` when the message goes to another process and hands on a reply right that no
+    ///   live port of this process could hear the reply to; ``PortError/Code/descriptorLimit``,
+    ///   ``PortError/Code/systemCallFailed``. Nothing was delivered then.
+    @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
+    public func send(_ message: consuming MachMessage, within limit: Duration) throws(PortError) {
+        do throws(PortError) {
+            var offered: MachMessage? = consume message
+            try destination.send(&offered, until: .after(limit))
+        } catch {
+            throw destination.naming(error)
+        }
+    }
+
+    /// Sends a message if there is room now.
+    ///
+    /// To another process, room means that the connection takes the whole message at once. The kernel gives it a buffer
+    /// of about 200 KiB (`net.core.wmem_default`), which takes four packets of 64 KiB. So a message of 256 KiB or more
+    /// finds no room even when nothing is in the way, unless its receiver makes some in the midst of it: send such a
+    /// message with a limit (`send(_:within:)`). ``notifyWhenSendPossible(on:in:_:)`` tells of room for the next
+    /// packet, not for all.
+    ///
+    /// Senders of one connection send by turns. Who has the turn and sends is waited for, which soon ends; who waits
+    /// for room, or is a task that has the turn and no thread yet, is not: then there is no room known, and the answer
+    /// is false, though the queue may have some.
+    ///
+    /// - Parameter message: the message. It stays the caller's.
+    /// - Returns: false when the queue is full, or a task has the turn to send; nothing was sent then.
+    /// - Throws: as `send(_:within:)`, except `sendTimedOut`.
+    public func trySend(_ message: consuming MachMessage) throws(PortError) -> Bool {
+        do throws(PortError) {
+            try destination.send(message, until: .never)
+            return true
+        } catch {
+            if error.code == .sendTimedOut { return false }
+            throw destination.naming(error)
+        }
+    }
+
+    /// Asks to be told once, on a run loop, when the port is gone. `MACH_NOTIFY_DEAD_NAME`.
+    ///
+    /// A remote port's end is noticed while the loop runs in the mode.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop on which to be told.
+    ///   - mode: the mode in which to be told.
+    ///   - handler: called once on the loop's thread; soon when the port is gone already.
+    /// - Returns: the request, to withdraw it.
+    /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``;
+    ///   ``PortError/Code/sendTimedOut`` for the first use of a right that came in a message, when too many wait to be
+    ///   accepted: nothing is watched then.
+    @discardableResult
+    public func notifyWhenDead(
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) throws(PortError) -> NoticeRequest {
+        let request = NoticeRequest()
+        let watcher = DeathWatcher(loop: loop, mode: mode) { if request.begin() { handler() } }
+        request.setWithdrawal(try destination.watchDeath(watcher))
+        return request
+    }
+}

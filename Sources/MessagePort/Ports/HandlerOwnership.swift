@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Which source of a port may call its handler. A move gives the turn to another source, with a higher number; that one
+// begins when the last handler that an older one has begun is over. So a move never has two loops handle messages at
+// once, and the order of the queue stays. The sources of one number share the turn: a port on two loops has its handler
+// called on both.
+
+/// Whose turn it is to call a port's handler: decides, does nothing else.
+struct HandlerOwnership: Sendable {
+    private(set) var current: UInt64 = 0
+    private var last: UInt64 = 0
+    /// Handlers under way that the current sources have begun, and older ones.
+    private var underWay: Int32 = 0
+    private var older: Int32 = 0
+
+    /// Whether nothing but the end of older handlers keeps the current sources from beginning.
+    var isHeldUp: Bool { older > 0 }
+
+    /// A number for a new source, higher than all before.
+    mutating func makeNumber() -> UInt64 {
+        last += 1
+        return last
+    }
+
+    /// Gives the turn to the sources with this number, unless newer ones have it.
+    mutating func give(to number: UInt64) {
+        guard number > current else { return }
+        current = number
+        older += underWay
+        underWay = 0
+    }
+
+    /// Whether a source with this number may begin to handle a message.
+    func mayBegin(_ number: UInt64) -> Bool {
+        number == current && older == 0
+    }
+
+    /// A handler begins; it may.
+    mutating func begin() {
+        underWay += 1
+    }
+
+    /// A handler is over.
+    ///
+    /// - Returns: whether newer sources may begin now.
+    mutating func end(_ number: UInt64) -> Bool {
+        guard number != current else {
+            underWay -= 1
+            return false
+        }
+        older -= 1
+        return older == 0
+    }
+}

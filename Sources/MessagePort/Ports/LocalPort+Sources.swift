@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+extension LocalPort {
+    /// From now on the source is rung when a message comes, and its loop watches the port's sockets.
+    ///
+    /// - Returns: false when the port is dead.
+    func attach(_ source: RunLoopSource) throws(PortError) -> Bool {
+        try checkProcess()
+        let (isDead, sockets) = state.withLock { state in
+            if !state.mailbox.isDead { state.sources.append(source) }
+            return (state.mailbox.isDead, state.extras.sockets)
+        }
+        if isDead { return false }
+        if let sockets {
+            do throws(PortError) {
+                try watch(sockets, by: source)
+            } catch {
+                detach(source)
+                throw error
+            }
+        }
+        willBeHeardElsewhere()  // by the source; whoever was there before stays
+        source.ring()
+        return true
+    }
+
+    /// The source is no longer rung.
+    func detach(_ source: RunLoopSource) {
+        state.withLock { $0.sources.remove(source) }
+    }
+
+    /// The port's sockets, made when they are first needed: every attached source then watches them.
+    func openSockets() throws(PortError) -> PortSockets {
+        try checkProcess()
+        if let sockets = state.withLock({ $0.extras.sockets }) { return sockets }
+        let sockets = try Self.opening.withLock { (_) throws(PortError) in try makeSockets() }
+        watchForWaitingTasks()
+        return sockets
+    }
+
+    /// Held while a port's sockets are made, so that nobody uses sockets that are given up again.
+    private static let opening = Mutex(())
+
+    /// Makes the sockets and has every attached source, and the doorbell, watch them before anybody else sees them.
+    private func makeSockets() throws(PortError) -> PortSockets {
+        if let sockets = state.withLock({ $0.extras.sockets }) { return sockets }
+        let made = try PortSockets()
+        var watching: [RunLoopSource] = []
+        do throws(PortError) {
+            while let sources = try publish(made, watchedBy: watching) {
+                for source in sources {
+                    try watch(made, by: source)
+                    watching.append(source)
+                }
+            }
+        } catch {
+            for source in watching { try? source.watch(pollable: nil) }
+            throw error
+        }
+        if isDead { throw PortError(.invalidPort).at(label) }
+        return made
+    }
+
+    private func watch(_ sockets: PortSockets, by source: RunLoopSource) throws(PortError) {
+        do throws(SystemError) {
+            try source.watch(pollable: sockets.rawValue)
+        } catch {
+            throw PortError(error)
+        }
+    }
+
+    /// Makes the sockets the port's own, if every attached source watches them and the doorbell can.
+    ///
+    /// - Returns: the sources that do not watch them yet; nil when none is left, or the port is dead.
+    private func publish(_ sockets: PortSockets, watchedBy watching: [RunLoopSource]) throws(PortError)
+        -> [RunLoopSource]?
+    {
+        try state.withLock { (state) throws(PortError) in
+            if state.mailbox.isDead { return nil }
+            let others = state.sources.all.filter { source in !watching.contains { $0 === source } }
+            guard others.isEmpty else { return others }
+            if let failure = state.extras.bell?.watch(sockets) { throw failure }
+            state.extras.sockets = sockets
+            state.mailbox.reclaim()  // from now on the sockets are looked at between messages
+            sockets.accounts.serve(sockets)
+            let (rules, queueLimit) = (state.extras.rules ?? .standard, state.sharedQueueLimit)
+            sockets.accounts.withLock { ($0.limits, $0.queueLimit) = (rules.limits, queueLimit) }
+            return nil
+        }
+    }
+
+    /// Gives the port an address, if it has none: a listening socket that nobody can guess.
+    package func address() throws(PortError) -> PortAddress {
+        try checkProcess()
+        if let address = state.withLock({ $0.liveAddress }) { return address }
+        if isDead { throw PortError(.invalidPort).at(label) }
+        return try address(in: .user())
+    }
+
+    /// Gives the port an address in a directory of the caller's choice; one that it has already stays.
+    package func address(in directory: PortDirectory) throws(PortError) -> PortAddress {
+        try checkProcess()
+        if let address = state.withLock({ $0.liveAddress }) { return address }
+        let sockets = try openSockets()
+        let address = try sockets.listen(in: directory)
+        try publish(address, of: sockets)
+        return address
+    }
+
+    /// Whether the path of the port's address leads to its socket: nobody has removed or replaced that. A path that a
+    /// supervisor has made may lead to a new socket of that.
+    package func isReachable(at address: PortAddress) throws(SystemError) -> Bool {
+        let made = state.withLock { $0.extras.sockets }?.state.withLock { $0.listener?.made }
+        guard let there = try sysStatus(atPath: address.path) else { return false }
+        return made?.isSameFile(as: there) ?? true
+    }
+
+    /// Gives the port another address in place of one whose path has gone. Rights in which the old one is on its way are
+    /// rights to this port all the same, where they come back to this process.
+    package func renewAddress(_ old: PortAddress, in directory: PortDirectory) throws(PortError) -> PortAddress {
+        let sockets = try openSockets()
+        let listener = try directory.endpoints().makeListener(backlog: PortSockets.backlog)
+        receiveFromSockets()  // clients that wait at the old one
+        let address = try sockets.replaceListener(at: old.path, by: listener)
+        try publish(address, of: sockets)
+        return address
+    }
+
+    /// Gives the port an address that it inherited, with the socket behind it.
+    ///
+    /// - Returns: nil when the port has an address already; the socket is closed then.
+    package func listen(on listener: consuming Listener) throws(PortError) -> PortAddress? {
+        try checkProcess()
+        if state.withLock({ $0.liveAddress }) != nil { return nil }
+        SpareDescriptor.shared.keep()
+        let sockets = try openSockets()
+        let (address, isTaken) = try sockets.listen(on: listener)
+        guard isTaken else { return nil }
+        try publish(address, of: sockets)
+        return address
+    }
+
+    private func publish(_ address: PortAddress, of sockets: PortSockets) throws(PortError) {
+        // Whoever sees the address finds the port under it.
+        RightsTable.shared.publish(self, at: address)
+        let isDead = state.withLock { state in
+            if state.mailbox.isDead { return true }
+            if let old = state.extras.address, old != address { state.extras.oldAddresses.append(old) }
+            state.extras.address = address
+            return false
+        }
+        if isDead {
+            RightsTable.shared.forget(address)
+            sockets.close()
+            throw PortError(.invalidPort).at(label)
+        }
+    }
+
+    /// How many connections its sockets have now.
+    package var connectionCount: Int {
+        state.withLock { $0.extras.sockets }?.state.withLock { $0.members.count } ?? 0
+    }
+}

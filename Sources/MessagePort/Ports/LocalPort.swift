@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// What a port is made of: its queue, the run-loop sources that wake when a message comes, the sockets through which other
+// processes reach it, and who wants to hear of its end. The receive right (`MachPort`) and the send rights of this process
+// share it; when the receive right goes, the core stays as a dead name until the last send right goes.
+//
+// It is also the in-memory transport: sending is a queue operation under one lock, and rings the sources only when the
+// queue was empty. A ring is a system call only when the receiver's loop sleeps.
+
+import PortSystem
+package import RunLoopCore
+import Synchronization
+
+package final class LocalPort: PortEndpoint, MessageSink {
+    struct State: ~Copyable {
+        private var storedMailbox: MailboxState
+        /// Each change keeps the doorbell in step: it is readable while messages wait, and for good once the port is dead.
+        var mailbox: MailboxState {
+            @inline(__always) _read { yield storedMailbox }
+            @inline(__always) _modify {
+                defer { if hasExtras { extras.matchBell(storedMailbox) } }
+                yield &storedMailbox
+            }
+        }
+        /// Rung when the queue becomes non-empty: the port's own source, and those of blocked receivers.
+        var sources = SourceList()
+        var turns = HandlerOwnership()
+        /// The handlers under way: the numbers of their sources, and on which loops they run.
+        var handlers = HandlersUnderWay.none
+        private var rareExtras = Rare<Extras>()
+        var senders = SenderTally()
+        /// A handler's thread looks at one socket, calls nobody, and then takes what has come: the sources need no ring.
+        var isAttended = false
+
+        /// Whether it may have any of the extras; told without a look at them.
+        var hasExtras: Bool { !rareExtras.isBlank }
+
+        var extras: Extras {
+            @inline(__always) _read { yield rareExtras.value }
+            @inline(__always) _modify { yield &rareExtras.value }
+        }
+
+        mutating func takeExtras() -> Rare<Extras> { rareExtras.take() }
+
+        init(mailbox: consuming MailboxState) {
+            storedMailbox = mailbox
+        }
+    }
+
+    /// What only some ports have.
+    struct Extras: Blankable, ~Copyable {
+        static let blank = RareBox<Extras>()
+        var bell: PortDoorbell?
+        /// Tasks that wait for a message, the longest first; and what receives from the sockets for them.
+        var waitingTasks: [WaitingTask] = []
+        var taskWatch: TaskSocketWatch?
+        var sockets: PortSockets?
+        /// Which processes the port talks to; nil for the standard.
+        var rules: PeerRules?
+        /// Stays when the port has ended: rights that were on their way are equal then to those that are here.
+        var address: PortAddress?
+        /// Those whose paths have gone.
+        var oldAddresses: [PortAddress] = []
+        /// All under which the port is known.
+        var addresses: [PortAddress] { oldAddresses + (address.map { [$0] } ?? []) }
+        /// How many messages were taken, or claimed, since the sockets were looked at.
+        var takesSinceLook = 0
+        /// Messages in the sockets have found no room since the sockets were looked at.
+        var socketsWait = false
+        /// Whether the place that becomes free next is for a message in the sockets.
+        var isSocketsTurn = false
+        /// The object that has the port: it is kept alive in place of the port, and found by the port's name.
+        var owner: WeakOwner?
+        /// Who wants to know of the port's end; each leaves its handler behind when its loop ends.
+        var deathNotices: [LoopNotification<Void>] = []
+        /// Who wants to know when it has no senders any more.
+        var senderNotices: [LoopNotification<Void>] = []
+        /// What else ends with the port, for example its names.
+        var endings: [Int: @Sendable () -> Void] = [:]
+        var lastEnding = 0
+        /// Whether others may watch the messages, and who does.
+        var allowsWatching = false
+        var watchers: [PortWatcher] = []
+        var lastWatcher: UInt64 = 0
+        /// How many messages were taken while somebody watched.
+        var watchedCount: UInt64 = 0
+    }
+
+    /// Takes a message that can be answered before it is queued, or says that it is for the queue; what cannot be
+    /// answered, as most messages of a stream, is for the queue unasked. Called on the sending or receiving thread, which
+    /// may hold the lock of a connection's assembly.
+    typealias Interceptor = @Sendable (MachMessage) -> Bool
+
+    /// Where an interceptor lies: few ports have one, so it takes a pointer's room in the others.
+    final class Interception: Sendable {
+        let takes: Interceptor  // immutable
+
+        init(_ takes: @escaping Interceptor) {
+            self.takes = takes
+        }
+    }
+
+    let state: Mutex<State>
+    /// Somebody has received other than by the port's sources: what serves the port cannot be told any more.
+    let receivesElsewhere = Atomic<Bool>(false)
+    /// Whether the queue's policy is to choose among all that has arrived, so that the sockets are read before the queue.
+    let readsAhead: Bool  // immutable; here it takes no room
+    /// How often the receive right has been given another handler.
+    let receiverChanges = Atomic<UInt32>(0)  // here it takes no room
+    private let forkCount = sysForkCount()  // immutable
+    /// Tells the ports of this process apart in descriptions and errors.
+    let number = LocalPort.lastNumber.add(1, ordering: .relaxed).newValue  // immutable
+    private static let lastNumber = Atomic<UInt64>(0)
+    let interception: Interception?  // immutable
+
+    init(queueLimit: Int, policy: QueuePolicy = .refuse, intercept: Interceptor? = nil) {
+        interception = intercept.map { Interception($0) }
+        readsAhead = policy != .refuse
+        state = Mutex(State(mailbox: MailboxState(limit: queueLimit, policy: policy)))
+    }
+
+    deinit {
+        if isInherited { return }
+        let (addresses, sockets) = state.withLock { ($0.extras.addresses, $0.extras.sockets) }
+        // A port has ended before it goes; if one had not, its sockets would stay for ever.
+        sockets?.accounts.serve(nil)
+        for address in addresses { RightsTable.shared.prune(address) }
+    }
+
+    package var label: String { "port \(number)" }
+
+    package var isDead: Bool {
+        isInherited || state.withLock { $0.mailbox.isDead }
+    }
+
+    /// Whether this is a forked child's copy of its parent's port. Its locks may be held by threads that are not there.
+    package var isInherited: Bool { sysForkCount() != forkCount }
+
+    package func checkProcess() throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess).at(label) }
+    }
+
+    /// Whether the thread that sends a message may also be the one that serves it.
+    var mayServeSenders: Bool { interception != nil }
+
+    var sockets: PortSockets? { state.withLock { $0.extras.sockets } }
+
+    // MARK: Receiving
+
+    /// Whether a message waits in the queue.
+    var hasMessage: Bool {
+        state.withLock { !$0.mailbox.queue.isEmpty }
+    }
+
+    /// So many messages may be taken before the sockets are looked at again.
+    private static let takesBetweenLooks = 32
+
+    /// So many times the sockets are looked at for one message: what is read there may be none.
+    private static let looksForOne = 4
+
+    /// Takes the oldest message of the queue; looks at the sockets when the queue is empty, and now and then when it is not.
+    ///
+    /// When it gives none, the doorbell is not readable any more, or rings again for what is left.
+    func take() -> MachMessage? {
+        var budget = lookBudget
+        if readsAhead { receiveAllFromSockets(&budget) }
+        if let message = takeQueued() { return message }
+        for _ in 0..<Self.looksForOne {
+            let count = receiveFromSockets(&budget)
+            if let message = takeQueued() { return message }
+            if count == 0 { return nil }
+        }
+        state.withLock { $0.extras.bell?.ringAgain() }
+        return nil
+    }
+
+    /// Takes the oldest message of the queue.
+    func takeQueued() -> MachMessage? {
+        var sequel: DequeueAction?
+        var message = state.withLock { $0.take(for: nil, looksAfter: Self.takesBetweenLooks, &sequel) }
+        settle(&message, sequel)
+        return message
+    }
+
+    /// Takes the oldest message for a handler, of which the source's number and the loop are noted, and perhaps a claim to
+    /// the next ones.
+    func takeQueued(for handler: HandlersUnderWay.Handler, _ claim: inout MessageBatch?) -> MachMessage? {
+        var (sequel, missed) = (DequeueAction?.none, SourceList?.none)
+        var message = state.withLock { state in
+            defer { missed = state.endAttendance() }
+            let taken = state.take(for: handler, looksAfter: Self.takesBetweenLooks, &sequel)
+            claim = taken == nil ? nil : state.makeClaim(looksAfter: Self.takesBetweenLooks)
+            return taken
+        }
+        missed?.ring()
+        settle(&message, sequel)
+        return message
+    }
+
+    /// Does what is to be done because a message was taken. It is changed where it lies: a copy costs as much as the rest.
+    private func settle(_ message: inout MachMessage?, _ sequel: DequeueAction?) {
+        if let sequel, sequel.isWatched, let message { show(message) }
+        message?.noteTaken()
+        if let sequel { follow(sequel) }
+    }
+
+    private func follow(_ sequel: DequeueAction) {
+        sequel.task?.wake()
+        sequel.sender?.waiter.wake()
+        for notice in sequel.notices { notice.tell(.possible) }
+        if sequel.mustLook {
+            receiveFromSockets()
+            change { $0.endKeepingPlace() }
+        }
+    }
+
+    /// Changes the queue so that waiting senders may get in, and tells whoever has to know.
+    func change(_ body: (inout MailboxState) -> (senders: [BlockedSender], wasEmpty: Bool)) {
+        let (senders, sources, task, notices) = state.withLock { state in
+            let (senders, wasEmpty) = body(&state.mailbox)
+            let sources = wasEmpty && !senders.isEmpty ? state.sources : nil
+            return (senders, sources, state.nextTask(), state.mailbox.takeRoomNotices())
+        }
+        for sender in senders { sender.waiter.wake() }
+        sources?.ring()
+        task?.wake()
+        for notice in notices { notice.tell(.possible) }
+    }
+
+    /// How many packets may be read for one message.
+    var lookBudget: ReceiveBudget { readsAhead ? .choosing : .standard }
+
+    @discardableResult
+    package func receiveFromSockets() -> Int {
+        var budget = lookBudget
+        return receiveFromSockets(&budget)
+    }
+
+    /// Moves what waits in the sockets into the queue, as far as there is room.
+    ///
+    /// - Parameters:
+    ///   - budget: how many packets may still be read.
+    ///   - turn: the number of the source whose handler takes what comes, at once: one message will do.
+    /// - Returns: of how many sockets something was to be read.
+    func receiveFromSockets(_ budget: inout ReceiveBudget, forTurn turn: UInt64? = nil) -> Int {
+        let sockets = state.withLock { state -> PortSockets? in
+            guard let sockets = state.extras.sockets else { return nil }
+            state.extras.takesSinceLook = 0
+            state.extras.socketsWait = false
+            return sockets
+        }
+        return sockets?.receive(into: self, &budget, forTurn: readsAhead ? nil : turn) ?? 0
+    }
+
+    /// So many times the sockets are looked at to read all that has arrived: senders may be as quick as we are.
+    private static let looksForAll = 4
+
+    /// Moves all that waits in the sockets into the queue, whose policy drops what it has no room for.
+    func receiveAllFromSockets(_ budget: inout ReceiveBudget) {
+        for _ in 0..<Self.looksForAll where budget.isSpent || receiveFromSockets(&budget) == 0 { return }
+    }
+
+    /// Whether a message may be read from the sockets now. If not, the next places that become free are shared between
+    /// sockets and senders of this process, by turns.
+    func hasRoomForSockets() -> Bool {
+        state.withLock { state in
+            if state.mailbox.room > 0 { return true }
+            // What is claimed would be taken without a look at the sockets.
+            state.mailbox.reclaim()
+            state.extras.socketsWait = true
+            return false
+        }
+    }
+
+    /// Whether messages in the sockets wait for room: there is no use in looking at the sockets until there is some.
+    var socketsAreHeldUp: Bool { state.withLock { $0.extras.socketsWait && $0.mailbox.room == 0 } }
+
+    // MARK: Replies to requests made here come back in memory.
+
+    package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) { try checkProcess() }
+    package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {}
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+/// Where a request's reply arrives: filled once, by any thread, which then wakes the loop or the task that waits.
+///
+///   waiting ──reply──▶ replied ──take──▶ over
+///      │ ╰────failure──▶ failed ──take──▶ over
+///      ╰──giveUp, take──▶ abandoned: the callee is told, later replies are refused
+final class ReplySlot: ReplyReceiver {
+    private enum Stage: Sendable {
+        case waiting
+        case replied(MachMessage)
+        case failed(PortError)
+        case abandoned(PortError)
+        case over
+    }
+
+    private struct State: Sendable {
+        var stage = Stage.waiting
+        /// The task that waits.
+        var continuation: CheckedContinuation<Void, Never>?
+        /// Who is to be told that nobody waits any more.
+        var watches: [@Sendable () -> Void] = []
+        /// Connections to which the request was handed on: kept until something has come.
+        var connections: [any ReplyConnection] = []
+    }
+
+    private let state = Mutex(State())
+    private let loop: ThreadRunLoop?  // immutable; nil: a task waits
+    private let direct: ObjectIdentifier?  // immutable; the connection that the requester itself listens to
+    private let directToken = Atomic<UInt64>(0)
+    private let wasRead = Atomic<Bool>(false)
+    private let wasTaken = Atomic<Bool>(false)
+    private let forkCount = sysForkCount()  // immutable
+
+    /// A slot for a request to a destination.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop whose thread waits; nil for a task.
+    ///   - destination: where the request goes, reached already: `beginReplies` listens to its connection, if it has
+    ///     one.
+    init(wakes loop: ThreadRunLoop?, for destination: (any PortEndpoint)? = nil) {
+        self.loop = loop
+        direct = (destination as? RemotePort)?.connection.map { ObjectIdentifier($0) }
+    }
+
+    /// Whether this is a forked child's copy: nobody waits here, and the lock, and the loop, may be another thread's
+    /// for ever.
+    private var isInherited: Bool { sysForkCount() != forkCount }
+
+    var isWaiting: Bool {
+        state.withLock { if case .waiting = $0.stage { true } else { false } }
+    }
+
+    /// Whether only the message's receiver can reply: the right is in a message that waits, or is being handled.
+    var isBound: Bool { !wasTaken.load(ordering: .acquiring) }
+
+    // MARK: The callee's side
+
+    func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
+        guard end(.replied(message)) else { throw PortError(.deadName) }
+    }
+
+    func fail(_ error: PortError) {
+        _ = end(.failed(error))
+    }
+
+    /// The request was handed on to another process by a port of this one: the shared thread listens for the answer.
+    func expectReply(over connection: any ReplyConnection) throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
+        if direct == ObjectIdentifier(connection) { return }
+        let loop = try IOThread.loop()
+        guard let source = try connection.replySource() else { return }
+        try loop.addOrThrow(source, to: .default)
+        state.withLock { state in
+            if case .waiting = state.stage { state.connections.append(connection) }
+        }
+    }
+
+    func noteRead() { wasRead.store(true, ordering: .releasing) }
+
+    func noteTaken() { wasTaken.store(true, ordering: .releasing) }
+
+    var isAbandoned: Bool {
+        isInherited || state.withLock { if case .abandoned = $0.stage { true } else { false } }
+    }
+
+    func watchAbandonment(_ watcher: DeathWatcher) {
+        watch { watcher.tell() }
+    }
+
+    func token(over connection: any ReplyConnection) -> UInt64? {
+        let token = directToken.load(ordering: .acquiring)
+        return direct == ObjectIdentifier(connection) && token != 0 ? token : nil
+    }
+
+    func passAbandonment(to connection: any ReplyConnection, token: UInt64) {
+        if direct == ObjectIdentifier(connection) { directToken.store(token, ordering: .releasing) }
+        watch { [weak connection] in connection?.giveUp(token: token) }
+    }
+
+    private func watch(_ tell: @escaping @Sendable () -> Void) {
+        if isInherited { return }
+        let isAbandoned = state.withLock { state in
+            switch state.stage {
+            case .waiting:
+                state.watches.append(tell)
+                return false
+            case .abandoned: return true
+            case .replied, .failed, .over: return false
+            }
+        }
+        if isAbandoned { tell() }
+    }
+
+    // MARK: The requester's side
+
+    /// Nobody waits any more, unless something has come.
+    func giveUp(_ error: PortError) {
+        var error = error
+        if wasRead.load(ordering: .acquiring) { error = error.delivered(.read) }
+        _ = end(.abandoned(error))
+    }
+
+    /// Takes what came; what comes later is refused.
+    func take() throws(PortError) -> MachMessage {
+        if isWaiting { giveUp(PortError(.replyTimedOut)) }
+        let last = state.withLock { state in
+            var last = state.stage
+            if case .abandoned = last { return last }
+            last = .over
+            swap(&last, &state.stage)
+            return last
+        }
+        switch last {
+        case .replied(let message): return message
+        case .failed(let error), .abandoned(let error): throw error
+        case .waiting, .over: throw PortError(.replyTimedOut)
+        }
+    }
+
+    /// Suspends the task until something has come, or `giveUp` was called.
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                guard case .waiting = state.stage else { return true }
+                state.continuation = continuation
+                return false
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+
+    /// Ends the wait, and wakes who waits. When nobody waits any more, those who want to know hear it first: when the
+    /// call of the requester returns, the news are on their way.
+    ///
+    /// - Returns: false when the wait had ended before.
+    private func end(_ stage: Stage) -> Bool {
+        if isInherited { return false }
+        var old = State(stage: stage)
+        let isFirst = state.withLock { state in
+            guard case .waiting = state.stage else { return false }
+            swap(&state, &old)  // a copy would cost more than the rest; what it holds is released without the lock
+            return true
+        }
+        if !isFirst { return false }
+        if case .abandoned = stage { for tell in old.watches { tell() } }
+        old.continuation?.resume()
+        loop?.wakeUp()
+        return true
+    }
+}

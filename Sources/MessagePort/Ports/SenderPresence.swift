@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// How a port knows whether a right to it is left. A send right that this process makes to one of its ports has an
+// object, which its copies share; the port counts these objects. Clients of other processes are counted by their
+// connections. Both are Mach's make-send count in other words: a notice is told for the senders that there were, not
+// for those that come later.
+//
+// One object for all rights would need a weak reference to it, whose side table takes more memory than the object.
+
+/// A right, with its copies. The port has counted it.
+final class CountedRight: Sendable {
+    private let port: LocalPort  // immutable
+
+    init(_ port: LocalPort) {
+        self.port = port
+    }
+
+    deinit {
+        port.rightDidGo()
+    }
+}
+
+/// Whether a port has senders: decides, does nothing else.
+struct SenderTally: Sendable {
+    /// How many rights of this process there are, without their copies. Each takes memory, so four bytes count them.
+    private var rightCount: UInt32 = 0
+    /// How many processes are connected, without those that only look on.
+    private(set) var clientCount: Int32 = 0
+    /// How many threads accept at this moment, each perhaps another process.
+    private var acceptingCount: UInt16 = 0
+    private var hasHadRights = false
+    private var hasHadClients = false
+
+    mutating func rightWasMade() {
+        rightCount += 1
+        hasHadRights = true
+    }
+
+    /// A right of this process has gone, and all its copies.
+    mutating func rightDidGo() {
+        rightCount -= 1
+    }
+
+    /// A client may be about to be accepted: until then nobody is told that there is none.
+    mutating func willAccept() {
+        acceptingCount += 1
+    }
+
+    mutating func didAccept() {
+        acceptingCount -= 1
+    }
+
+    mutating func clientMayCome() {
+        clientCount += 1
+    }
+
+    /// Who may have come has not, or only looks on.
+    mutating func clientDidNotCome() {
+        clientCount -= 1
+    }
+
+    mutating func clientDidGo() {
+        hasHadClients = true
+        clientDidNotCome()
+    }
+
+    /// Whether there were senders, and none is left. A port with an address that nobody has connected to yet still
+    /// waits for the first: somebody was given the address.
+    func haveGone(hasAddress: Bool) -> Bool {
+        rightCount == 0 && clientCount == 0 && acceptingCount == 0
+            && (hasAddress ? hasHadClients : hasHadRights || hasHadClients)
+    }
+}

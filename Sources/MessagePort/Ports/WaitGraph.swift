@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Who waits for whom: the synchronous requests of this process that wait in the private mode, each noted at the loop of
+// its thread.
+//
+//   thread ──request──▶ port ──is served by──▶ loop of a thread ──request──▶ port …
+//
+// A request is refused when from its port only threads can be reached that wait in such a way: none of them will ever
+// serve a port. Whatever is not certain counts as "will be served": a port that is in no loop, or from which somebody
+// has received otherwise, or which looks at messages before they are queued; a reply right that was taken out of its
+// message, or whose message has outlived its handler, and that may be anywhere; a wait in another mode; a port of
+// another process. One thing cannot be seen: a handler that is under way and has given a copy of its message, with the
+// reply right in it, to another thread. A copy of a value looks like the value. So the one who does that takes the
+// right out first.
+//
+// A request is looked at before it is sent, not before its thread sleeps: so a refused one was not sent, and a circle
+// over full queues is found too. It takes the locks of what it looks at, none that all share; in the usual case the
+// first loop that it sees is not waiting, and the look is over. A thread notes its wait first and looks then: so of the
+// threads that close a circle, the last sees it whole. As the waits are seen one after the other, a circle is looked at
+// twice. A wait, once over, never comes back, so what stands the second time stood as a whole in between. The second
+// look is under one lock, and takes the refused wait away: of several threads that have seen the same circle, one is
+// refused.
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+enum WaitGraph {
+    /// What the thread of a loop waits for.
+    final class Wait: Sendable {
+        let port: LocalPort  // immutable
+        let slot: ReplySlot  // immutable
+
+        init(_ port: LocalPort, _ slot: ReplySlot) {
+            self.port = port
+            self.slot = slot
+        }
+
+        /// Whether only the port's receiver can end it.
+        var isBlocked: Bool { slot.isWaiting && slot.isBound }
+    }
+
+    /// What a loop's thread waited for before, further down on its stack.
+    typealias Outer = (any AnyObject & Sendable)?
+
+    /// Held while somebody who has seen a circle looks again.
+    private static let deciding = Mutex(())
+
+    /// Notes that the thread of a loop is about to wait.
+    ///
+    /// - Returns: what it waited for before; for `leave`.
+    /// - Throws: `wouldDeadlock` when it would wait for ever. Nothing is noted then.
+    static func enter(_ loop: ThreadRunLoop, _ wait: Wait) throws(PortError) -> Outer {
+        let outer = note(wait, at: loop)
+        if wait.port.isSeenServed { return outer }
+        var search = Search()
+        guard search.findsNobody(serving: wait.port) else { return outer }
+        let isCertain = deciding.withLock { _ in
+            guard search.stillHolds() else { return false }
+            note(outer, at: loop)
+            return true
+        }
+        if isCertain { throw PortError(.wouldDeadlock, subject: .text(search.story(from: wait.port, to: loop))) }
+        return outer
+    }
+
+    /// The thread of the loop waits no more.
+    static func leave(_ loop: ThreadRunLoop, for outer: Outer) {
+        note(outer, at: loop)
+    }
+
+    /// - Returns: what was noted before.
+    @discardableResult
+    private static func note(_ wait: Outer, at loop: ThreadRunLoop) -> Outer {
+        loop.waitNote.withLock { note in
+            let old = note
+            note = wait
+            return old
+        }
+    }
+
+    /// One look at the graph. Holds what it has looked at.
+    private struct Search {
+        var servers: [ObjectIdentifier: [ThreadRunLoop]] = [:]
+        var waits: [(loop: ThreadRunLoop, wait: Wait)] = []
+        private var again: [Wait?] = []
+
+        /// Whether only threads can be reached that wait for each other.
+        mutating func findsNobody(serving first: LocalPort) -> Bool {
+            var ports = [first]
+            while let port = ports.popLast() {
+                if servers[ObjectIdentifier(port)] != nil { continue }
+                guard let loops = port.loopsThatMustServe else { return false }
+                servers[ObjectIdentifier(port)] = loops
+                for loop in loops {
+                    guard let wait = Self.wait(of: loop), wait.isBlocked else { return false }
+                    waits.append((loop, wait))
+                    ports.append(wait.port)
+                }
+            }
+            return true
+        }
+
+        /// Whether every wait that was seen still goes on.
+        mutating func stillHolds() -> Bool {
+            // Kept, so that none is released under the lock.
+            again = waits.map { Self.wait(of: $0.loop) }
+            return zip(waits, again).allSatisfy { $0.wait === $1 && $0.wait.isBlocked }
+        }
+
+        private static func wait(of loop: ThreadRunLoop) -> Wait? {
+            loop.waitNote.withLock { $0 } as? Wait
+        }
+
+        /// One way from the port to the loop, in words.
+        func story(from first: LocalPort, to end: ThreadRunLoop) -> String {
+            var (port, text) = (first, "It would wait for \(first.label)")
+            for _ in 0..<servers.count {
+                guard let loops = servers[ObjectIdentifier(port)] else { break }
+                if loops.contains(end) { return text + ", which this thread serves." }
+                guard let next = waits.first(where: { loops.contains($0.loop) })?.wait.port else { break }
+                text += ", whose thread waits for \(next.label)"
+                port = next
+            }
+            return text + "."
+        }
+    }
+}
+
+extension LocalPort {
+    /// Whether a loop that serves the port is seen at the first look not to wait: the usual case, for which no list is
+    /// made.
+    fileprivate var isSeenServed: Bool {
+        if isInherited || mayServeSenders || receivesElsewhere.load(ordering: .relaxed) { return true }
+        let source = state.withLock { state in
+            let isCurrent = state.handlers.areAll(of: state.turns.current)
+            return isCurrent ? state.sources.first : nil
+        }
+        return source?.firstLoop?.waitNote.withLock { $0 == nil } ?? false
+    }
+
+    /// The loops without whose threads nobody handles the port's next message; nil when somebody else may.
+    fileprivate var loopsThatMustServe: [ThreadRunLoop]? {
+        if isInherited || mayServeSenders || receivesElsewhere.load(ordering: .relaxed) { return nil }
+        let (sources, older) = state.withLock { state in
+            // After a move, nobody begins before the handlers that are under way elsewhere have ended.
+            let older = state.handlers.all.filter { $0.turn != state.turns.current }.map { unsafe $0.loop }
+            return (state.sources.all, older)
+        }
+        let loops = sources.flatMap(\.loops)
+        if loops.isEmpty { return nil }
+        if !older.isEmpty { return older }
+        // One that serves the port while it waits.
+        let serves = loops.contains { loop in sources.contains { loop.contains($0, in: .portReply) } }
+        return serves ? nil : loops
+    }
+}
+
+extension SendRight {
+    /// Calls `body`, in which the loop's thread waits for the slot in the private mode.
+    ///
+    /// - Throws: `wouldDeadlock` before the body is called; what the body throws.
+    func waiting<Success>(
+        on loop: ThreadRunLoop, for slot: ReplySlot, _ body: () throws(PortError) -> Success
+    ) throws(PortError) -> Success {
+        guard let port = destination as? LocalPort, !port.isInherited else { return try body() }
+        let outer = try WaitGraph.enter(loop, WaitGraph.Wait(port, slot))
+        defer { WaitGraph.leave(loop, for: outer) }
+        return try body()
+    }
+}

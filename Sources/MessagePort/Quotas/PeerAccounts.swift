@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// What the other processes take up at one port: decides, does nothing else. A process is paused, connection by
+// connection, while it is over its limits; who gives back asks afterwards which connections may go on.
+//
+// The places in the queue are shared: a process that is alone with the port may have them all, of several each has an
+// equal share, and one more share is kept for whoever is connected and has no message there yet. Who has used up its
+// share goes on when half of it is free, so that many connections are not paused and read again for each message.
+// Where the processes are of several users, the users share first, each as if it were one process.
+
+import PortSystem
+
+/// What something takes up in an account.
+struct ResourceUsage: Hashable, Sendable {
+    var messages = 0
+    var bytes = 0
+    var descriptors = 0
+
+    /// What a message takes on the heap besides its payload: its place in the queue, and what is noted of its sender and of
+    /// who waits for the answer.
+    static let message = 256
+    /// What each component takes besides its bytes, which lie in a piece of memory of their own.
+    static let component = 72
+    /// What a right takes besides: an address that was not known before has an object of its own.
+    static let right = 256
+
+    static func += (cost: inout ResourceUsage, other: ResourceUsage) {
+        cost.messages += other.messages
+        cost.bytes += other.bytes
+        cost.descriptors += other.descriptors
+    }
+
+    static func -= (cost: inout ResourceUsage, other: ResourceUsage) {
+        cost.messages -= other.messages
+        cost.bytes -= other.bytes
+        cost.descriptors -= other.descriptors
+    }
+}
+
+/// Counts per process.
+struct PeerAccounts {
+    private struct Account {
+        var connections = 0
+        var cost = ResourceUsage()
+        /// The connections that are not read until there is room.
+        var paused: Set<UInt64> = []
+        /// The connections that have rings.
+        var rings: Set<UInt64> = []
+
+        var isEmpty: Bool { connections == 0 && cost == ResourceUsage() }
+    }
+
+    /// What the processes of one user take up together.
+    private struct UserAccount {
+        var processes = 0
+        var connections = 0
+        var rings = 0
+        var cost = ResourceUsage()
+        /// How many of its processes have messages.
+        var sharers = 0
+        /// Whether connections are paused because of what the others of the user take up.
+        var hasPaused = false
+    }
+
+    /// How many connections of a process may have rings. A process of this library has one connection to a port, so
+    /// the limit is for others.
+    static let ringLimit = 8
+
+    var limits = PeerLimits.standard
+    /// How many messages the port's queue may hold; nil when its policy makes room for each.
+    var queueLimit: Int?
+    private var accounts = PeerTable<PeerID, Account>()
+    private var users = PeerTable<UInt32, UserAccount>()
+    /// Whose the connections are.
+    private var owners: [UInt64: PeerID] = [:]
+    /// How many of the users have messages.
+    private var sharerCount = 0
+    /// Whose processes have no limit together.
+    private let ownUser = sysUserID()
+
+    /// Whether nothing is counted.
+    var isEmpty: Bool { accounts.isEmpty && owners.isEmpty }
+
+    /// How many messages a process of a user may have in the queue. One that has none there, and so is no sharer, is
+    /// counted as one that has.
+    private func messageLimit(of user: UInt32, isSharer: Bool = true) -> Int {
+        if let limit = limits.queuedMessages { return limit }
+        guard let queueLimit, accounts.count > 1 else { return .max }
+        let account = users.place(of: user).map { users[$0] } ?? UserAccount()
+        let limit = userMessageLimit(of: account, queueLimit, isSharer: isSharer || account.sharers > 0)
+        return Self.share(of: limit, account.processes, isSharer ? account.sharers : account.sharers + 1)
+    }
+
+    /// How many messages the processes of a user may have in a queue.
+    private func userMessageLimit(of account: UserAccount, _ queueLimit: Int, isSharer: Bool = true) -> Int {
+        Self.share(of: queueLimit, users.count, isSharer ? sharerCount : sharerCount + 1)
+    }
+
+    /// An equal share for each of those that have something, and one more for the others, if there are any.
+    private static func share(of limit: Int, _ count: Int, _ sharers: Int) -> Int {
+        count > 1 ? max(1, limit / (count > sharers ? sharers + 1 : sharers)) : limit
+    }
+
+    /// So many times what one process may, the processes of another user may.
+    private func ofUser(_ limit: Int) -> Int {
+        let (product, overflow) = limit.multipliedReportingOverflow(by: limits.processesOfUser)
+        return overflow ? .max : product
+    }
+
+    /// Whether the processes of a user take up together what they may, or more than a part of their messages.
+    private func isUserOver(_ user: UInt32, ofMessages part: Int = 1) -> Bool {
+        guard user != ownUser || users.count > 1, let place = users.place(of: user) else { return false }
+        let account = users[place]
+        if limits.queuedMessages == nil, let queueLimit, users.count > 1 {
+            let limit = userMessageLimit(of: account, queueLimit)
+            if part == 1 ? account.cost.messages >= limit : account.cost.messages > limit / part { return true }
+        }
+        if user == ownUser { return false }
+        if let limit = limits.queuedMessages.map(ofUser) {
+            if part == 1 ? account.cost.messages >= limit : account.cost.messages > limit / part { return true }
+        }
+        return account.cost.bytes >= ofUser(limits.queuedBytes)
+            || account.cost.descriptors >= ofUser(limits.queuedDescriptors)
+    }
+
+    /// Counts a connection.
+    ///
+    /// - Parameters:
+    ///   - key: the connection.
+    ///   - owner: its process.
+    ///   - isLimited: whether it may be one too many.
+    /// - Returns: false when the process, or its user, has as many as it may: it is not counted then.
+    mutating func connect(_ key: UInt64, of owner: PeerID, isLimited: Bool = true) -> Bool {
+        if isLimited, let place = accounts.place(of: owner), accounts[place].connections >= limits.connections {
+            return false
+        }
+        if isLimited, owner.user != ownUser, let place = users.place(of: owner.user),
+            users[place].connections >= ofUser(limits.connections)
+        {
+            return false
+        }
+        change(owner) { $0.connections += 1 }
+        owners[key] = owner
+        return true
+    }
+
+    /// A connection has ended; one that was not counted changes nothing.
+    mutating func disconnect(_ key: UInt64) {
+        guard let owner = owners.removeValue(forKey: key) else { return }
+        change(owner) { account in
+            account.connections -= 1
+            account.paused.remove(key)
+            account.rings.remove(key)
+        }
+    }
+
+    /// Counts a connection that gets rings.
+    ///
+    /// - Returns: false when others of its process, or of its user, have as many as they may; it is not counted then.
+    mutating func takeRings(_ key: UInt64) -> Bool {
+        guard let owner = owners[key], let place = accounts.place(of: owner) else { return false }
+        if accounts[place].rings.count >= Self.ringLimit { return false }
+        if owner.user != ownUser, let place = users.place(of: owner.user),
+            users[place].rings >= ofUser(Self.ringLimit)
+        {
+            return false
+        }
+        change(owner) { $0.rings.insert(key) }
+        return true
+    }
+
+    /// A connection that was to get rings got none.
+    mutating func giveRings(_ key: UInt64) {
+        guard let owner = owners[key] else { return }
+        change(owner) { $0.rings.remove(key) }
+    }
+
+    /// Whether nothing new is read from a process.
+    func isOver(_ owner: PeerID) -> Bool {
+        accounts.place(of: owner).map { isOver(owner, at: $0) } ?? false
+    }
+
+    private func isOver(_ owner: PeerID, at place: Int) -> Bool {
+        let cost = accounts[place].cost
+        return isOver(cost) || cost.messages >= messageLimit(of: owner.user) || isUserOver(owner.user)
+    }
+
+    private func isOver(_ cost: ResourceUsage) -> Bool {
+        cost.bytes >= limits.queuedBytes || cost.descriptors >= limits.queuedDescriptors
+    }
+
+    /// What a process may still take up before nothing new is read from it, counted as one that has messages there.
+    func allowance(of owner: PeerID) -> ResourceUsage {
+        let cost = accounts.place(of: owner).map { accounts[$0].cost } ?? ResourceUsage()
+        if isOver(cost) || isUserOver(owner.user) { return ResourceUsage() }
+        let limit = messageLimit(of: owner.user, isSharer: cost.messages > 0)
+        var left = ResourceUsage(
+            messages: max(0, limit - cost.messages), bytes: limits.queuedBytes - cost.bytes,
+            descriptors: limits.queuedDescriptors - cost.descriptors)
+        if owner.user != ownUser, let place = users.place(of: owner.user) {
+            let all = users[place].cost
+            left.bytes = min(left.bytes, ofUser(limits.queuedBytes) - all.bytes)
+            left.descriptors = min(left.descriptors, ofUser(limits.queuedDescriptors) - all.descriptors)
+            if let limit = limits.queuedMessages.map(ofUser) {
+                left.messages = min(left.messages, limit - all.messages)
+            }
+        }
+        return left
+    }
+
+    /// Charges a process for the first of several messages, which will be given back together: for half of what it
+    /// may still send at most, so that it goes on when half of what it has in the queue is taken.
+    ///
+    /// - Returns: what was charged.
+    mutating func take(firstOf packets: [PacketPrefix], by owner: PeerID) -> ResourceUsage {
+        let left = allowance(of: owner)
+        let (messages, bytes) = (left.messages - left.messages / 2, left.bytes - left.bytes / 2)
+        var cost = ResourceUsage()
+        for packet in packets {
+            guard cost.messages < messages, cost.bytes < bytes, packet.payloadSize <= limits.messageBytes else { break }
+            cost += packet.cost
+        }
+        if cost.messages > 0 { take(cost, by: owner) }
+        return cost
+    }
+
+    private func mayResume(_ owner: PeerID, _ cost: ResourceUsage) -> Bool {
+        !isOver(cost) && cost.messages <= messageLimit(of: owner.user) / 2 && !isUserOver(owner.user, ofMessages: 2)
+    }
+
+    /// Notes a connection as paused, if its process is over its limits.
+    ///
+    /// - Returns: whether it is.
+    mutating func pause(_ key: UInt64) -> Bool {
+        guard let owner = owners[key], let place = accounts.place(of: owner), isOver(owner, at: place) else {
+            return false
+        }
+        accounts[place].paused.insert(key)
+        if isUserOver(owner.user), let place = users.place(of: owner.user) { users[place].hasPaused = true }
+        return true
+    }
+
+    mutating func take(_ cost: ResourceUsage, by owner: PeerID) {
+        change(owner) { $0.cost += cost }
+    }
+
+    /// - Returns: whether connections that were paused may be read again: `takeResumable` tells which.
+    mutating func giveBack(_ cost: ResourceUsage, by owner: PeerID) -> Bool {
+        var (left, hasPaused) = (ResourceUsage(), false)
+        change(owner) { account in
+            account.cost -= cost
+            (left, hasPaused) = (account.cost, !account.paused.isEmpty)
+        }
+        guard let place = users.place(of: owner.user) else { return false }
+        if isUserOver(owner.user, ofMessages: 2) {
+            // Whichever process of the user gives something back next has all of them looked at.
+            if hasPaused { users[place].hasPaused = true }
+            return false
+        }
+        return users[place].hasPaused || hasPaused && mayResume(owner, left)
+    }
+
+    /// Lets those connections go on that were paused and may be read again.
+    ///
+    /// - Parameter owner: whose, and those of others of its user that were paused because of all of them; nil for all
+    ///   processes.
+    /// - Returns: the connections; they are not paused any more.
+    mutating func takeResumable(of owner: PeerID? = nil) -> Set<UInt64> {
+        var resumed: Set<UInt64> = []
+        for owner in owner.map({ owners(besides: $0) }) ?? accounts.allOwners {
+            guard let place = accounts.place(of: owner), !accounts[place].paused.isEmpty else { continue }
+            guard mayResume(owner, accounts[place].cost) else {
+                if let user = users.place(of: owner.user), isUserOver(owner.user, ofMessages: 2) {
+                    users[user].hasPaused = true
+                }
+                continue
+            }
+            resumed.formUnion(accounts[place].paused)
+            accounts[place].paused = []
+        }
+        return resumed
+    }
+
+    /// The processes to look at when one has given something back.
+    private mutating func owners(besides owner: PeerID) -> [PeerID] {
+        guard let place = users.place(of: owner.user), users[place].hasPaused else { return [owner] }
+        users[place].hasPaused = false  // until one of them is found to wait on
+        return accounts.allOwners.filter { $0.user == owner.user }
+    }
+
+    private mutating func change(_ owner: PeerID, _ body: (inout Account) -> Void) {
+        let place = accounts.place(of: owner, default: Account())
+        let (before, connections, rings, wasEmpty) = (
+            accounts[place].cost, accounts[place].connections, accounts[place].rings.count, accounts[place].isEmpty
+        )
+        body(&accounts[place])
+        let (after, isEmpty) = (accounts[place].cost, accounts[place].isEmpty)
+        let user = users.place(of: owner.user, default: UserAccount())
+        let hadMessages = users[user].cost.messages > 0
+        users[user].connections += accounts[place].connections - connections
+        users[user].rings += accounts[place].rings.count - rings
+        users[user].cost += after
+        users[user].cost -= before
+        if (before.messages > 0) != (after.messages > 0) { users[user].sharers += after.messages > 0 ? 1 : -1 }
+        if wasEmpty != isEmpty { users[user].processes += isEmpty ? -1 : 1 }
+        let hasMessages = users[user].cost.messages > 0
+        if hadMessages != hasMessages { sharerCount += hasMessages ? 1 : -1 }
+        if users[user].processes == 0 { users.remove(at: user) }
+        if isEmpty { accounts.remove(at: place) }
+    }
+}

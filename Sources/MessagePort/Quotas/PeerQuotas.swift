@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import Synchronization
+
+/// Reads on from connections that were paused because their process took up too much.
+protocol QuotaObserver: AnyObject, Sendable {
+    /// Reads on from connections of a process that is below its limits; nil for all such processes.
+    func resume(_ owner: PeerID?)
+}
+
+/// The accounts of a port's peers, for its sockets and for what outlives those: messages, and descriptors that wait to
+/// be closed.
+final class PeerQuotas: Sendable {
+    private let accounts = Mutex(PeerAccounts())
+    /// Whose connections go on when there is room; looked at only when one is paused. The two keep each other until the
+    /// sockets are closed: a weak reference would have each look at the sockets count references the slow way.
+    private let sockets = Mutex<(any QuotaObserver)?>(nil)
+    private let forkCount = sysForkCount()  // immutable
+
+    func withLock<Result>(_ body: (inout PeerAccounts) -> Result) -> Result { accounts.withLock { body(&$0) } }
+
+    /// Sets the sockets that read on when there is room; nil when they are closed.
+    func serve(_ sockets: (any QuotaObserver)?) {
+        let old = self.sockets.withLock { known in
+            defer { known = sockets }
+            return known
+        }
+        withExtendedLifetime(old) {}  // goes without the lock
+    }
+
+    /// Whether nothing new is read from a process.
+    func isOver(_ owner: PeerID) -> Bool { withLock { $0.isOver(owner) } }
+
+    /// Charges a process for a message that begins: for what it will take in memory, as far as its head says that. An
+    /// answer that is awaited takes no place in the queue, and may have as many bytes as there may be; it is charged
+    /// while it is put together.
+    ///
+    /// - Parameters:
+    ///   - owner: the process.
+    ///   - header: the head of the packet that begins the message.
+    ///   - descriptors: how many came with it.
+    ///   - charge: set to the charge, or to nil for a larger message, which is not kept.
+    /// - Returns: the most bytes that the message may have; and whether nothing more may be read without asking: the
+    ///   process is over its limits, or the message is too large.
+    func charge(
+        _ owner: PeerID, for header: PacketHeader, descriptors: Int, _ charge: inout PeerCharge?
+    ) -> (limit: Int, mustAsk: Bool) {
+        let isAnswer = header.answers != 0
+        var cost: ResourceUsage?
+        let result = withLock { accounts in
+            let limit = isAnswer ? MessageLimits.payload : accounts.limits.messageBytes
+            if header.totalLength > UInt64(limit) { return (limit, true) }
+            let memory = ResourceUsage.message + Int(header.componentCount) * ResourceUsage.component
+            let taken = ResourceUsage(
+                messages: isAnswer ? 0 : 1, bytes: Int(header.totalLength) + memory, descriptors: descriptors)
+            accounts.take(taken, by: owner)
+            cost = taken
+            return (limit, accounts.isOver(owner))
+        }
+        // An old one, if there is any, goes here, without the lock.
+        charge = if let cost { PeerCharge(self, owner, cost) } else { nil }
+        return result
+    }
+
+    /// Charges a process for the messages of a burst, as many of the first as it may send now.
+    ///
+    /// - Parameters:
+    ///   - owner: the process.
+    ///   - packets: the messages.
+    ///   - isOver: set to whether nothing more is to be read from the process without asking.
+    /// - Returns: what was charged.
+    func charge(_ owner: PeerID, forFirstOf packets: [PacketPrefix], _ isOver: inout Bool) -> ResourceUsage {
+        withLock { accounts in
+            let cost = accounts.take(firstOf: packets, by: owner)
+            isOver = accounts.isOver(owner)
+            return cost
+        }
+    }
+
+    /// Charges a process for replies that it does not read.
+    func charge(_ owner: PeerID, forUnread cost: ResourceUsage) -> PeerCharge {
+        withLock { $0.take(cost, by: owner) }
+        return PeerCharge(self, owner, cost)
+    }
+
+    /// Takes a cost from its account again; connections that were paused because of it go on. In a forked child, whose
+    /// accounts are its parent's, nothing is done.
+    func giveBack(_ cost: ResourceUsage, by owner: PeerID) {
+        if sysForkCount() != forkCount { return }
+        if withLock({ $0.giveBack(cost, by: owner) }) { sockets.withLock({ $0 })?.resume(owner) }
+    }
+}
+
+/// What a message, a burst of them, or an unread reply takes up in its peer's account until this goes. There is one of each.
+struct PeerCharge: ~Copyable, Sendable {
+    private let ledger: PeerQuotas
+    private let owner: PeerID
+    private var cost: ResourceUsage
+
+    /// For an account that has taken it already.
+    init(_ ledger: PeerQuotas, _ owner: PeerID, _ cost: ResourceUsage) {
+        self.ledger = ledger
+        self.owner = owner
+        self.cost = cost
+    }
+
+    deinit {
+        ledger.giveBack(cost, by: owner)
+    }
+
+    /// Charges for more.
+    mutating func add(_ more: ResourceUsage) {
+        ledger.withLock { $0.take(more, by: owner) }
+        cost += more
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+/// How many packets may be read from a port's sockets for one message that is taken: so many of all connections
+/// together, of those of one process a part of them, and of one connection. What is beyond it stays in the sockets.
+struct ReceiveBudget {
+    /// For a port that reads as long as its queue has room.
+    static let standard = ReceiveBudget(packets: 2048, ofProcess: 1024, ofConnection: 32)
+    /// For a port whose policy is to choose among all that has arrived: more than a socket holds.
+    static let choosing = ReceiveBudget(packets: 16384, ofProcess: 4096, ofConnection: 4096)
+
+    private var left: Int
+    private let share: Int  // immutable
+    private let most: Int  // immutable
+    /// The process that was read from last, which is mostly the only one, and how many packets were read from it.
+    private var last: (owner: PeerID, count: Int)?
+    /// How many were read from the others; what it says of the last one is old.
+    private var used: [PeerID: Int] = [:]
+
+    private init(packets: Int, ofProcess share: Int, ofConnection most: Int) {
+        left = packets
+        self.share = share
+        self.most = most
+    }
+
+    /// Whether nothing more may be read.
+    var isSpent: Bool { left <= 0 }
+
+    /// How many packets may be read from a connection of the process now.
+    func grant(to owner: PeerID) -> Int {
+        max(0, min(most, left, share - count(of: owner)))
+    }
+
+    private func count(of owner: PeerID) -> Int {
+        if let last, last.owner == owner { return last.count }
+        return used[owner] ?? 0
+    }
+
+    mutating func spend(_ count: Int, by owner: PeerID) {
+        if count == 0 { return }
+        left -= count
+        let sum = self.count(of: owner) + count
+        if let last, last.owner != owner { used[last.owner] = last.count }
+        last = (owner, sum)
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A notice that somebody asked for: told once, on a run loop of the asker's choice, or never when the thread of the
+// loop ends first. An anchor in the loop, a source that is never ready by itself, makes the loop say when it ends.
+//
+//   waiting ──tell()──▶ over          the handler is called once, as a block of the loop
+//   waiting ──cancel()──▶ over        the handler is released and never called
+
+import RunLoopCore
+import Synchronization
+
+package final class LoopNotification<Content: Sendable>: Sendable {
+    package typealias Handler = @Sendable (Content) -> Void
+
+    private struct State {
+        var handler: Handler?
+        /// The sources that are in the loop as long as the notice waits: the anchor, and what looks whether it is due.
+        var sources: [RunLoopSource] = []
+    }
+
+    /// Ends the notice with its loop.
+    private struct Anchor: SourceRoutine {
+        weak let notice: LoopNotification?
+
+        func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
+            if loop.hasEnded { notice?.cancel() }
+        }
+
+        func perform() -> SourceOutcome { .nothing }
+    }
+
+    private let state: Mutex<State>
+    let loop: ThreadRunLoop  // immutable
+    let mode: RunLoopMode  // immutable
+
+    /// Makes a notice that waits to be told.
+    init(on loop: ThreadRunLoop, in mode: RunLoopMode, _ handler: @escaping Handler) {
+        self.loop = loop
+        self.mode = mode
+        state = Mutex(State(handler: handler))
+        let anchor = RunLoopSource(label: .portNotice, keepsModeAlive: false, routine: Anchor(notice: self))
+        state.withLock { $0.sources = [anchor] }
+        loop.add(anchor, to: mode)
+        if loop.hasEnded { cancel() }
+    }
+
+    deinit {
+        cancel()
+    }
+
+    /// Whether it was told or cancelled.
+    var isOver: Bool { state.withLock { $0.handler == nil } }
+
+    /// Has a source that looks whether the notice is due end with it.
+    func attach(_ source: RunLoopSource) {
+        let isOver = state.withLock { state in
+            if state.handler != nil { state.sources.append(source) }
+            return state.handler == nil
+        }
+        if isOver { source.invalidate() }
+    }
+
+    /// Tells it, unless that was done.
+    func tell(_ content: Content) {
+        guard let handler = end() else { return }
+        loop.perform(in: [mode], name: "port notice") { handler(content) }
+    }
+
+    /// Nobody is to be told any more.
+    func cancel() {
+        _ = end()
+    }
+
+    /// - Returns: the handler, for whoever ends the notice.
+    private func end() -> Handler? {
+        let old = state.withLock { state in
+            let old = state
+            state = State()
+            return old
+        }
+        for source in old.sources { source.invalidate() }
+        return old.handler
+    }
+}
+
+extension LoopNotification where Content == Void {
+    /// Tells it, unless that was done.
+    func tell() { tell(()) }
+}

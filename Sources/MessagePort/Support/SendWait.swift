@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A task that waits for room to send in. It holds no thread: whoever makes room wakes it, and it looks again, so a
+// wake-up that came too early or too often does no harm. Its time limit and its cancellation end it; whether the
+// message was sent meanwhile is decided by whoever has it in a line, never here.
+//
+//   looking ──wait()──▶ suspended ──wake()──▶ looking
+//      └────────end()────────┴──▶ ended: wait() throws
+//
+// A wake-up while it looks makes the next wait() return at once.
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+package final class SendWait: Sendable {
+    private struct State: Sendable {
+        var isWoken = false
+        var failure: PortError?
+        var continuation: CheckedContinuation<Void, Never>?
+        /// Ends the wait at the time limit; started by the first wait.
+        var alarm: AlarmClock.Alarm?
+    }
+
+    private let state = Mutex(State())
+    private let deadline: MonotonicInstant  // immutable
+
+    /// A wait that ends at the deadline.
+    init(until deadline: MonotonicInstant) {
+        self.deadline = deadline
+    }
+
+    /// Whether it can wait at all.
+    var mayWait: Bool { deadline > .now }
+
+    /// Something has changed: the task looks again.
+    func wake() {
+        let continuation = state.withLock { state in
+            state.isWoken = true
+            return state.continuation.take()
+        }
+        continuation?.resume()
+    }
+
+    /// Suspends the task until it is woken.
+    ///
+    /// - Throws: `sendTimedOut` or `cancelled` when the wait is over, now or before.
+    nonisolated(nonsending) func wait() async throws(PortError) {
+        startAlarm()
+        await withTaskCancellationHandler {
+            await suspend()
+        } onCancel: {
+            end(PortError(.cancelled, delivery: .notSent))
+        }
+        if let failure = state.withLock({ $0.failure }) { throw failure }
+    }
+
+    /// Nothing is waited for any more.
+    func finish() {
+        AlarmClock.shared.stop(state.withLock { $0.alarm.take() })
+    }
+
+    private nonisolated(nonsending) func suspend() async {
+        await withCheckedContinuation { continuation in
+            let mustWait = state.withLock { state in
+                let mustWait = !state.isWoken && state.failure == nil
+                state.isWoken = false
+                if mustWait { state.continuation = continuation }
+                return mustWait
+            }
+            if !mustWait { continuation.resume() }
+        }
+        state.withLock { $0.isWoken = false }
+    }
+
+    private func end(_ failure: PortError) {
+        let continuation = state.withLock { state in
+            if state.failure == nil { state.failure = failure }
+            return state.continuation.take()
+        }
+        continuation?.resume()
+    }
+
+    private func startAlarm() {
+        if state.withLock({ $0.alarm != nil }) { return }
+        if !mayWait { return end(PortError(.sendTimedOut)) }
+        let alarm = AlarmClock.shared.set(for: deadline) { self.end(PortError(.sendTimedOut)) }
+        state.withLock { $0.alarm = alarm }
+    }
+}
+
+/// How a sender waits for room.
+enum BlockingMode: Sendable {
+    case never, thread
+    case task(SendWait)
+
+    var mayWait: Bool { if case .never = self { false } else { true } }
+
+    /// Who is to be woken; nil when the sender does not wait.
+    func makeWaiter() -> Waiter? {
+        switch self {
+        case .never: nil
+        case .thread: .thread(ThreadEvent())
+        case .task(let wait): .task(wait)
+        }
+    }
+}
+
+/// Somebody in a line, a thread or a task: woken when its turn has come.
+enum Waiter: Sendable {
+    case thread(ThreadEvent)
+    case task(SendWait)
+
+    func wake() {
+        switch self {
+        case .thread(let event): event.set()
+        case .task(let wait): wait.wake()
+        }
+    }
+}

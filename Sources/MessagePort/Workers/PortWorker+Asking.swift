@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+extension PortWorker {
+    /// Asks the workers that have checked in to leave, and waits until those have ended.
+    ///
+    /// One that has no room for the wish keeps nobody else from being asked: it gets the wish when it has some.
+    /// Meanwhile what the workers send is received, for one that waits for room itself may have none.
+    static func ask(_ workers: [PortWorker], _ message: MachMessage, until deadline: MonotonicInstant) {
+        let wishes = workers.compactMap { Wish(to: $0, message) }
+        let loop = ThreadRunLoop.current
+        var notices: [LoopNotification<SendPossibility>] = []
+        defer { for notice in notices { notice.cancel() } }
+        func mustWait() -> Bool {
+            notices = notices.filter { !$0.isOver } + wishes.compactMap { $0.send(orWake: loop) }
+            return wishes.contains { $0.isOpen }
+        }
+        guard mustWait() else { return }
+        do throws(PortError) {
+            try WorkerWait().wait(
+                for: wishes.map(\.worker), receivingAll: true, until: deadline, while: mustWait)
+        } catch {
+            // The workers cannot be watched; they can still be waited for, one after the other.
+            for wish in wishes { wish.wait(until: deadline) }
+        }
+    }
+}
+
+/// The wish that a worker leaves, from the moment at which it is to be sent until the worker has ended.
+///
+/// It is used on one thread; what is told to that thread's loop is told there.
+private final class Wish: Sendable {
+    let worker: PortWorker
+    private let right: SendRight
+    private let message: MachMessage
+    private let isSent = Atomic<Bool>(false)
+    /// The loop will be told that there is room.
+    private let awaitsRoom = Atomic<Bool>(false)
+
+    /// Makes none for a worker that has not checked in, or has ended. Traps on the worker's own thread.
+    init?(to worker: PortWorker, _ message: MachMessage) {
+        guard worker.waitForExit(until: .distantPast) == nil, let right = worker.sendRight else { return nil }
+        self.worker = worker
+        self.right = right
+        self.message = message
+    }
+
+    /// Whether there is still something to wait for.
+    var isOpen: Bool { worker.record.exit == nil && (isSent.load(ordering: .relaxed) || !right.isDead) }
+
+    /// Sends it, once, if there is room.
+    ///
+    /// - Returns: when there is none, what wakes the loop when there is.
+    func send(orWake loop: ThreadRunLoop) -> LoopNotification<SendPossibility>? {
+        if isSent.load(ordering: .relaxed) || awaitsRoom.load(ordering: .relaxed) { return nil }
+        do throws(PortError) {
+            try right.destination.send(message, until: .never)
+            isSent.store(true, ordering: .relaxed)
+            return nil
+        } catch {
+            guard error.code == .sendTimedOut else { return nil }
+        }
+        awaitsRoom.store(true, ordering: .relaxed)
+        let notice = LoopNotification<SendPossibility>(on: loop, in: .workerWait) { [self] _ in
+            awaitsRoom.store(false, ordering: .relaxed)
+        }
+        do throws(PortError) {
+            try right.destination.watchRoom(notice)
+            return notice
+        } catch {
+            // Without a descriptor for it: whatever else wakes the loop has it try again.
+            notice.cancel()
+            awaitsRoom.store(false, ordering: .relaxed)
+            return nil
+        }
+    }
+
+    /// Waits without a loop.
+    func wait(until deadline: MonotonicInstant) {
+        if !isSent.load(ordering: .relaxed) {
+            do throws(PortError) {
+                try right.destination.send(message, until: .instant(deadline))
+            } catch {
+                return
+            }
+        }
+        _ = worker.waitForExit(until: deadline)
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+extension RunLoopMode {
+    /// The mode in which a thread waits for workers: nothing else runs in it.
+    static let workerWait = RunLoopMode(rawValue: "PortWorkerMode")
+}
+
+/// A wait for workers, on the calling thread's loop, and how to end it from elsewhere.
+final class WorkerWait: Sendable {
+    private struct State {
+        var isCancelled = false
+        var loop: ThreadRunLoop?
+    }
+
+    private let state = Mutex(State())
+
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+    /// Ends the wait, or keeps it from beginning.
+    func cancel() {
+        let loop = state.withLock { state in
+            state.isCancelled = true
+            return state.loop
+        }
+        loop?.wakeUp()
+    }
+
+    /// Waits in a private mode: receives the workers' check-ins, and notices their ends.
+    ///
+    /// - Parameters:
+    ///   - workers: who is waited for.
+    ///   - receivesAll: whether to receive what they send after that too, as far as there is room.
+    ///   - deadline: when to give up.
+    ///   - condition: whether to go on; asked on this thread, whenever something has happened.
+    /// - Throws: when the loop cannot watch the workers' descriptors.
+    func wait(
+        for workers: [PortWorker], receivingAll receivesAll: Bool = false, until deadline: MonotonicInstant,
+        while condition: () -> Bool
+    ) throws(PortError) {
+        let loop = ThreadRunLoop.current
+        state.withLock { $0.loop = loop }
+        var sources: [RunLoopSource] = []
+        var watches: [MessageWatch] = []
+        for worker in workers { worker.record.beginWait(on: loop) }
+        defer {
+            for worker in workers {
+                worker.record.endWait(on: loop)
+                worker.record.forget(sources)
+            }
+            for index in watches.indices { watches[index].end() }
+            for source in sources { source.invalidate() }
+        }
+        for worker in workers {
+            if let watch = try MessageWatch(worker, goesOn: receivesAll) {
+                watches.append(watch)
+                sources.append(watch.source)
+            }
+            if let process = worker.record.process { sources.append(worker.endSource(process)) }
+            // What came before we began to watch.
+            worker.port.core.receiveFromSockets()
+            worker.record.reap()
+        }
+        for source in sources { try loop.addOrThrow(source, to: .workerWait) }
+        _ = loop.run(
+            mode: .workerWait, until: deadline,
+            while: {
+                for index in watches.indices { watches[index].update(on: loop) }
+                return !isCancelled && condition()
+            })
+    }
+}
+
+/// Receives a worker's check-in from the sockets of its launcher's port, and if it goes on, what follows.
+///
+/// Other messages of the worker are for the port, and are not taken from its queue here. So once the worker has checked
+/// in and the watch does not go on, or the port's queue is full, the sockets may stay readable: then they are not
+/// watched.
+private struct MessageWatch {
+    let source: RunLoopSource
+    private let core: LocalPort
+    private let record: WorkerRecord
+    private let goesOn: Bool
+    private var isOver = false
+    /// Waits for room in the port's queue.
+    private var notice: LoopNotification<SendPossibility>?
+
+    /// - Returns: nil when the worker has checked in and the watch does not go on, or its port is dead.
+    init?(_ worker: PortWorker, goesOn: Bool) throws(PortError) {
+        if worker.sendRight != nil, !goesOn { return nil }
+        let core = worker.port.core
+        (self.core, record, self.goesOn) = (core, worker.record, goesOn)
+        source = RunLoopSource(
+            name: "worker messages", readiness: { false }, perform: { core.receiveFromSockets() })
+        guard try core.attach(source) else { return nil }
+    }
+
+    /// Looks whether the sockets are to be watched. Called before the loop sleeps.
+    mutating func update(on loop: ThreadRunLoop) {
+        if isOver { return }
+        if record.right != nil, !goesOn { return end() }
+        if core.socketsAreHeldUp {
+            // Again each time: the end of a handler has all the port's sources watch the sockets.
+            try? source.watch(pollable: nil)
+            if let notice, !notice.isOver { return }
+            let room = LoopNotification<SendPossibility>(on: loop, in: .workerWait) { _ in }
+            notice = room
+            // It fails in a forked child alone, whose copy of the port never has room.
+            try? core.watchRoom(room)
+        } else if notice?.isOver == true, let sockets = core.sockets {
+            notice = nil
+            source.watchSoon(pollable: sockets.rawValue)
+        }
+    }
+
+    mutating func end() {
+        isOver = true
+        notice?.cancel()
+        core.detach(source)
+        source.invalidate()
+    }
+}
+
+extension PortWorker {
+    /// The source through which a waiting loop hears of the end of the worker's process; it ends with that.
+    fileprivate func endSource(_ process: LaunchedProcess) -> RunLoopSource {
+        let source = RunLoopSource(
+            name: "worker end", descriptor: process.rawValue, perform: { [record] in record.reap() })
+        record.endWithWorker(source)
+        return source
+    }
+}
+
+/// Does a wait on a thread of its own, so that the task holds none meanwhile; cancelling the task ends the wait.
+nonisolated(nonsending) func waitOffThePool<Success: Sendable>(
+    _ body: @escaping @Sendable (WorkerWait) throws -> Success
+) async throws -> Success {
+    let wait = WorkerWait()
+    return try await withTaskCancellationHandler {
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Success, any Error>) in
+            do throws(SystemError) {
+                // Its thread goes when the wait is over; nobody joins it.
+                _ = try sysStartThread(blocksSignals: true) {
+                    sysNameThread("port worker wait")
+                    let result = Result { try body(wait) }
+                    if case .failure = result, wait.isCancelled {
+                        continuation.resume(throwing: CancellationError())
+                    } else {
+                        continuation.resume(with: result)
+                    }
+                }
+            } catch {
+                continuation.resume(throwing: PortError(error))
+            }
+        }
+    } onCancel: {
+        wait.cancel()
+    }
+}

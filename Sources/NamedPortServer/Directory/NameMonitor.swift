@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// What a watch of names is made of: the changes of the directory, one process descriptor for each other process that
+// holds names, and the table of what was told. See Docs/Decisions/0010-watches-of-names.md.
+
+import MessagePort
+import PortSystem
+import Synchronization
+
+/// Tells which names came and went since it was asked last. It buffers nothing but what one look has found: what
+/// happens while nobody asks waits in the kernel, and when that has no room, all names are looked at again.
+final class NameMonitor: Sendable {
+    private struct State: ~Copyable {
+        var watch: NameDirectoryWatch
+        var table = NameSnapshot()
+        /// Descriptors of the processes that hold names, this one excepted: of the first `ownerLimit` that can be watched.
+        var owners: [Int32: SharedDescriptor] = [:]
+        /// The other owners.
+        var unwatched: Set<Int32> = []
+        /// When their names are looked at again; never when there are none.
+        var nextLook = MonotonicInstant.distantFuture
+        /// What was found and not told yet.
+        var pending: [NameEvent] = []
+        /// The next look is at everything.
+        var mustLookAtAll = true
+
+        /// Whether the names of owners that are not watched are to be looked at.
+        var isDue: Bool { nextLook != .distantFuture && nextLook <= .now }
+    }
+
+    /// Most processes whose end is watched, each by a descriptor. A record claims its owner, so one process can make up as
+    /// many as it has names.
+    static let ownerLimit = 64
+    /// How long the names of other owners are not looked at: ten times as long as a look takes, within these limits.
+    private static let pauses = Duration.seconds(1)...Duration.seconds(10)
+
+    private static let directoryKey: UInt64 = 0
+    private let epoll: EpollSet  // immutable
+    private let state: Mutex<State>
+    private let forkCount = sysForkCount()  // immutable
+
+    /// Begins to watch; the first names that it tells are those that are held now.
+    ///
+    /// - Parameters:
+    ///   - path: the directory above that of names.
+    ///   - mayBeShared: whether the directory may be a shared one.
+    ///   - looks: whether it may look at an interval where the kernel gives no watch.
+    /// - Throws: as `NameDirectoryWatch.begin`.
+    init(_ path: String, mayBeShared: Bool = false, looks: IntervalLooks? = nil) throws(PortError) {
+        let watch = try NameDirectoryWatch.begin(at: path, mayBeShared: mayBeShared, looks: looks)
+        do throws(SystemError) {
+            epoll = try EpollSet()
+            try epoll.add(watch.raw, .readable, key: Self.directoryKey)
+        } catch {
+            throw PortError(error)
+        }
+        state = Mutex(State(watch: watch))
+    }
+
+    /// The descriptor to wait on: readable while there may be something to tell.
+    var raw: CInt { epoll.raw }
+
+    /// Whether there is something to tell, or to look at, that does not show in the descriptor.
+    var hasMore: Bool {
+        state.withLock { !$0.pending.isEmpty || $0.mustLookAtAll || $0.isDue || $0.watch.nextLook <= .now }
+    }
+
+    /// When to ask for the next although the descriptor is not readable.
+    var nextLook: MonotonicInstant { state.withLock { min($0.nextLook, $0.watch.nextLook) } }
+
+    /// The next that came or went. Never waits.
+    ///
+    /// - Returns: nil when there is nothing now.
+    /// - Throws: `forkedProcess`; `watchLimit`, `descriptorLimit`, `directoryUntrusted`, `systemCallFailed`. The next
+    ///   call looks at everything again, so nothing is lost.
+    func next() throws(PortError) -> NameEvent? {
+        if sysForkCount() != forkCount { throw PortError(.forkedProcess) }
+        let result = state.withLock { state -> Result<NameEvent?, PortError> in
+            do throws(PortError) {
+                if state.pending.isEmpty { try look(&state) }
+                return .success(state.pending.isEmpty ? nil : state.pending.removeFirst())
+            } catch {
+                state.mustLookAtAll = true
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    /// For tests: what the directory has reported is seen as nothing.
+    func forgetDirectoryReports() {
+        state.withLock { state in _ = try? state.watch.changes() }
+    }
+
+    private func look(_ state: inout State) throws(PortError) {
+        let ended = epoll.wait(until: .distantPast).map(\.key).filter { $0 != Self.directoryKey }
+        let changes = try state.watch.changes()
+        guard let names = state.watch.names else {
+            state.pending += state.table.noteAll([:])
+            state.mustLookAtAll = false
+            (state.unwatched, state.nextLook) = ([], .distantFuture)
+            return dropIdleOwners(&state)
+        }
+        if state.mustLookAtAll || changes == .everything {
+            state.pending += state.table.noteAll(try NameEntry.all(in: names))
+            state.mustLookAtAll = false
+        } else if case .files(let files) = changes {
+            for file in files { try note(file, in: names, &state) }
+        }
+        for owner in ended { try ownerDidEnd(Int32(truncatingIfNeeded: owner), in: names, &state) }
+        try watchOwners(in: names, &state)
+        dropIdleOwners(&state)
+    }
+
+    private func note(_ file: String, in names: TrustedDirectory, _ state: inout State) throws(PortError) {
+        state.pending += state.table.note(file, try NameEntry.look(at: file, in: names))
+    }
+
+    // MARK: Owners
+
+    /// Watches for the ends of the processes that hold names. Those that cannot be watched are tried again now and then, and
+    /// their names looked at: there are too many of them, or no descriptors, or they have no number here.
+    private func watchOwners(in names: TrustedDirectory, _ state: inout State) throws(PortError) {
+        let (start, isDue) = (MonotonicInstant.now, state.isDue)
+        let files = Dictionary(grouping: state.table.entries) { $0.value.registration.owner }
+        var unwatched: Set<Int32> = []
+        for (owner, files) in files where owner != sysProcessID() && state.owners[owner] == nil {
+            let isKnown = state.unwatched.contains(owner)
+            if isKnown && !isDue || !watch(owner, &state) { unwatched.insert(owner) }
+            if isKnown && !isDue { continue }
+            // It may have ended before it was watched, and may be another process by now.
+            for file in files { try note(file.key, in: names, &state) }
+        }
+        unwatched.formIntersection(state.table.owners)
+        state.unwatched = unwatched
+        if unwatched.isEmpty {
+            state.nextLook = .distantFuture
+        } else if isDue || state.nextLook == .distantFuture {
+            let pause = start.duration(to: .now) * 10
+            state.nextLook = .after(min(max(pause, Self.pauses.lowerBound), Self.pauses.upperBound))
+        }
+    }
+
+    /// - Returns: false when it cannot be watched.
+    private func watch(_ owner: Int32, _ state: inout State) -> Bool {
+        guard state.owners.count < Self.ownerLimit else { return false }
+        do throws(SystemError) {
+            guard let process = try sysProcessDescriptor(of: owner), try !hasEnded(process) else { return false }
+            let descriptor = SharedDescriptor(process)
+            try epoll.add(descriptor.rawValue, .readable, key: UInt64(owner))
+            state.owners[owner] = descriptor
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    private func hasEnded(_ process: borrowing FileDescriptor) throws(SystemError) -> Bool {
+        try !sysPoll(process.raw, .readable, until: .distantPast).isEmpty
+    }
+
+    /// A name whose lock is held although its owner has ended is held by a child that the owner forked.
+    private func ownerDidEnd(_ owner: Int32, in names: TrustedDirectory, _ state: inout State) throws(PortError) {
+        forget(owner, &state)
+        for file in state.table.files(of: owner) { try note(file, in: names, &state) }
+    }
+
+    private func dropIdleOwners(_ state: inout State) {
+        for owner in Set(state.owners.keys).subtracting(state.table.owners) { forget(owner, &state) }
+    }
+
+    private func forget(_ owner: Int32, _ state: inout State) {
+        guard let descriptor = state.owners.removeValue(forKey: owner) else { return }
+        epoll.remove(descriptor.rawValue)
+    }
+}

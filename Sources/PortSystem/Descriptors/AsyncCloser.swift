@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// close(2) takes as long as whoever made the open file says: a TCP socket that lingers, a file of a file system that
+// does not answer. So what came from a peer is closed by a thread of its own, and so is a socket in which packets of a
+// peer lie, perhaps with such files inside.
+
+import Synchronization
+
+/// Is told how many descriptors of another process wait to be closed: closing may be slower than receiving.
+package protocol CloseObserver: AnyObject, Sendable {
+    /// Nobody uses a descriptor any more. Called where the last reference to it goes, perhaps under a lock of the
+    /// caller's.
+    func willClose()
+    /// That descriptor is closed. Called once for each `willClose`, with no lock held that is known here.
+    func didClose()
+}
+
+/// Closes descriptors that came from other processes, on a thread that has nothing else to do.
+///
+/// The thread starts with the first such descriptor and stays. One that a file holds up for a second is replaced when
+/// the next descriptor comes, and ends when that file lets go of it. While no thread can be started, whoever lets go of
+/// a descriptor closes what waits. A forked child, in which the thread may have left its lock behind, closes its
+/// descriptors where they are let go.
+package enum AsyncCloser {
+    /// Most threads that files hold up; with so many the other descriptors wait.
+    package static let heldUpLimit = 16
+    /// How long a file may hold up the thread.
+    private static let patience = Duration.seconds(1)
+
+    private struct State {
+        /// What is to be closed after the next ones, in the order in which it came: no giver waits for ever behind
+        /// others.
+        var waiting: [Closing] = []
+        /// What is to be closed next, from the end.
+        var next: [Closing] = []
+        var worker: Worker?
+        /// Since when the worker closes one.
+        var busySince: MonotonicInstant?
+        var heldUpCount = 0
+        /// How many callers close descriptors themselves, because no thread can be started.
+        var callerCount = 0
+        /// A test has everything wait.
+        var isSuspended = false
+
+        mutating func popFirst() -> Closing? {
+            if next.isEmpty { (next, waiting) = (waiting.reversed(), []) }
+            return next.popLast()
+        }
+
+        /// The worker's thread could not be started: later calls find no worker, and close what waits themselves.
+        mutating func giveUpWorker() {
+            worker = nil
+            callerCount += 1
+        }
+
+        var isHeldUp: Bool { busySince.map { $0.advanced(by: patience) < .now } ?? false }
+    }
+
+    private struct Closing {
+        let descriptor: CInt
+        let giver: (any CloseObserver)?
+
+        func perform() {
+            sysCloseForeign(descriptor)
+            giver?.didClose()
+        }
+    }
+
+    private final class Worker: Sendable {
+        let hasWork = ThreadEvent()
+    }
+
+    private static let state = Mutex(State())
+    /// Of the process that first had something to close.
+    private static let forkCount = sysForkCount()
+
+    /// Whether nothing is being closed, and nothing waits for that.
+    package static var isIdle: Bool {
+        state.withLock { state in
+            state.waiting.isEmpty && state.next.isEmpty && state.busySince == nil && state.heldUpCount == 0
+                && state.callerCount == 0
+        }
+    }
+
+    /// Starts the thread, unless it has started.
+    package static func start() { wake(nil) }
+
+    /// Closes a descriptor, soon. Never waits.
+    ///
+    /// - Parameters:
+    ///   - descriptor: the descriptor.
+    ///   - giver: who is told that it waits, and that it is closed.
+    static func close(_ descriptor: CInt, of giver: (any CloseObserver)? = nil) {
+        if forkCount != sysForkCount() { return sysCloseForeign(descriptor) }
+        giver?.willClose()
+        wake(Closing(descriptor: descriptor, giver: giver))
+    }
+
+    #if PORT_FAULTS
+    /// Closes nothing while `body` runs: so a test sees what waits.
+    package static func suspended<Result, Failure: Error>(
+        _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        state.withLock { $0.isSuspended = true }
+        defer {
+            state.withLock { $0.isSuspended = false }
+            wake(nil)
+        }
+        return try body()
+    }
+    #endif
+
+    private static func wake(_ closing: Closing?) {
+        let (worker, isNew) = state.withLock { state -> (Worker?, Bool) in
+            if let closing { state.waiting.append(closing) }
+            if let worker = state.worker {
+                if !state.isHeldUp { return (worker, false) }
+                if state.heldUpCount == heldUpLimit { return (nil, false) }
+                state.heldUpCount += 1
+            }
+            let made = Worker()
+            (state.worker, state.busySince) = (made, nil)
+            return (made, true)
+        }
+        guard let worker else { return }
+        worker.hasWork.set()
+        guard isNew else { return }
+        do throws(SystemError) {
+            _ = try sysStartThread(blocksSignals: true) { run(worker) }
+        } catch {
+            // Without a thread the caller does the work; the next one tries to start it again.
+            closeHere()
+        }
+    }
+
+    /// One by one: what waits behind a file that holds this caller up is left for the next one.
+    private static func closeHere() {
+        state.withLock { $0.giveUpWorker() }
+        while let closing = state.withLock({ $0.isSuspended ? nil : $0.popFirst() }) { closing.perform() }
+        state.withLock { $0.callerCount -= 1 }
+    }
+
+    private static func run(_ worker: Worker) {
+        sysNameThread("port-closer")
+        while state.withLock({ $0.worker === worker }) {
+            worker.hasWork.clear()
+            while let closing = next(for: worker) { closing.perform() }
+            if state.withLock({ $0.worker === worker }) { worker.hasWork.wait(until: .distantFuture) }
+        }
+        state.withLock { $0.heldUpCount -= 1 }
+    }
+
+    /// - Returns: what the worker closes now; nil when there is nothing, or another has taken its place.
+    private static func next(for worker: Worker) -> Closing? {
+        state.withLock { state in
+            guard state.worker === worker else { return nil }
+            let closing = state.isSuspended ? nil : state.popFirst()
+            state.busySince = closing == nil ? nil : .now
+            return closing
+        }
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CPortShims
+import PortCLibrary
+
+/// Which kind of lock a file has. Two kinds do not see each other, so all who lock a file take the same.
+package enum FileLock: String, Sendable, CaseIterable {
+    /// An open-file-description lock (`fcntl(2)`), which can be asked about without being taken.
+    case openFile = "open-file-description"
+    /// A lock of the whole file (`flock(2)`), for systems that refuse the other kind. To ask about it is to share it for a
+    /// moment.
+    case wholeFile = "flock"
+
+    /// How long a lock that others share, because they ask about it, is tried for.
+    package static let limit = Duration.seconds(1)
+}
+
+/// Whether the system has open-file-description locks.
+///
+/// - Parameter descriptor: any open file; nothing of it changes.
+/// - Returns: whether it has.
+/// - Throws: what is no refusal.
+package func sysHasOpenFileLocks(_ descriptor: CInt) throws(SystemError) -> Bool {
+    do throws(SystemError) {
+        _ = try openFileLock { shim_unlock(descriptor) }
+        return true
+    } catch {
+        if Refusals.openFileLocks.error != nil { return false }
+        throw error
+    }
+}
+
+/// Takes the exclusive lock of an open file; the kernel drops it when the last descriptor of that open file is closed,
+/// however its process ends.
+///
+/// - Parameters:
+///   - descriptor: the open file.
+///   - kind: which kind of lock.
+///   - limit: how long to try while others share a lock of the whole file; zero tries once.
+/// - Returns: false when another open file of the same inode holds it.
+/// - Throws: what the kernel says of the call.
+package func sysLock(
+    _ descriptor: CInt, _ kind: FileLock, within limit: Duration = FileLock.limit
+) throws(SystemError) -> Bool {
+    switch kind {
+    case .openFile:
+        return try unlessHeld { () throws(SystemError) in try openFileLock { shim_lock_exclusive(descriptor) } }
+    case .wholeFile:
+        if try takeWhole(descriptor, LOCK_EX) { return true }
+        let deadline = MonotonicInstant.after(limit)
+        while .now < deadline {
+            // Does somebody hold it, or do others only ask?
+            if try sysIsLocked(descriptor, kind) { return false }
+            // One that was stopped while it asks keeps the others waiting; they leave the processor.
+            sysPause(.microseconds(200))
+            if try takeWhole(descriptor, LOCK_EX) { return true }
+        }
+        return false
+    }
+}
+
+/// Drops the lock of an open file, for every descriptor of that open file: also for a copy that a child process holds
+/// between its fork and its exec.
+package func sysUnlock(_ descriptor: CInt, _ kind: FileLock) throws(SystemError) {
+    switch kind {
+    case .openFile: _ = try openFileLock { shim_unlock(descriptor) }
+    case .wholeFile: _ = try retrying(.flock) { flock(descriptor, LOCK_UN) }
+    }
+}
+
+/// Whether another open file of the same inode holds the exclusive lock. Disturbs nobody.
+package func sysIsLocked(_ descriptor: CInt, _ kind: FileLock) throws(SystemError) -> Bool {
+    switch kind {
+    case .openFile:
+        var held: CInt = 0
+        _ = try openFileLock { unsafe shim_lock_is_held(descriptor, &held) }
+        return held != 0
+    case .wholeFile:
+        guard try takeWhole(descriptor, LOCK_SH) else { return true }
+        try sysUnlock(descriptor, kind)
+        return false
+    }
+}
+
+/// A call for a lock of an open file, unless the system has refused those. What is said of one file may be said of that
+/// file system alone: so another file is asked.
+private func openFileLock(_ body: () -> CInt) throws(SystemError) -> CInt {
+    try Refusals.openFileLocks.remember({ $0.isRefusal && refusesOpenFileLocks }) {
+        () throws(SystemError) in
+        try retrying(.fcntl, body)
+    }
+}
+
+/// Asks for a lock of an open file that everybody may open.
+func tryOpenFileLock() throws(SystemError) {
+    let directory = try sysOpen("/", .directory)
+    _ = try retrying(.fcntl) { shim_try_open_file_lock(directory.raw) }
+}
+
+/// Whether the system refuses locks of open files to this process, whatever the file is.
+private var refusesOpenFileLocks: Bool {
+    do throws(SystemError) {
+        try tryOpenFileLock()
+        return false
+    } catch {
+        return error.isRefusal
+    }
+}
+
+private func takeWhole(_ descriptor: CInt, _ kind: CInt) throws(SystemError) -> Bool {
+    try unlessHeld { () throws(SystemError) in try retrying(.flock) { flock(descriptor, kind | LOCK_NB) } }
+}
+
+private func unlessHeld(_ body: () throws(SystemError) -> CInt) throws(SystemError) -> Bool {
+    do throws(SystemError) {
+        _ = try body()
+        return true
+    } catch {
+        if error.code == EAGAIN || error.code == EACCES { return false }
+        throw error
+    }
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import CPortShims
+package import PortCLibrary
+
+/// What the package asks about a file.
+package struct FileStatus: Hashable, Sendable {
+    package let device: dev_t
+    package let inode: ino_t
+    package let mode: mode_t
+    package let owner: uid_t
+    package let group: gid_t
+
+    fileprivate init(_ status: stat) {
+        device = status.st_dev
+        inode = status.st_ino
+        mode = status.st_mode
+        owner = status.st_uid
+        group = status.st_gid
+    }
+
+    /// Whether it is a directory.
+    package var isDirectory: Bool { mode & S_IFMT == S_IFDIR }
+    /// Whether it is a socket.
+    package var isSocket: Bool { mode & S_IFMT == S_IFSOCK }
+    /// Whether it is a regular file.
+    package var isRegular: Bool { mode & S_IFMT == S_IFREG }
+    /// What may be done with it by whom, the set-group and the sticky bit included.
+    package var permissions: mode_t { mode & 0o7777 }
+    /// Whether users other than the owner may read, write or search it.
+    package var isOpenToOthers: Bool { mode & 0o077 != 0 }
+    /// Whether two reports are of the same file.
+    package func isSameFile(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
+}
+
+/// How to open a file.
+package enum OpenMode: Sendable {
+    /// A directory, not through a symbolic link.
+    case directory
+    /// A file to read, not through a symbolic link.
+    case reading
+    /// A file to read and write, made with mode 0600 when it is not there, not through a symbolic link.
+    case creating
+    /// Whatever has the name, a symbolic link too, as a place alone: nothing is done to it, and nobody waits for it.
+    case place
+
+    var flags: CInt {
+        switch self {
+        case .directory: O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+        case .reading: O_RDONLY | O_NOFOLLOW | O_NONBLOCK
+        case .creating: O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK
+        case .place: SHIM_O_PATH | O_NOFOLLOW
+        }
+    }
+}
+
+/// Opens a file, close-on-exec.
+///
+/// - Parameters:
+///   - path: where; relative to `directory`, or to the working directory.
+///   - directory: an open directory.
+///   - mode: what for.
+/// - Returns: the open file.
+/// - Throws: ELOOP when the last part is a symbolic link (ENOTDIR for a directory), ENOENT when it is not there.
+package func sysOpen(_ path: String, in directory: CInt = AT_FDCWD, _ mode: OpenMode) throws(SystemError)
+    -> FileDescriptor
+{
+    FileDescriptor(owning: try retrying(.open) { unsafe shim_openat(directory, path, mode.flags, 0o600) })
+}
+
+/// Makes a directory that only its owner may use.
+///
+/// - Returns: false when there is something of that name already.
+package func sysMakeDirectory(_ path: String) throws(SystemError) -> Bool {
+    do throws(SystemError) {
+        _ = try retrying(.mkdir) { unsafe mkdir(path, 0o700) }
+        return true
+    } catch {
+        if error.code == EEXIST { return false }
+        throw error
+    }
+}
+
+/// Gives an open file to another group.
+///
+/// - Throws: EPERM when this process is not in the group.
+package func sysChangeGroup(_ descriptor: CInt, to group: gid_t) throws(SystemError) {
+    _ = try retrying(.fchown) { shim_change_group(descriptor, group) }
+}
+
+/// Lets a group use an open file or directory.
+///
+/// - Parameters:
+///   - descriptor: the open file, which is this user's.
+///   - group: the group.
+///   - permissions: what it and the owner may do.
+/// - Throws: EPERM when this process is not in the group.
+package func sysShare(_ descriptor: CInt, with group: gid_t, _ permissions: mode_t) throws(SystemError) {
+    let status = try sysStatus(descriptor)
+    if status.group == group && status.permissions == permissions { return }
+    // In this order: a change of the group may take the set-group bit away.
+    // A group without a number in this user namespace cannot be named; a set-group directory gave it already.
+    if status.group != group { try sysChangeGroup(descriptor, to: group) }
+    _ = try retrying(.fchmod) { fchmod(descriptor, permissions) }
+}
+
+/// Lets a group connect to a socket that this process has just made in a directory.
+///
+/// - Throws: EPERM when this process is not in the group; ESTALE when something else is there.
+package func sysShareSocket(_ name: String, in directory: CInt, with group: gid_t) throws(SystemError) {
+    // The name alone might lead elsewhere by now: what is changed is what was looked at.
+    let place = try sysOpen(name, in: directory, .place)
+    let status = try sysStatus(place.raw)
+    guard status.isSocket, status.owner == sysUserID() else { throw SystemError(ESTALE) }
+    if status.group == group && status.permissions == 0o660 { return }
+    if status.group != group { try sysChangeGroup(place.raw, to: group) }
+    do throws(SystemError) {
+        _ = try retrying(.fchmod) { unsafe chmod("/proc/self/fd/\(place.raw)", 0o660) }
+    } catch {
+        // Without /proc by its name. Nobody can put another file in its place but those who keep the directory, and they are
+        // trusted with it.
+        guard error.code == ENOENT else { throw error }
+        _ = try retrying(.fchmod) { unsafe fchmodat(directory, name, 0o660, 0) }
+    }
+}
+
+/// What an open file is.
+package func sysStatus(_ descriptor: CInt) throws(SystemError) -> FileStatus {
+    var status = stat()
+    _ = try retrying(.fstat) { unsafe fstat(descriptor, &status) }
+    return FileStatus(status)
+}
+
+/// What a name in a directory is, symbolic links not followed; nil when there is no such name.
+package func sysStatus(_ name: String, in directory: CInt) throws(SystemError) -> FileStatus? {
+    var status = stat()
+    do throws(SystemError) {
+        _ = try retrying(.fstat) { unsafe fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) }
+        return FileStatus(status)
+    } catch {
+        if error.code == ENOENT { return nil }
+        throw error
+    }
+}
+
+/// Where a symbolic link leads, as it says; nil for what is no link.
+///
+/// - Throws: ENOENT when there is nothing at the path; ENOTDIR when a part of it but the last is no directory.
+package func sysReadLink(_ path: String) throws(SystemError) -> String? {
+    let limit = 4096
+    var target = [CChar](repeating: 0, count: limit)
+    do throws(SystemError) {
+        let count = try retrying(.readlink) { unsafe readlink(path, &target, limit) }
+        return String(decoding: target.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    } catch {
+        if error.code == EINVAL { return nil }
+        throw error
+    }
+}
+
+/// Where a symbolic link in a directory leads, as it says; nil when there is no such name, or it is no link.
+package func sysReadLink(_ name: String, in directory: CInt) throws(SystemError) -> String? {
+    let limit = 256
+    var target = [CChar](repeating: 0, count: limit)
+    do throws(SystemError) {
+        let count = try retrying(.readlink) { unsafe readlinkat(directory, name, &target, limit) }
+        return String(decoding: target.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    } catch {
+        if error.code == EINVAL || error.code == ENOENT { return nil }
+        throw error
+    }
+}
+
+/// Makes a symbolic link in a directory, atomically.
+///
+/// - Throws: EEXIST when there is something of that name.
+package func sysMakeLink(_ name: String, to target: String, in directory: CInt) throws(SystemError) {
+    _ = try retrying(.symlink) { unsafe symlinkat(target, directory, name) }
+}
+
+/// Takes a name out of a directory. A name that is not there is no error.
+package func sysUnlink(_ name: String, in directory: CInt) throws(SystemError) {
+    do throws(SystemError) {
+        _ = try retrying(.unlink) { unsafe unlinkat(directory, name, 0) }
+    } catch {
+        if error.code != ENOENT { throw error }
+    }
+}
+
+/// Whether this process may make a file of a size. The kernel does not only refuse a larger one: it sends SIGXFSZ, which ends
+/// most programs.
+///
+/// - Throws: EFBIG when the limit for files (RLIMIT_FSIZE) is lower.
+package func sysCheckFileSize(_ size: Int) throws(SystemError) {
+    if shim_file_size_limit() < size { throw SystemError(EFBIG) }
+}
+
+/// Gives a file another name in the same directory. The new name appears at once and whole, and replaces nothing.
+///
+/// Where the kernel or the file system cannot rename in this way, the file gets the new name as a second one first.
+///
+/// - Throws: EEXIST when the new name is taken; where the file has to have two names, EPERM when the file system has no such
+///   files.
+package func sysRename(_ name: String, to newName: String, in directory: CInt) throws(SystemError) {
+    do throws(SystemError) {
+        try Refusals.exclusiveRename.remember({ $0.code == ENOSYS }) { () throws(SystemError) in
+            _ = try retrying(.rename) { unsafe shim_rename_noreplace(directory, name, newName) }
+        }
+    } catch {
+        // Linux before 3.15; a file system that does not know the flag, such as 9p or NFS; a filter.
+        guard [ENOSYS, EINVAL, EOPNOTSUPP, EPERM].contains(error.code) else { throw error }
+        try sysLink(name, to: newName, in: directory)
+        do throws(SystemError) {
+            try sysUnlink(name, in: directory)
+        } catch {
+            try? sysUnlink(newName, in: directory)
+            throw error
+        }
+    }
+}
+
+/// Gives a file another name in the same directory, in the place of what has that now.
+package func sysMove(_ name: String, to newName: String, in directory: CInt) throws(SystemError) {
+    _ = try retrying(.rename) { unsafe renameat(directory, name, directory, newName) }
+}
+
+/// Gives a file a second name in the same directory.
+///
+/// - Throws: EEXIST when the new name is taken; EPERM when the file system has no such files.
+package func sysLink(_ name: String, to newName: String, in directory: CInt) throws(SystemError) {
+    _ = try retrying(.link) { unsafe linkat(directory, name, directory, newName, 0) }
+}
+
+/// Most names that are read of a directory: whoever fills it while it is read must come to an end.
+package let sysListLimit = 1 << 20
+
+/// The names in a directory, without `.` and `..`, in no particular order; `sysListLimit` at most.
+package func sysList(_ path: String) throws(SystemError) -> [String] {
+    try sysList(path, in: AT_FDCWD)
+}
+
+/// The names in an open directory, wherever it is by now; none when it was removed.
+package func sysList(in directory: CInt) throws(SystemError) -> [String] {
+    do throws(SystemError) {
+        return try sysList(".", in: directory)
+    } catch {
+        if error.code == ENOENT { return [] }
+        throw error
+    }
+}
+
+private func sysList(_ path: String, in directory: CInt) throws(SystemError) -> [String] {
+    let descriptor = try sysOpen(path, in: directory, .directory).release()
+    guard let stream = unsafe fdopendir(descriptor) else {
+        let code = errno
+        sysClose(descriptor)
+        throw SystemError(code)
+    }
+    defer { unsafe closedir(stream) }
+    var names: [String] = []
+    while names.count < sysListLimit, let name = try unsafe nextName(in: stream) {
+        if name != "." && name != ".." { names.append(name) }
+    }
+    return names
+}
+
+private func nextName(in stream: OpaquePointer) throws(SystemError) -> String? {
+    var entry: UnsafeMutablePointer<dirent>?
+    let found = try retrying(.readdir) { () -> CInt in
+        errno = 0  // readdir(3): at the end it gives no entry and leaves errno alone
+        unsafe entry = readdir(stream)
+        if unsafe entry != nil { return 1 }
+        return errno == 0 ? 0 : -1
+    }
+    guard found == 1, let entry = unsafe entry else { return nil }
+    return unsafe withUnsafeBytes(of: &entry.pointee.d_name) {
+        unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+    }
+}
+
+/// Cuts or extends an open file.
+package func sysTruncate(_ descriptor: CInt, to size: Int) throws(SystemError) {
+    _ = try retrying(.write) { ftruncate(descriptor, size) }
+}
+
+/// Sets the place at which an open file is read and written next to its beginning.
+package func sysRewind(_ descriptor: CInt) throws(SystemError) {
+    _ = try retrying(.write) { lseek(descriptor, 0, SEEK_SET) }
+}
+
+/// What is at a path, symbolic links not followed; nil when there is nothing.
+package func sysStatus(atPath path: String) throws(SystemError) -> FileStatus? {
+    try sysStatus(path, in: AT_FDCWD)
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Synchronization
+
+/// The writing end of a ring. One thread at a time uses it.
+package struct RingProducer: Sendable {
+    /// What became of a record.
+    package enum Outcome: Hashable, Sendable {
+        /// It is in the ring. A reader that is not awake has to be told, when it has not woken by itself: see `takeSleep`.
+        case written(SharedRing.ReaderState)
+        /// There is no room for it.
+        case full
+        /// The reader takes nothing more.
+        case closed
+        /// It is in the ring, and the reader is about to take nothing more: `isLastRead` says soon whether it takes this.
+        case closing
+        /// The other side breaks the format.
+        case broken
+    }
+
+    package let ring: SharedRing
+    private var position: UInt64 = 0
+    private var knownHead: UInt64 = 0
+    /// For which of its sleeps the reader was woken last; none has this number.
+    private var wokenSleep = UInt64.max
+
+    /// The writing end of a ring in which nothing was written yet.
+    package init(_ ring: SharedRing) {
+        self.ring = ring
+    }
+
+    /// Room for a mark is always kept.
+    private static let markSize = 8
+
+    /// Writes a packet.
+    ///
+    /// - Parameters:
+    ///   - head: its head.
+    ///   - lead: the payload's first eight bytes, as they lie in memory; nil when all of it lies in the two lists.
+    ///   - body: what comes then.
+    ///   - tail: the end of the payload.
+    /// - Returns: what became of it.
+    package mutating func write(
+        _ head: PacketWords, lead: UInt64? = nil, _ body: ArraySlice<UInt8>, tail: ArraySlice<UInt8> = []
+    ) -> Outcome {
+        let frontLength = lead == nil ? 40 : 48
+        let length = frontLength + body.count + tail.count
+        if let failure = makeRoom(for: length) { return failure }
+        putFront(length, head, lead)
+        let bodyPosition = position + 8 + UInt64(frontLength)
+        if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition) } }
+        if !tail.isEmpty {
+            unsafe tail.withUnsafeBytes { unsafe ring.put($0, at: bodyPosition + UInt64(body.count)) }
+        }
+        return publishRecord(8 + padded(length))
+    }
+
+    /// Writes a packet, as above, whose payload is a lead and one list.
+    package mutating func write(_ head: PacketWords, lead: UInt64, _ body: [UInt8]) -> Outcome {
+        let length = 48 + body.count
+        if let failure = makeRoom(for: length) { return failure }
+        putFront(length, head, lead)
+        if !body.isEmpty { unsafe body.withUnsafeBytes { unsafe ring.put($0, at: position + 56) } }
+        return publishRecord(8 + padded(length))
+    }
+
+    /// - Returns: why there is no room for a packet of so many bytes, if there is none.
+    private mutating func makeRoom(for length: Int) -> Outcome? {
+        let size = 8 + padded(length) + Self.markSize
+        if SharedRing.capacity - Int(position - knownHead) >= size { return nil }
+        guard learnHead() else { return .broken }
+        return SharedRing.capacity - Int(position - knownHead) < size ? .full : nil
+    }
+
+    /// Writes what a record of a packet begins with.
+    private func putFront(_ length: Int, _ head: PacketWords, _ lead: UInt64?) {
+        ring.putWord(UInt64(length) | RecordKind.packet.rawValue << 32, at: position)
+        ring.putRawWord(head.0, at: position + 8)
+        ring.putRawWord(head.1, at: position + 16)
+        ring.putRawWord(head.2, at: position + 24)
+        ring.putRawWord(head.3, at: position + 32)
+        ring.putRawWord(head.4, at: position + 40)
+        if let lead { ring.putRawWord(lead, at: position + 48) }
+    }
+
+    private mutating func publishRecord(_ size: Int) -> Outcome {
+        let outcome = publish(size)
+        return outcome == .written(.awake) ? .written(readerState) : outcome
+    }
+
+    /// How the reader waits; awake, too, once it was woken from the sleep that it is in.
+    package var readerState: SharedRing.ReaderState {
+        let (state, sleep) = ring.readerState
+        return sleep == wokenSleep ? .awake : state
+    }
+
+    /// Has a reader that was not awake when something was written count as awake until it sleeps again.
+    ///
+    /// - Returns: how it has waited until now: unless it has woken by itself, it is to be woken.
+    package mutating func takeSleep() -> SharedRing.ReaderState {
+        let (state, sleep) = ring.readerState
+        if sleep == wokenSleep { return .awake }
+        wokenSleep = sleep
+        return state
+    }
+
+    /// Writes a mark. The reader is not told of it: what it stands for does that. There is at most one in the ring.
+    ///
+    /// - Parameter count: so many packets at least are sent otherwise before the next record is written.
+    /// - Returns: whether it was written: there is always room for it.
+    package mutating func writeMark(before count: UInt32 = 0) -> Outcome {
+        ring.putWord(RecordKind.mark.rawValue << 32 | UInt64(count), at: position)
+        return publish(Self.markSize)
+    }
+
+    /// Whether the reader has read all; nil when the other side breaks the format.
+    package mutating func isEmpty() -> Bool? {
+        learnHead() ? knownHead == position : nil
+    }
+
+    /// Whether the reader has read something since the head was looked at last; also when the other side breaks the format.
+    package mutating func hasReaderMoved() -> Bool {
+        let old = knownHead
+        return !learnHead() || knownHead != old
+    }
+
+    /// - Returns: false when the head lies where it cannot be.
+    private mutating func learnHead() -> Bool {
+        let head = unsafe ring.head.pointee.load(ordering: .acquiring)
+        guard head >= knownHead, head <= position, head & 7 == 0 else { return false }
+        knownHead = head
+        return true
+    }
+
+    /// Whether the reader, which takes nothing more, takes what was written last; nil while it has not said so.
+    package var isLastRead: Bool? { ring.isRead(upTo: position) }
+
+    private mutating func publish(_ size: Int) -> Outcome {
+        if ring.isClosed { return .closed }
+        position += UInt64(size)
+        unsafe ring.tail.pointee.store(position, ordering: .sequentiallyConsistent)
+        if !ring.isClosed { return .written(.awake) }
+        return switch isLastRead {
+        case true?: .written(.awake)
+        case false?: .closed
+        case nil: .closing
+        }
+    }
+}

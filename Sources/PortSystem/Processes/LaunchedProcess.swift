@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A child is watched and signalled through a process descriptor (pidfd_open(2)), which cannot come to mean another process.
+// Where the system refuses those, a thread waits for the child and leaves it to be waited for once more (WNOWAIT): the
+// kernel keeps the number of a child that nobody has waited for. Somebody else in this process may wait for it all the same;
+// then the child's number means no child of ours, or one that started at another time.
+
+import CPortShims
+package import PortCLibrary
+
+/// A child of this process, from its start until it was waited for.
+package final class LaunchedProcess: Sendable {
+    /// What becomes readable when the child ends.
+    enum End: Sendable {
+        case descriptor(SharedDescriptor)
+        case bell(Bell)
+    }
+
+    /// Rung by the thread that waits for the child.
+    final class Bell: Sendable {
+        let descriptor: EventDescriptor  // immutable
+
+        init() throws(SystemError) {
+            descriptor = try EventDescriptor()
+        }
+    }
+
+    private let id: pid_t  // immutable
+    private let end: End  // immutable
+    private let start: Duration?  // immutable; where there is no process descriptor, and /proc is there
+
+    init(_ id: pid_t, _ end: End, start: Duration? = nil) {
+        self.id = id
+        self.end = end
+        self.start = start
+    }
+
+    /// A descriptor, close-on-exec: readable once the child has ended.
+    package var rawValue: CInt {
+        switch end {
+        case .descriptor(let descriptor): descriptor.rawValue
+        case .bell(let bell): bell.descriptor.raw
+        }
+    }
+
+    /// Begins to watch a child.
+    ///
+    /// - Returns: nil when the child has ended and was waited for, by somebody else or by the kernel, because the program
+    ///   ignores SIGCHLD. Its id may be another process's by then.
+    /// - Throws: EMFILE, ENFILE; EAGAIN when there is no process descriptor, and the system gives no thread.
+    package static func watching(child process: pid_t) throws(SystemError) -> LaunchedProcess? {
+        do throws(SystemError) {
+            do throws(SystemError) {
+                let descriptor = SharedDescriptor(try sysOpenProcess(process))
+                let launched = LaunchedProcess(process, .descriptor(descriptor))
+                _ = try launched.wait(keeps: true)
+                return launched
+            } catch {
+                if Refusals.processDescriptor.error == nil { throw error }
+            }
+            _ = try sysWaitForChild(nil, process, keeps: true, blocks: false)
+            let bell = try Bell()
+            let start = sysProcessStart(process)
+            _ = try sysStartThread(stackSize: 128 << 10, blocksSignals: true) {
+                sysNameThread("port worker end")
+                _ = try? sysWaitForChild(nil, process, keeps: true, blocks: true)
+                bell.descriptor.ring()
+            }
+            return LaunchedProcess(process, .bell(bell), start: start)
+        } catch {
+            if error.code == ESRCH || error.code == ECHILD { return nil }
+            throw error
+        }
+    }
+
+    /// Sends a signal. A child that has ended gets none, which is no error.
+    ///
+    /// - Throws: EPERM when the child has become another user's.
+    package func signal(_ signal: CInt) throws(SystemError) {
+        do throws(SystemError) {
+            guard case .descriptor(let descriptor) = end else { return try signalByNumber(signal) }
+            // EPERM is also what a child says that has become another user's.
+            let isRefusal = { [id] (error: SystemError) in
+                error.isRefusal && (error.code != EPERM || (try? sysKill(id, 0)) != nil)
+            }
+            try Refusals.processSignal.avoid(isRefusal) { () throws(SystemError) in
+                _ = try retrying(.pidfd_send_signal) { shim_pidfd_send_signal(descriptor.rawValue, signal) }
+            } otherwise: { () throws(SystemError) in
+                if try sysPoll(descriptor.rawValue, .readable, until: .distantPast).isEmpty {
+                    try signalByNumber(signal)
+                }
+            }
+        } catch {
+            if error.code != ESRCH && error.code != ECHILD { throw error }
+        }
+    }
+
+    private func signalByNumber(_ signal: CInt) throws(SystemError) {
+        _ = try sysWaitForChild(nil, id, keeps: true, blocks: false)
+        if isOurs { try sysKill(id, signal) }
+    }
+
+    /// Whether the child of this number is the one that was launched.
+    private var isOurs: Bool {
+        guard let start, let found = sysProcessStart(id) else { return true }
+        return start == found
+    }
+
+    /// Waits for the child if it has ended, without blocking, and so lets the kernel forget it. Done once for a child.
+    ///
+    /// - Returns: how it ended; nil while it runs.
+    package func reap() throws(SystemError) -> ChildEnd? {
+        guard isOurs else { return .unknown }
+        do throws(SystemError) {
+            return try wait(keeps: false)
+        } catch {
+            guard error.code == ECHILD || error.isRefusal else { throw error }
+            // Not ours to wait for: it ended and somebody else did, or it is the child of the process that forked us; or the
+            // system does not let us.
+            return try sysPoll(rawValue, .readable, until: .distantPast).isEmpty ? nil : .unknown
+        }
+    }
+
+    private func wait(keeps: Bool) throws(SystemError) -> ChildEnd? {
+        guard case .descriptor(let descriptor) = end else {
+            return try sysWaitForChild(nil, id, keeps: keeps, blocks: false)
+        }
+        return try Refusals.processWait.avoid { () throws(SystemError) in
+            try sysWaitForChild(descriptor.rawValue, id, keeps: keeps, blocks: false)
+        } otherwise: { () throws(SystemError) in
+            if try sysPoll(descriptor.rawValue, .readable, until: .distantPast).isEmpty { return nil }
+            return try sysWaitForChild(nil, id, keeps: keeps, blocks: false)
+        }
+    }
+}
+
+/// Sends a signal to a process by its number; with zero only asks whether it is there.
+package func sysKill(_ process: pid_t, _ signal: CInt) throws(SystemError) {
+    _ = try retrying(.kill) { kill(process, signal) }
+}
+
+/// Opens a process descriptor, unless the system has refused them.
+///
+/// - Throws: ESRCH; EINVAL or ENOENT for a number that is a thread's, no process's; EMFILE, ENFILE; the refusal.
+func sysOpenProcess(_ process: pid_t) throws(SystemError) -> FileDescriptor {
+    // EINVAL is also said of a number that is a thread's.
+    let number = try Refusals.processDescriptor.remember({ $0.isRefusal && ($0.code != EINVAL || isEachInvalid()) }) {
+        () throws(SystemError) in
+        try retrying(.pidfd_open) { shim_pidfd_open(process) }
+    }
+    return FileDescriptor(owning: number)
+}
+
+/// Whether the system says EINVAL of this process, too.
+private func isEachInvalid() -> Bool {
+    do throws(SystemError) {
+        _ = FileDescriptor(owning: try retrying(.pidfd_open) { shim_pidfd_open(getpid()) })
+        return false
+    } catch {
+        return error.code == EINVAL
+    }
+}
+
+/// waitid(2) for one child, by its descriptor or by its number.
+///
+/// - Parameters:
+///   - descriptor: its process descriptor, if there is one.
+///   - process: its number.
+///   - keeps: whether it can be waited for again.
+///   - blocks: whether to wait until it ends.
+/// - Returns: how it ended; nil while it runs.
+/// - Throws: ECHILD when it is no child, or was waited for.
+private func sysWaitForChild(
+    _ descriptor: CInt?, _ process: pid_t, keeps: Bool, blocks: Bool
+) throws(SystemError) -> ChildEnd? {
+    var (ended, code, status): (CInt, CInt, CInt) = (0, 0, 0)
+    _ = try retrying(.waitid) {
+        unsafe shim_wait_for_child(descriptor ?? -1, process, keeps, blocks, &ended, &code, &status)
+    }
+    if ended == 0 { return nil }
+    return code == SHIM_CLD_EXITED ? .exited(status) : .signalled(status)
+}

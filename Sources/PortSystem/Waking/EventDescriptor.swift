@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// What a sleeping thread waits on and any thread may ring: an eventfd(2), and a pipe(2) where that is refused.
+// Rings coalesce: however many there were, `silence` makes the descriptor unreadable again.
+
+import CPortShims
+import PortCLibrary
+
+/// A descriptor that any thread can make readable, and its owner can make unreadable.
+package struct EventDescriptor: ~Copyable, Sendable {
+    /// The kernel object behind it.
+    package enum Kind: Sendable, CaseIterable {
+        case eventfd, pipe
+    }
+
+    private let reading: FileDescriptor
+    private let writing: FileDescriptor?
+
+    /// Makes an eventfd, or a pipe where the system refuses one.
+    package init() throws(SystemError) {
+        self = try Refusals.eventDescriptor.avoid { () throws(SystemError) in
+            try EventDescriptor(.eventfd)
+        } otherwise: { () throws(SystemError) in
+            try EventDescriptor(.pipe)
+        }
+    }
+
+    /// Makes one of the given kind.
+    package init(_ kind: Kind) throws(SystemError) {
+        switch kind {
+        case .eventfd:
+            reading = FileDescriptor(owning: try retrying(.eventfd) { shim_eventfd() })
+            writing = nil
+        case .pipe:
+            let ends = try sysPipe()
+            reading = FileDescriptor(owning: ends.reading)
+            writing = FileDescriptor(owning: ends.writing)
+        }
+    }
+
+    /// Which kernel object it is.
+    package var kind: Kind {
+        switch writing {
+        case .none: .eventfd
+        case .some: .pipe
+        }
+    }
+
+    /// The descriptor to wait on: readable after `ring()` until `silence()`.
+    package var raw: CInt { reading.raw }
+
+    /// Makes the descriptor readable. A full pipe is readable already, so "would block" is success.
+    package func ring() {
+        do throws(SystemError) {
+            switch writing {
+            case .none: _ = try sysWrite(reading.raw, [1, 0, 0, 0, 0, 0, 0, 0])
+            case .some(let end): _ = try sysWrite(end.raw, [1])
+            }
+        } catch {
+            fatalError("A doorbell cannot be rung: \(error). Was its descriptor closed by someone else?")
+        }
+    }
+
+    /// Makes the descriptor unreadable, whatever number of rings there were.
+    package func silence() {
+        do throws(SystemError) {
+            while let count = try sysDiscard(reading.raw, 512), count == 512 {}
+        } catch {
+            fatalError("A doorbell cannot be read: \(error). Was its descriptor closed by someone else?")
+        }
+    }
+}
+
+/// Makes a pipe, whose ends do not wait, close-on-exec.
+///
+/// - Throws: EMFILE, ENFILE.
+private func sysPipe() throws(SystemError) -> (reading: CInt, writing: CInt) {
+    var ends: (CInt, CInt) = (-1, -1)
+    _ = try retrying(.pipe) {
+        unsafe withUnsafeMutableBytes(of: &ends) {
+            unsafe shim_pipe($0.assumingMemoryBound(to: CInt.self).baseAddress)
+        }
+    }
+    return ends
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Synchronization
+
+/// What can be added to a mode.
+enum RunLoopItem: Sendable {
+    case source(RunLoopSource)
+    case timer(RunLoopTimer)
+    case observer(RunLoopObserver)
+
+    var id: ItemID {
+        switch self {
+        case .source(let source): source.id
+        case .timer(let timer): timer.id
+        case .observer(let observer): observer.id
+        }
+    }
+
+    /// Whether it keeps a run in its mode going.
+    var keepsModeAlive: Bool {
+        switch self {
+        case .source(let source): source.keepsModeAlive
+        case .timer: true
+        case .observer: false
+        }
+    }
+
+    /// Drops the item's reference to a loop that ends.
+    func forget(_ loop: ThreadRunLoop) {
+        switch self {
+        case .source(let source): source.state.withLock { $0.homes.remove(loop) }
+        case .timer(let timer): timer.state.withLock { $0.homes.remove(loop) }
+        case .observer(let observer): observer.state.withLock { $0.homes.remove(loop) }
+        }
+    }
+}
+
+/// The loops in which an item is. A loop leaves when the item is removed from it or invalidated, or when its thread
+/// ends, so the references on both sides never outlive their reason.
+struct ItemHomes: Sendable {
+    /// A short list, and whether the item is valid, in a pointer's room: there may be very many items.
+    private enum Homes {
+        case invalid, none
+        case one(ThreadRunLoop)
+        case many([ThreadRunLoop])
+    }
+
+    private var homes = Homes.none
+
+    var loops: SmallList<ThreadRunLoop> {
+        switch homes {
+        case .invalid, .none: .none
+        case .one(let loop): .one(loop)
+        case .many(let loops): .many(loops)
+        }
+    }
+
+    var isValid: Bool { if case .invalid = homes { false } else { true } }
+
+    mutating func insert(_ loop: ThreadRunLoop) {
+        if !isValid || loops.contains(loop) { return }
+        var loops = loops
+        loops.append(loop)
+        set(loops)
+    }
+
+    mutating func remove(_ loop: ThreadRunLoop) {
+        if !isValid { return }
+        var loops = loops
+        loops.removeAll { $0 == loop }
+        set(loops)
+    }
+
+    private mutating func set(_ loops: SmallList<ThreadRunLoop>) {
+        homes =
+            switch loops {
+            case .none: .none
+            case .one(let loop): .one(loop)
+            case .many(let loops): .many(loops)
+            }
+    }
+
+    /// Makes the item invalid.
+    ///
+    /// - Returns: the loops that it has to leave; nil when it was invalid.
+    mutating func invalidate() -> SmallList<ThreadRunLoop>? {
+        if !isValid { return nil }
+        defer { homes = .invalid }
+        return loops
+    }
+
+    /// Adds an item to a loop. The caller holds the item's lock, which comes before the loop's.
+    ///
+    /// - Returns: the modes in which it is new.
+    mutating func add(_ item: RunLoopItem, to loop: ThreadRunLoop, _ mode: RunLoopMode) -> [Int] {
+        guard isValid else { return [] }
+        let (entered, isHere) = loop.state.withLock { state in
+            let entered = state.add(item, to: mode)
+            return (entered, state.contains(item.id))
+        }
+        if isHere { insert(loop) }
+        return entered
+    }
+
+    /// Takes an item out of a mode of a loop. The caller holds the item's lock.
+    ///
+    /// - Returns: the modes that it has left.
+    mutating func remove(_ id: ItemID, from loop: ThreadRunLoop, _ mode: RunLoopMode) -> [RunLoopState.Departure] {
+        let (departures, isGone) = loop.takeOut(id, from: mode)
+        if isGone { remove(loop) }
+        return departures
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+public import PortSystem
+import Synchronization
+
+extension RunLoopSource {
+    /// Sets, replaces or clears the descriptor of a port-based source, also while the source is in loops.
+    ///
+    /// The source is ready when its check says so or the descriptor is readable, at its end or in error. The loop never
+    /// reads the descriptor. The caller keeps it open until it is replaced or the source is invalid. An invalid source
+    /// watches nothing. Traps for a custom source.
+    ///
+    /// - Parameter descriptor: an open descriptor, which stays the caller's; nil for none.
+    /// - Throws: `EBADF` when it is not open, `EPERM` when it cannot be waited for (a regular file), `EMFILE`,
+    ///   `ENFILE`, `ENOSPC` or `ENOMEM` when the kernel has nothing left. Then everything is as it was. For a source
+    ///   that is in no loop it is not found out without a descriptor to try with: then the loop says so that it enters.
+    public func watch(_ descriptor: CInt?) throws(SystemError) {
+        let isLoose = isPortBased && state.withLock { $0.homes.isValid && $0.homes.loops.isEmpty }
+        if isLoose, let descriptor { try Self.tryOut(descriptor) }
+        try watch(pollable: descriptor)
+    }
+
+    /// A set says whether a descriptor can be waited for.
+    private static func tryOut(_ descriptor: CInt) throws(SystemError) {
+        do throws(SystemError) {
+            try EpollSet().add(descriptor, .readable, key: 0)
+        } catch {
+            if !error.isDescriptorLimit { throw error }
+        }
+    }
+
+    /// The same with a descriptor that can be waited for: nothing is opened to find that out.
+    ///
+    /// - Throws: as ``watch(_:)``, for a source that is in a loop.
+    package func watch(pollable descriptor: CInt?) throws(SystemError) {
+        if !isPortBased {
+            fatalError("A custom source cannot watch a descriptor. Make a port-based source for it.")
+        }
+        try state.withLock { (state) throws(SystemError) in
+            guard state.homes.isValid else { return }
+            if let descriptor {
+                try watch(descriptor, in: state.homes.loops)
+            } else {
+                for loop in state.homes.loops {
+                    for watch in loop.exchangeWatches(of: self, [:]) { watch.end(for: self) }
+                }
+            }
+            state.descriptor = descriptor
+        }
+    }
+
+    /// Watches a descriptor that can be waited for, in place of what was there: now, or as soon as the kernel can.
+    package func watchSoon(pollable descriptor: CInt) {
+        let late = state.withLock { state -> [ThreadRunLoop] in
+            guard state.homes.isValid else { return [] }
+            let failure = watchFailure(descriptor, in: state.homes.loops)
+            if let failure, !failure.isShortage { return [] }
+            state.descriptor = descriptor
+            return failure == nil ? [] : Array(state.homes.loops)
+        }
+        for loop in late { watchLater(in: loop) }
+    }
+
+    /// The kernel has nothing left to watch the descriptor with: descriptors, memory or watches have run out. So the source
+    /// is in its modes without being watched, and a timer there tries again until it succeeds. Each loop has a timer of its own,
+    /// as another may not run, or end.
+    func watchLater(in loop: ThreadRunLoop) {
+        let made = RunLoopTimer(name: "watch again", after: Self.timeUntilRetry) { [weak self, id] _ in
+            let loop = ThreadRunLoop.current
+            let timer = loop.state.withLock { $0.lateWatches.removeValue(forKey: id) }
+            self?.watchAgain(in: loop)
+            withExtendedLifetime(timer) {}
+        }
+        let (timer, modes) = loop.state.withLock { state -> (RunLoopTimer, [RunLoopMode]) in
+            let modes = state.places(of: id).map { state.modes[$0].name }
+            let timer = state.lateWatches[id] ?? made
+            if !modes.isEmpty { state.lateWatches[id] = timer }  // or else it has left the loop
+            return (timer, modes)
+        }
+        for mode in modes { loop.add(timer, to: mode) }
+    }
+
+    private func watchAgain(in loop: ThreadRunLoop) {
+        let isShort = state.withLock { state in
+            state.descriptor.flatMap { watchFailure($0, in: [loop]) }?.isShortage ?? false
+        }
+        if isShort { watchLater(in: loop) }
+    }
+
+    /// How long a descriptor that the kernel cannot watch now waits until that is tried again.
+    private static let timeUntilRetry = Duration.milliseconds(20)
+
+    /// As `watch`, below.
+    ///
+    /// - Returns: why the kernel does not watch it; nil when it does.
+    func watchFailure(_ descriptor: CInt, in loops: SmallList<ThreadRunLoop>) -> SystemError? {
+        do throws(SystemError) {
+            try watch(descriptor, in: loops)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// Registers a descriptor with every mode of the loops in which the source is, in place of what was there. The
+    /// caller holds the source's lock, so the source neither enters nor leaves a mode by its own doing.
+    func watch(_ descriptor: CInt, in loops: SmallList<ThreadRunLoop>) throws(SystemError) {
+        var begun: [DescriptorWatch] = []
+        var replaced: [DescriptorWatch] = []
+        var fresh: [(loop: ThreadRunLoop, watches: [Int: DescriptorWatch])] = []
+        do throws(SystemError) {
+            for loop in loops {
+                var watches: [Int: DescriptorWatch] = [:]
+                for mode in loop.modeIndices(of: self) {
+                    let (watch, isNew) = try loop.descriptorSet(of: mode).join(descriptor, self)
+                    if isNew { begun.append(watch) }
+                    watches[mode] = watch
+                }
+                fresh.append((loop, watches))
+            }
+        } catch {
+            for watch in begun { watch.end(for: self) }
+            throw error
+        }
+        for (loop, watches) in fresh { replaced += loop.exchangeWatches(of: self, watches) }
+        for watch in replaced { watch.end(for: self) }
+    }
+}
+
+extension ThreadRunLoop {
+    func modeIndices(of source: RunLoopSource) -> [Int] {
+        state.withLock { $0.places(of: source.id) }
+    }
+
+    /// The kernel's set of a mode, made with the first descriptor.
+    func descriptorSet(of mode: Int) throws(SystemError) -> DescriptorSet {
+        if let set = state.withLock({ $0.modes[mode].descriptors }) { return set }
+        let made = try DescriptorSet(bell: try doorbell.bell())
+        let set = state.withLock { state in
+            if state.modes[mode].descriptors == nil, !state.hasEnded { state.modes[mode].descriptors = made }
+            return state.modes[mode].descriptors ?? made
+        }
+        // A loop that sleeps without a set has to come back and wait on it.
+        doorbell.endWait()
+        return set
+    }
+
+    /// Replaces the registrations of a source, by mode.
+    ///
+    /// - Returns: those that have to end: the old ones, and new ones for modes that the source is not in any more.
+    func exchangeWatches(of source: RunLoopSource, _ fresh: [Int: DescriptorWatch]) -> [DescriptorWatch] {
+        state.withLock { state in
+            var ending: [DescriptorWatch] = []
+            let places = state.places(of: source.id)
+            for index in places {
+                guard let number = state.seats.seat(of: source.id, in: index) else { continue }
+                let old = state.watch(of: number)
+                // A report that waits is of the source, whichever descriptor it has.
+                let report = state.seats.watch(of: number)?.report
+                let watch = fresh[index].map {
+                    RegistrationWatch(key: $0.key, descriptor: $0.descriptor, report: report)
+                }
+                state.seats.setWatch(watch, of: number)
+                if let old, old.key != fresh[index]?.key { ending.append(old) }
+            }
+            for (index, new) in fresh where !places.contains(index) { ending.append(new) }
+            return ending
+        }
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// How tracers and stall monitors see what a loop does: the loop tells them of each run, activity, callout and wait, on
+// its own thread and with no lock held.
+//
+// All of that goes through the functions below. While a loop has no instrument, a run, an activity, a callout or a wait
+// costs one relaxed load of `isInstrumented`, and its end a comparison of its span with zero.
+//
+// A span is a number that a begin and its end have in common. An instrument that comes while a run is under way sees
+// ends whose begins it has not seen; their spans tell it so.
+
+import PortSystem
+import Synchronization
+
+/// Is told what a loop does.
+protocol RunLoopInstrument: AnyObject, Sendable {
+    /// Something has happened. Called on the loop's thread.
+    func note(_ event: RunLoopTraceEvent)
+    /// The loop has looked at everything, has found nothing to do, and is about to sleep: once or more within a wait.
+    /// Called on the loop's thread.
+    func loopFallsIdle(at time: MonotonicInstant)
+    /// The loop's thread ends. Nothing is told after that.
+    func loopDidEnd()
+}
+
+/// A loop's instruments.
+struct Instruments: Sendable {
+    private(set) var list: [any RunLoopInstrument] = []
+    private var hasEnded = false
+
+    /// Adds one; a loop that has ended takes none.
+    mutating func add(_ instrument: any RunLoopInstrument) {
+        if !hasEnded && !list.contains(where: { $0 === instrument }) { list.append(instrument) }
+    }
+
+    mutating func remove(_ instrument: any RunLoopInstrument) {
+        list.removeAll { $0 === instrument }
+    }
+
+    /// Takes all out, and lets none in any more.
+    mutating func end() -> [any RunLoopInstrument] {
+        defer { list = [] }
+        hasEnded = true
+        return list
+    }
+}
+
+extension ThreadRunLoop {
+    /// Tells an instrument of everything from now on.
+    func add(_ instrument: any RunLoopInstrument) {
+        instruments.withLock { instruments in
+            instruments.add(instrument)
+            isInstrumented.store(!instruments.list.isEmpty, ordering: .relaxed)
+        }
+    }
+
+    /// Tells an instrument nothing more; what the loop's thread is just telling it still arrives.
+    func remove(_ instrument: any RunLoopInstrument) {
+        instruments.withLock { instruments in
+            instruments.remove(instrument)
+            isInstrumented.store(!instruments.list.isEmpty, ordering: .relaxed)
+        }
+    }
+
+    /// The loop's thread ends.
+    func endInstruments() {
+        let all = instruments.withLock { instruments in
+            isInstrumented.store(false, ordering: .relaxed)
+            return instruments.end()
+        }
+        for instrument in all { instrument.loopDidEnd() }
+    }
+}
+
+extension ThreadRunLoop {
+    @inline(__always)
+    func runBegins(until deadline: MonotonicInstant) -> InstrumentSpan {
+        isInstrumented.load(ordering: .relaxed) ? tellBegin(.runBegin(until: deadline)) : .none
+    }
+
+    @inline(__always)
+    func runEnds(_ span: InstrumentSpan, _ result: RunLoopRunResult) {
+        // Also to those who came during the run: a monitor has to know that the loop is out of it.
+        if span != .none || isInstrumented.load(ordering: .relaxed) { tell(.runEnd(result), span) }
+    }
+
+    @inline(__always)
+    func activityBegins(_ activity: RunLoopActivity) {
+        if isInstrumented.load(ordering: .relaxed) { tell(.activity(activity), .none) }
+    }
+
+    @inline(__always)
+    func calloutBegins(_ callout: @autoclosure () -> RunLoopCallout) -> InstrumentSpan {
+        isInstrumented.load(ordering: .relaxed) ? tellBegin(.calloutBegin(callout())) : .none
+    }
+
+    @inline(__always)
+    func calloutEnded(_ span: InstrumentSpan, _ callout: @autoclosure () -> RunLoopCallout) {
+        if span != .none { tell(.calloutEnd(callout()), span) }
+    }
+
+    /// Step 7 begins.
+    @inline(__always)
+    func waitBegins(_ run: inout LoopRun, polls: Bool) {
+        run.hasSlept = false
+        run.wait = isInstrumented.load(ordering: .relaxed) ? tellWait(run, polls: polls) : .none
+    }
+
+    /// The wait has found nothing to do: it is going to sleep.
+    @inline(__always)
+    func waitFallsIdle(_ run: inout LoopRun) {
+        run.hasSlept = true
+        if run.wait != .none { tellIdle() }
+    }
+
+    @inline(__always)
+    func waitEnded(_ run: LoopRun, _ event: LoopEvent, polls: Bool) {
+        if run.wait != .none { tellWaitEnd(run, event, polls: polls) }
+    }
+}
+
+extension ThreadRunLoop {
+    @inline(never)
+    private func tellBegin(_ kind: RunLoopTraceEvent.Kind) -> InstrumentSpan {
+        let last = lastSpan.load(ordering: .relaxed)
+        lastSpan.store(last &+ 1, ordering: .relaxed)
+        let span = InstrumentSpan(rawValue: last &+ 1)
+        tell(kind, span)
+        return span
+    }
+
+    @inline(never)
+    private func tell(_ kind: RunLoopTraceEvent.Kind, _ span: InstrumentSpan) {
+        let (mode, depth) = state.withLock { state in
+            (state.runs.last.map { state.modes[$0.mode].name } ?? .default, state.runs.count)
+        }
+        let event = RunLoopTraceEvent(
+            time: .now, threadID: threadID, mode: mode, depth: depth, kind: kind, span: span)
+        for instrument in instruments.withLock({ $0.list }) { instrument.note(event) }
+    }
+
+    private func tellWait(_ run: LoopRun, polls: Bool) -> InstrumentSpan {
+        let limit = polls ? .distantPast : state.withLock { $0.waitPlan(run).limit }
+        return tellBegin(.waitBegin(until: limit))
+    }
+
+    @inline(never)
+    private func tellIdle() {
+        let now = MonotonicInstant.now
+        for instrument in instruments.withLock({ $0.list }) { instrument.loopFallsIdle(at: now) }
+    }
+
+    /// A wait that found nothing has ended by the limit or by a wake-up. Which of the two is told by the clock: a
+    /// wake-up that comes at the very end of the limit counts as the limit.
+    private func tellWaitEnd(_ run: LoopRun, _ event: LoopEvent, polls: Bool) {
+        let cause: RunLoopTraceEvent.WaitCause =
+            switch event {
+            case .timers: .timers
+            case .source: .source
+            case .mainQueue: .mainDispatchQueue
+            case .nothing where polls: .nothing
+            case .nothing: run.deadline <= .now ? .limit : .wakeUp
+            }
+        tell(.waitEnd(cause, slept: run.hasSlept), run.wait)
+    }
+}

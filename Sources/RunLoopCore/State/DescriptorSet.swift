@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+// The descriptors that a mode waits for, with the loop's doorbell among them: one epoll set.
+//
+// Several sources may watch one descriptor; the kernel knows it once, under a key that is never used again. A report
+// under a key that is not known any more is stale and dropped. When a stale key comes again, its descriptor was
+// closed while a duplicate of it lives on, and the kernel cannot be told to forget it: then the set is made anew.
+
+import PortCLibrary
+import PortSystem
+import Synchronization
+
+/// The registration of a source's descriptor in a mode's set.
+struct DescriptorWatch: Sendable {
+    var set: DescriptorSet
+    var key: UInt64
+    var descriptor: CInt
+
+    func end(for source: RunLoopSource) {
+        set.leave(key, source)
+    }
+}
+
+/// The descriptors that a mode waits for.
+///
+/// Thread safety: any thread may join and leave; only the loop's thread waits. The lock is the last that a thread
+/// takes.
+final class DescriptorSet: Sendable {
+    /// The kernel's set: replaced as a whole, and kept by a wait that is under way.
+    fileprivate final class Kernel: Sendable {
+        let set: EpollSet  // immutable
+
+        init() throws(SystemError) {
+            set = try EpollSet()
+        }
+    }
+
+    fileprivate struct Entry {
+        var descriptor: CInt
+        var sources: SourceList
+        /// It is a wake channel, which no source watches.
+        var channel: WakeChannelWatch?
+
+        var events: EpollEvents { channel == nil ? .readable : [.readable, .edgeTriggered] }
+    }
+
+    fileprivate struct Registrations {
+        var kernel: Kernel
+        var entries: [UInt64: Entry] = [:]
+        /// The key under which the kernel knows a descriptor's number.
+        var keys: [CInt: UInt64] = [:]
+        var lastKey: UInt64 = 0
+        /// The keys that were reported and are not known any more, since the kernel's set was made.
+        var staleKeys: Set<UInt64> = []
+        /// One report may have been on its way when its key ended; so may many in the course of time.
+        static let staleKeyLimit = 256
+    }
+
+    private static let bellKey: UInt64 = 0
+    /// How long a loop leaves the processor when it cannot make its set anew.
+    private static let timeUntilRenewal = Duration.milliseconds(1)
+
+    private let bell: LoopParker.Bell  // immutable
+    private let state: Mutex<Registrations>
+
+    /// Makes a set that holds the doorbell alone.
+    init(bell: LoopParker.Bell) throws(SystemError) {
+        self.bell = bell
+        state = Mutex(Registrations(kernel: try Self.makeKernel(bell)))
+    }
+
+    /// The kernel's set, for as long as it is not made anew: readable while something is to be reported.
+    var raw: CInt { state.withLock { $0.kernel.set.raw } }
+
+    private static func makeKernel(_ bell: LoopParker.Bell) throws(SystemError) -> Kernel {
+        let kernel = try Kernel()
+        try kernel.set.add(bell.descriptor.raw, .readable, key: bellKey)
+        return kernel
+    }
+
+    /// Registers a source's descriptor.
+    ///
+    /// - Returns: the registration, and whether it is a new one: it is not when the source has watched this very open
+    ///   file already.
+    func join(_ descriptor: CInt, _ source: RunLoopSource) throws(SystemError) -> (watch: DescriptorWatch, isNew: Bool)
+    {
+        let (key, isNew) = try state.withLock { (state) throws(SystemError) in
+            try state.join(descriptor, source)
+        }
+        return (DescriptorWatch(set: self, key: key, descriptor: descriptor), isNew)
+    }
+
+    /// Ends a registration; the kernel forgets the descriptor with its last source.
+    func leave(_ key: UInt64, _ source: RunLoopSource) {
+        state.withLock { $0.leave(key, source) }
+    }
+
+    /// Waits until a descriptor is ready, the doorbell is rung or the deadline has come.
+    ///
+    /// - Parameters:
+    ///   - deadline: when to give up.
+    ///   - body: called for the sources of each descriptor that is ready.
+    func wait(until deadline: MonotonicInstant, _ body: (SourceList) -> Void) {
+        let kernel = state.withLock { $0.kernel }
+        var mustRenew = false
+        kernel.set.wait(until: deadline) { report in
+            if report.key == Self.bellKey { return bell.descriptor.silence() }
+            let (entry, isStaleAgain) = state.withLock { $0.entry(of: report.key) }
+            if isStaleAgain { mustRenew = true }
+            if let channel = entry?.channel { return channel.didReport() }
+            if let entry { body(entry.sources) }
+        }
+        if mustRenew { renew() }
+    }
+
+    /// Has edges of a wake channel end the waits.
+    ///
+    /// - Returns: the key of the registration.
+    func join(wakeChannel descriptor: CInt, _ channel: WakeChannelWatch) throws(SystemError) -> UInt64 {
+        try state.withLock { (state) throws(SystemError) in try state.join(wakeChannel: descriptor, channel) }
+    }
+
+    /// Ends the registration of a wake channel, which is still open.
+    func leave(_ key: UInt64, wakeChannel descriptor: CInt) {
+        let entry = state.withLock { $0.leave(key, wakeChannel: descriptor) }
+        withExtendedLifetime(entry) {}  // goes without the lock
+    }
+
+    /// Puts another set in the kernel's place. While there is nothing left to make one with, the old one serves, and the
+    /// next stale report asks again.
+    private func renew() {
+        do throws(SystemError) {
+            let kernel = try Self.makeKernel(bell)
+            try state.withLock { (state) throws(SystemError) in try state.replace(with: kernel) }
+        } catch {
+            // Until then the stale report ends each wait at once: the processor is left to others meanwhile.
+            if error.isShortage || error.isRefusal { return sysPause(Self.timeUntilRenewal) }
+            fatalError(
+                "A descriptor was closed while a run loop source watched it, and the loop cannot recover: \(error). "
+                    + "Invalidate the source before you close its descriptor.")
+        }
+    }
+}
+
+extension DescriptorSet.Registrations {
+    fileprivate mutating func join(_ descriptor: CInt, _ source: RunLoopSource) throws(SystemError) -> (UInt64, Bool) {
+        do throws(SystemError) {
+            try kernel.set.add(descriptor, .readable, key: lastKey + 1)
+        } catch {
+            guard error.code == EEXIST else { throw error }
+            guard let key = keys[descriptor] else {
+                // The kernel still has the file under a key that has ended: the number was closed and is open again.
+                try kernel.set.modify(descriptor, .readable, key: lastKey + 1)
+                return (register(descriptor, source), true)
+            }
+            let isNew = entries[key]?.sources.all.contains(source) != true
+            if isNew { entries[key]?.sources.append(source) }
+            return (key, isNew)
+        }
+        return (register(descriptor, source), true)
+    }
+
+    private mutating func register(_ descriptor: CInt, _ source: RunLoopSource) -> UInt64 {
+        lastKey += 1
+        keys[descriptor] = lastKey
+        entries[lastKey] = DescriptorSet.Entry(descriptor: descriptor, sources: SourceList(source))
+        return lastKey
+    }
+
+    fileprivate mutating func leave(_ key: UInt64, _ source: RunLoopSource) {
+        guard var entry = entries[key] else { return }
+        entry.sources.remove(source)
+        entries[key] = entry.sources.isEmpty ? nil : entry
+        // A number that was closed and opened again belongs to a later registration.
+        guard entry.sources.isEmpty, keys[entry.descriptor] == key else { return }
+        keys[entry.descriptor] = nil
+        kernel.set.remove(entry.descriptor)
+    }
+
+    fileprivate mutating func join(
+        wakeChannel descriptor: CInt, _ channel: WakeChannelWatch
+    ) throws(SystemError) -> UInt64 {
+        let entry = DescriptorSet.Entry(descriptor: descriptor, sources: SourceList(), channel: channel)
+        try kernel.set.add(descriptor, entry.events, key: lastKey + 1)
+        lastKey += 1
+        keys[descriptor] = lastKey
+        entries[lastKey] = entry
+        return lastKey
+    }
+
+    fileprivate mutating func leave(_ key: UInt64, wakeChannel descriptor: CInt) -> DescriptorSet.Entry? {
+        guard let entry = entries.removeValue(forKey: key) else { return nil }
+        if keys[descriptor] == key { keys[descriptor] = nil }
+        kernel.set.remove(descriptor)
+        return entry
+    }
+
+    /// What was reported; nil when it has left meanwhile.
+    fileprivate mutating func entry(of key: UInt64) -> (DescriptorSet.Entry?, mustRenew: Bool) {
+        if let entry = entries[key] { return (entry, false) }
+        let isNew = staleKeys.insert(key).inserted
+        return (nil, !isNew || staleKeys.count > Self.staleKeyLimit)
+    }
+
+    /// Moves every registration to a new kernel set; those whose descriptor is closed never report again.
+    ///
+    /// - Throws: when the kernel has nothing left for one of them: then everything is as it was.
+    fileprivate mutating func replace(with fresh: DescriptorSet.Kernel) throws(SystemError) {
+        var closed: [CInt] = []
+        for (descriptor, key) in keys {
+            do throws(SystemError) {
+                try fresh.set.add(descriptor, entries[key]?.events ?? .readable, key: key)
+            } catch {
+                if error.isShortage { throw error }
+                closed.append(descriptor)
+            }
+        }
+        for descriptor in closed { keys[descriptor] = nil }
+        kernel = fresh
+        staleKeys = []
+    }
+}

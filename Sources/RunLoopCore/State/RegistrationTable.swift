@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+
+/// The seats of a loop.
+struct RegistrationTable: Sendable {
+    /// So many places are kept when nobody is there.
+    private static let most = 64
+
+    /// Each seat by its number. A number is looked at where it lies: a copy counts references.
+    var list: [Registration] = []
+    private var free: [Int32] = []
+    /// One seat of each source, for those who have no number.
+    private var known: [ItemID: Int32] = [:]
+    private var watches: [RegistrationWatch] = []
+    private var freeWatches: [Int32] = []
+
+    /// How many are taken.
+    var count: Int { list.count - free.count }
+
+    /// A seat of a source.
+    ///
+    /// - Parameters:
+    ///   - source: the source.
+    ///   - hint: where one was.
+    /// - Returns: its number; nil when the source has no seat.
+    func seat(of source: RunLoopSource, near hint: RegistrationIndex) -> RegistrationIndex? {
+        if hint < list.count, list[hint].source === source { return hint }
+        return seat(of: source.id)
+    }
+
+    /// The seat of a source in a mode.
+    ///
+    /// - Parameters:
+    ///   - source: the source.
+    ///   - mode: the mode.
+    ///   - hint: where it was.
+    /// - Returns: its number; nil when the source is not in the mode.
+    func seat(of source: RunLoopSource, in mode: Int, near hint: RegistrationIndex) -> RegistrationIndex? {
+        if hint < list.count, list[hint].source === source, Int(list[hint].mode) == mode { return hint }
+        return seat(of: source.id, in: mode)
+    }
+
+    /// A seat of a source.
+    func seat(of id: ItemID) -> RegistrationIndex? {
+        known[id].map { Int($0) }
+    }
+
+    /// The seat of a source in a mode.
+    func seat(of id: ItemID, in mode: Int) -> RegistrationIndex? {
+        guard let first = seat(of: id) else { return nil }
+        var number = first
+        repeat {
+            if Int(list[number].mode) == mode { return number }
+            number = Int(list[number].next)
+        } while number != first
+        return nil
+    }
+
+    /// The modes in which a source is.
+    func modes(of id: ItemID) -> [Int] {
+        guard let first = seat(of: id) else { return [] }
+        var modes: [Int] = []
+        var number = first
+        repeat {
+            modes.append(Int(list[number].mode))
+            number = Int(list[number].next)
+        } while number != first
+        return modes
+    }
+
+    /// Every source, with each mode that it is in.
+    var all: [(source: RunLoopSource, mode: Int)] {
+        list.compactMap { seat in seat.source.map { ($0, Int(seat.mode)) } }
+    }
+}
+
+extension RegistrationTable {
+    /// Has a seat fetched that will be looked at soon.
+    mutating func fetch(_ number: RegistrationIndex) {
+        unsafe withUnsafePointer(to: &list[number]) { unsafe sysPrefetch($0) }
+    }
+
+    /// The same with its source.
+    func fetchSource(of number: RegistrationIndex) {
+        if let source = list[number].source { unsafe sysPrefetch(Unmanaged.passUnretained(source).toOpaque()) }
+    }
+
+    /// Gives a source a seat in a mode in which it has none.
+    mutating func take(for source: RunLoopSource, in mode: Int) -> RegistrationIndex {
+        let number = free.popLast() ?? Int32(list.count)
+        var seat = Registration(source: source, mode: Int32(mode), next: number)
+        if let first = known[source.id] {
+            seat.next = list[Int(first)].next
+            list[Int(first)].next = number
+        } else {
+            known[source.id] = number
+        }
+        if Int(number) == list.count { list.append(seat) } else { list[Int(number)] = seat }
+        return Int(number)
+    }
+
+    /// Frees the seat of a source, which is on no ready list.
+    mutating func giveUp(_ number: RegistrationIndex) {
+        guard let source = list[number].source else { return }
+        let next = list[number].next
+        known[source.id] = Int(next) == number ? nil : next
+        var previous = Int(next)
+        while Int(list[previous].next) != number { previous = Int(list[previous].next) }
+        list[previous].next = next
+        setWatch(nil, of: number)
+        list[number].source = nil
+        free.append(Int32(number))
+        if count == 0 { empty() }
+    }
+
+    /// Nobody is there: what there is room for begins anew, and goes when it is much.
+    private mutating func empty() {
+        if list.capacity > Self.most {
+            self = RegistrationTable()
+        } else {
+            list.removeAll(keepingCapacity: true)
+            free.removeAll(keepingCapacity: true)
+        }
+    }
+}
+
+extension RegistrationTable {
+    /// What is known of the descriptor of a seat's source; nil when it watches none.
+    func watch(of number: RegistrationIndex) -> RegistrationWatch? {
+        list[number].watch == Registration.nowhere ? nil : watches[Int(list[number].watch)]
+    }
+
+    /// Sets, or forgets, what descriptor the source of a seat watches.
+    mutating func setWatch(_ watch: RegistrationWatch?, of number: RegistrationIndex) {
+        var place = list[number].watch
+        guard let watch else {
+            if place != Registration.nowhere { freeWatches.append(place) }
+            list[number].watch = Registration.nowhere
+            return
+        }
+        if place == Registration.nowhere {
+            place = freeWatches.popLast() ?? Int32(watches.count)
+            if Int(place) == watches.count { watches.append(watch) }
+            list[number].watch = place
+        }
+        watches[Int(place)] = watch
+    }
+
+    /// Sets the report of a descriptor, if there is one.
+    mutating func setReport(_ turn: Int?, of number: RegistrationIndex) {
+        if list[number].watch != Registration.nowhere { watches[Int(list[number].watch)].report = turn }
+    }
+
+    /// Forgets the report of a descriptor.
+    ///
+    /// - Returns: what was known, if there was a report.
+    mutating func takeReport(of number: RegistrationIndex) -> RegistrationWatch? {
+        let watch = watches[Int(list[number].watch)]
+        if watch.report == nil { return nil }
+        watches[Int(list[number].watch)].report = nil
+        return watch
+    }
+}
+
+extension RegistrationTable: HeapPlaces {
+    mutating func note(_ place: Int, of number: RegistrationIndex) {
+        list[number].place = Int32(truncatingIfNeeded: place)
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import TestSupport
+import Testing
+
+/// The page about the architecture says what the sources are, and the folders of a target are floors.
+@Suite("Architecture", .census)
+struct ArchitectureTests {
+    private static let page = "Docs/Architecture.md"
+
+    /// From where to which floor arrows may go up: the page says why.
+    private static let exceptions = [
+        "MessagePort": ["Model/MachMessage.swift": "Rights"], "RunLoopCore": ["State/": "Items", "Items/": "Loop"],
+    ]
+
+    /// The floors of a target, from the bottom: the rows of the page's table.
+    private static func floors(of target: String) throws -> [String] {
+        let names = try Document(page).tableRows.filter { $0.count == 3 }.map { unquoted($0[0]) }
+        return names.filter { $0.hasPrefix(target + "/") }.map { String($0.dropFirst(target.count + 1)) }
+    }
+
+    @Test(
+        "a file names types of its own floor and of lower ones only",
+        arguments: ["PortSystem", "RunLoopCore", "MessagePort", "NamedPortServer"])
+    func arrows(target: String) throws {
+        let sources = try SourceTree(target)
+        let floors = try Self.floors(of: target)
+        #expect(Set(floors) == sources.folders, "each folder is a floor of the page, and each floor a folder")
+        let exceptions = Self.exceptions[target] ?? [:]
+        let upward = sources.upwardArrows(floors)
+        func isAllowed(_ arrow: Arrow) -> Bool {
+            exceptions.contains { arrow.file.hasPrefix($0.key) && arrow.floor == $0.value }
+        }
+        #expect(upward.allSatisfy(isAllowed), "\(upward.filter { !isAllowed($0) })")
+        let pairs = Set(upward.map { [$0.file.split(separator: "/").first.map(String.init) ?? "", $0.floor] })
+        #expect(pairs.count == exceptions.count, "an exception that nobody needs goes")
+    }
+
+    @Test("two floors that use each other are found, whatever stands in comments and texts")
+    func search() {
+        let target = SourceTree(files: [
+            "Low/A.swift": "struct A { var b: B }\n// C\nlet text = \"C\"", "High/B.swift": "struct B { var a: A }",
+            "High/C.swift": "package final class C {}",
+        ])
+        #expect(target.upwardArrows(["Low", "High"]) == [Arrow(file: "Low/A.swift", type: "B", floor: "High")])
+        #expect(target.upwardArrows(["High", "Low"]) == [Arrow(file: "High/B.swift", type: "A", floor: "Low")])
+    }
+
+    @Test("each file on the page is there, and has the type that stands beside it")
+    func files() throws {
+        let document = try Document(Self.page)
+        var count = 0
+        for row in document.tableRows {
+            guard let index = row.firstIndex(where: { $0.hasSuffix(".swift`") }) else { continue }
+            let path = "Sources/" + Self.unquoted(row[index].split(separator: " ").last.map(String.init) ?? "")
+            guard let text = try? String(contentsOfFile: Document.packageDirectory + "/" + path, encoding: .utf8) else {
+                Issue.record("\(path) is not there")
+                continue
+            }
+            count += 1
+            if row.count == 5 { #expect(text.contains(Self.unquoted(row[2])), "\(path): \(row[2])") }
+        }
+        #expect(count > 35)
+    }
+
+    @Test("each type and lock on the page is declared in the sources")
+    func names() throws {
+        let names = try ["MessagePort", "RunLoopCore", "PortSystem", "NamedPortServer"].map {
+            try SourceTree($0).declared
+        }
+        let declared = names.reduce(into: Set()) { $0.formUnion($1) }
+        let rows = try Document(Self.page).tableRows.filter { $0.count == 5 && $0[2].hasPrefix("`") }
+        let locks = Set(try Document("Docs/LockOrder.md").tableRows.filter { $0.count == 5 }.map { $0[1] })
+        for row in rows {
+            #expect(declared.contains(Self.unquoted(row[2])), "\(row[2])")
+            if row[4].hasPrefix("`") { #expect(locks.contains(row[4]), "\(row[4]) is no lock of LockOrder.md") }
+        }
+        #expect(rows.count > 25)
+    }
+
+    private static func unquoted(_ text: String) -> String { text.replacing("`", with: "") }
+}
+
+/// A file that names a type of a floor above its own.
+struct Arrow: Hashable {
+    var file: String
+    var type: String
+    /// Where the type is.
+    var floor: String
+}
+
+/// The sources of a target, by their paths within it, without comments and texts.
+struct SourceTree {
+    private var files: [String: String]
+    /// Where each type that other files see is declared.
+    private var places: [String: String] = [:]
+
+    init(_ target: String) throws {
+        let directory = Document.packageDirectory + "/Sources/" + target
+        var files: [String: String] = [:]
+        for path in try FileManager.default.subpathsOfDirectory(atPath: directory) where path.hasSuffix(".swift") {
+            files[path] = try String(contentsOfFile: directory + "/" + path, encoding: .utf8)
+        }
+        self.init(files: files)
+    }
+
+    init(files: [String: String]) {
+        self.files = files.mapValues { text in
+            text.replacing(/\/\/[^\n]*/, with: "").replacing(/"(?:\\.|[^"\\\n])*"/, with: "\"\"")
+        }
+        let declaration =
+            /(?m)^(?:(?:public|package|final|indirect|internal|@\w+(?:\([^)]*\))?)\s+)*(?:struct|class|enum|protocol|actor|typealias)\s+(\w+)/
+        for (path, text) in self.files {
+            for match in text.matches(of: declaration) { places[String(match.1)] = path }
+        }
+    }
+
+    var declared: Set<String> { Set(places.keys) }
+
+    var folders: Set<String> { Set(files.keys.map(Self.folder)) }
+
+    private static func folder(_ path: String) -> String {
+        path.split(separator: "/").dropLast().joined(separator: "/")
+    }
+
+    /// The files that name types of folders above their own. The folders are named from the bottom.
+    func upwardArrows(_ floors: [String]) -> [Arrow] {
+        func rank(_ path: String) -> Int { floors.firstIndex(of: Self.folder(path)) ?? -1 }
+        return files.flatMap { path, text in
+            Set(text.matches(of: /\b[A-Z]\w+|\b[A-Z]\b/).map { String($0.0) }).compactMap { type in
+                places[type].flatMap { place in
+                    rank(place) > rank(path) ? Arrow(file: path, type: type, floor: Self.folder(place)) : nil
+                }
+            }
+        }.sorted { ($0.file, $0.type) < ($1.file, $1.type) }
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import TestSupport
+import Testing
+
+/// Words that the style page has replaced stay away from sources and pages.
+@Suite("Words", .census)
+struct WordTests {
+    private static let page = "Docs/Style.md"
+
+    /// The page says what stands in their place. A stem ends with a hyphen.
+    private static let words = ["in vain", "for want of", "such a one", "mend-", "stop to", "so often"]
+
+    @Test("no source and no page has a word that the style page replaces")
+    func absent() throws {
+        let pattern = try Regex(
+            "\\b(?:"
+                + Self.words.map { $0.hasSuffix("-") ? $0.dropLast() + "(?:s|ed|ing)?" : $0[...] }.joined(
+                    separator: "|")
+                + ")\\b"
+        ).ignoresCase()
+        var count = 0
+        for path in try Self.paths() {
+            let text = try String(contentsOfFile: Document.packageDirectory + "/" + path, encoding: .utf8)
+            count += 1
+            // A sentence may go on in the next line of a comment.
+            let prose = text.replacing(/\n *(?:\/\/\/?|\*)? */, with: " ")
+            for match in prose.matches(of: pattern) {
+                let around = prose[match.range.lowerBound...].prefix(60)
+                Issue.record("\(path): \(around)")
+            }
+        }
+        #expect(count > 500)
+    }
+
+    @Test("the style page has each word, and twenty pairs")
+    func pairs() throws {
+        let rows = try Document(Self.page).tableRows.filter { $0.count == 2 && $0[0] != "Not" && $0[0] != "Before" }
+        for word in Self.words {
+            let stem = word.hasSuffix("-") ? String(word.dropLast()) : word
+            #expect(rows.contains { $0[0].hasPrefix(stem) }, "\(word)")
+        }
+        #expect(rows.count - Self.words.count >= 20)
+    }
+
+    private static func paths() throws -> [String] {
+        let own = ["Docs/Style.md", "Tests/ExampleTests/WordTests.swift"]
+        var paths = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+        for folder in ["Sources", "Tests", "Docs", "Examples", "Benchmarks"] {
+            let names = try FileManager.default.subpathsOfDirectory(
+                atPath: Document.packageDirectory + "/" + folder)
+            paths += names.filter { name in
+                (name.hasSuffix(".swift") || name.hasSuffix(".md")) && !name.hasPrefix(".build/")
+            }.map { folder + "/" + $0 }
+        }
+        return paths.filter { !own.contains($0) }
+    }
+}

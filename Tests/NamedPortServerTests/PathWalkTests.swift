@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Foundation
+import Glibc
+@testable import NamedPortServer
+import PortSystem
+import TestSupport
+import Testing
+
+@Suite("The way to a directory", .census) struct PathWalkTests {
+    /// Goes to a path in a directory whose own way is left out.
+    private func steps(_ path: String, in scratch: ScratchDirectory) throws -> (steps: [String], way: PathWalk) {
+        let way = try PathWalk(to: scratch.path + path)
+        let steps = way.steps.filter { $0.directory.hasPrefix(scratch.path) }.map { step in
+            let name = step.directory.dropFirst(scratch.path.count)
+            let names = step.names.map { String(decoding: $0, as: UTF8.self) }.sorted()
+            return "\(name)(\(names.joined(separator: " ")))\(step.mayChange ? "*" : "")"
+        }
+        return (steps, way)
+    }
+
+    private func make(_ paths: [String], in scratch: ScratchDirectory) throws {
+        for path in paths {
+            try FileManager.default.createDirectory(
+                atPath: scratch.path(path), withIntermediateDirectories: true)
+        }
+    }
+
+    @Test("each directory is told to move only, the last one also to lose its name")
+    func plain() throws {
+        try withScratchDirectory { scratch in
+            try make(["a/b/names"], in: scratch)
+            let (steps, way) = try steps("/a//b/./names", in: scratch)
+            #expect(steps == ["(a)", "/a(b)", "/a/b(names)*"])
+            #expect(way.isWhole)
+            #expect(way.parent == scratch.path("a/b"))
+            #expect(way.last == way.parent)
+        }
+    }
+
+    @Test("where a name is missing the way ends, and the directory before it may go too")
+    func missing() throws {
+        try withScratchDirectory { scratch in
+            try make(["a"], in: scratch)
+            let (steps, way) = try steps("/a/b/names", in: scratch)
+            #expect(steps == ["(a)*", "/a(b)*"])
+            #expect(!way.isWhole)
+            #expect(way.parent == nil)
+            #expect(way.last == scratch.path("a"))
+            try scratch.write("", to: "a/b")
+            let below = try self.steps("/a/b/names", in: scratch)
+            #expect(!below.way.isWhole)
+        }
+    }
+
+    @Test("a link is followed and watched, in the middle alone; a circle of links is an error")
+    func links() throws {
+        try withScratchDirectory { scratch in
+            try make(["real/x/top/names"], in: scratch)
+            func link(_ name: String, _ target: String) throws {
+                try FileManager.default.createSymbolicLink(
+                    atPath: scratch.path(name), withDestinationPath: target)
+            }
+            try link("absolute", scratch.path("real/x"))
+            try link("relative", "real/../absolute/./")
+            for name in ["absolute", "relative"] {
+                let (steps, way) = try steps("/\(name)/top/names", in: scratch)
+                #expect(way.isWhole)
+                #expect(way.parent == scratch.path("real/x/top"))
+                #expect(steps.first?.hasSuffix(")*") == true, "\(name): the link may be replaced")
+                #expect(steps.contains("/real/x(top)"))
+                #expect(steps.last == "/real/x/top(names)*")
+            }
+            // The last two are not followed: they are not trusted.
+            try link("real/x/linked", "top")
+            let (_, way) = try steps("/real/x/linked/names", in: scratch)
+            #expect(way.parent == scratch.path("real/x/linked"))
+            try link("circle", "circle")
+            #expect(throws: SystemError(ELOOP)) { try PathWalk(to: scratch.path("circle/top/names")) }
+        }
+    }
+
+    @Test("the directory that is left by \"..\" belongs to the way")
+    func above() throws {
+        try withScratchDirectory { scratch in
+            try make(["a/b", "a/top/names"], in: scratch)
+            let (steps, way) = try steps("/a/b/../top/names", in: scratch)
+            #expect(steps == ["(a)", "/a(b top)*", "/a/b()", "/a/top(names)*"])
+            #expect(way.isWhole)
+            #expect(try PathWalk(to: "/../../").last == "/")
+        }
+    }
+}

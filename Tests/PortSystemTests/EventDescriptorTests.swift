@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+import PortSystem
+import TestSupport
+import Testing
+
+/// A doorbell for several threads.
+private final class Bell: Sendable {
+    let descriptor: EventDescriptor
+
+    init(_ kind: EventDescriptor.Kind) throws {
+        descriptor = try EventDescriptor(kind)
+    }
+}
+
+@Suite("EventDescriptor", .census) struct EventDescriptorTests {
+    private func isReadable(_ bell: borrowing EventDescriptor) throws -> Bool {
+        try sysPoll(bell.raw, .readable, until: .distantPast).contains(.readable)
+    }
+
+    @Test("rings coalesce: one silence ends ten thousand of them", arguments: EventDescriptor.Kind.allCases)
+    func coalescing(kind: EventDescriptor.Kind) throws {
+        let bell = try EventDescriptor(kind)
+        #expect(bell.kind == kind)
+        #expect(try !isReadable(bell))
+        for _ in 0..<10_000 { bell.ring() }
+        #expect(try isReadable(bell))
+        bell.silence()
+        #expect(try !isReadable(bell))
+        bell.silence()
+        bell.ring()
+        #expect(try isReadable(bell))
+    }
+
+    @Test("a ring never blocks, even when the pipe is full", arguments: EventDescriptor.Kind.allCases)
+    func full(kind: EventDescriptor.Kind) throws {
+        let bell = try EventDescriptor(kind)
+        for _ in 0..<100_000 { bell.ring() }
+        bell.silence()
+        #expect(try !isReadable(bell))
+    }
+
+    @Test("a ring from another thread ends a wait", arguments: EventDescriptor.Kind.allCases)
+    func wakesSleeper(kind: EventDescriptor.Kind) async throws {
+        let bell = try Bell(kind)
+        let ringer = runOnThread { bell.descriptor.ring() }
+        let seen = try await onNewThread { try sysPoll(bell.descriptor.raw, .readable, until: Watchdog.deadline) }
+        #expect(seen == .readable)
+        try await ringer.join()
+    }
+
+    @Test("both ends are close-on-exec and non-blocking", arguments: EventDescriptor.Kind.allCases)
+    func flags(kind: EventDescriptor.Kind) throws {
+        let before = openDescriptors()
+        let bell = try EventDescriptor(kind)
+        let numbers = openDescriptors().subtracting(before).compactMap { CInt($0.split(separator: " ")[1]) }
+        #expect(numbers.count == (kind == .pipe ? 2 : 1))
+        for number in numbers {
+            #expect(isCloseOnExec(number))
+            #expect(isNonBlocking(number))
+        }
+        #expect(numbers.contains(bell.raw))
+    }
+
+    #if PORT_FAULTS
+    @Test(
+        "a system that refuses eventfds gives pipes, and is asked once", arguments: [ENOSYS, EPERM, EINVAL, EOPNOTSUPP])
+    func fallback(code: CInt) throws {
+        try Refusals.forgetting {
+            let first = try EventDescriptor().kind
+            let rule = SystemCallFaults.Rule(.eventfd, .fail(code), times: .max)
+            let (kinds, calls) = try SystemCallFaults.counting(with: [rule]) {
+                [try EventDescriptor().kind, try EventDescriptor().kind]
+            }
+            #expect(first == .eventfd)
+            #expect(kinds == [.pipe, .pipe])
+            #expect(calls[.eventfd] == 1)
+        }
+    }
+
+    @Test("a process without free descriptors gets an error, not a pipe")
+    func noFallback() {
+        #expect(throws: SystemError(EMFILE)) {
+            try SystemCallFaults.with([.init(.eventfd, .fail(EMFILE))]) { _ = try EventDescriptor() }
+        }
+    }
+    #endif
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Futex", .census) struct FutexTests {
+    @Test(
+        "who was rung since the ticket was taken does not sleep, however often it was rung before",
+        arguments: [0, .max] as [UInt32])
+    func rung(count: UInt32) {
+        let word = Futex(rung: count)
+        let ticket = word.ticket
+        word.ring()
+        word.sleep(ticket, until: .distantFuture)
+        #expect(word.ticket != ticket)
+    }
+
+    @Test("a sleep that nobody ends is over at its deadline, also at one that has passed")
+    func deadline() {
+        let word = Futex()
+        word.sleep(word.ticket, until: .distantPast)
+        let deadline = MonotonicInstant.after(.milliseconds(2))
+        var sleepCount = 0
+        while MonotonicInstant.now < deadline {
+            word.sleep(word.ticket, until: deadline)
+            sleepCount += 1
+        }
+        // The kernel may wake a thread for nothing, but hardly ever does.
+        #expect(sleepCount <= 3)
+    }
+
+    /// What one of two threads waits for.
+    private final class Side: Sendable {
+        let word = Futex()
+        let count = Atomic<Int>(0)
+
+        func ring() {
+            count.add(1, ordering: .sequentiallyConsistent)
+            word.ring()
+        }
+
+        func wait(for wanted: Int) -> Bool {
+            let deadline = Watchdog.deadline
+            while MonotonicInstant.now < deadline {
+                let ticket = word.ticket
+                if count.load(ordering: .sequentiallyConsistent) >= wanted { return true }
+                word.sleep(ticket, until: deadline)
+            }
+            return false
+        }
+    }
+
+    @Test("no ring is missed by two threads that ring each other by turns")
+    func byTurns() async throws {
+        let (here, there) = (Side(), Side())
+        let rounds = 5000
+        let other = runOnThread {
+            for round in 1...rounds {
+                guard there.wait(for: round) else { return }
+                here.ring()
+            }
+        }
+        let answered = try await onNewThread {
+            (1...rounds).allSatisfy { round in
+                there.ring()
+                return here.wait(for: round)
+            }
+        }
+        try await other.join()
+        #expect(answered)
+    }
+}

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Glibc
+@testable import PortSystem
+import RawRing
+import TestSupport
+import Testing
+
+/// What Glibc's Swift module does not name.
+private enum Unnamed {
+    static let addSeals: CInt = 1033
+    static let allocate = function("fallocate", (@convention(c) (CInt, CInt, Int, Int) -> CInt).self)
+    static let makeFile = function("memfd_create", (@convention(c) (UnsafePointer<CChar>, CUnsignedInt) -> CInt).self)
+
+    private static func function<Function>(_ name: String, _ type: Function.Type) -> Function {
+        unsafeBitCast(dlsym(nil, name), to: type)
+    }
+}
+
+@Suite("rings of records in shared memory", .census) struct SharedRingTests {
+    private static let limit = 65_536
+
+    /// Both ends of a ring, each over mappings of its own, and the memory of each as a hostile side has it.
+    private struct Ends {
+        var writer: RingProducer
+        var reader: RingConsumer
+        /// The writer's.
+        let memory: RawRing
+        /// The reader's.
+        let back: RawRing
+
+        init() throws {
+            memory = try RawRing()
+            back = try RawRing()
+            writer = RingProducer(SharedRing(from: memory.memory, to: try back.mapped()))
+            reader = RingConsumer(SharedRing(from: try memory.mapped(), to: back.memory), limit: limit)
+        }
+    }
+
+    private static func head(_ number: UInt64) -> PacketWords { (number, ~number, number &* 3, 7, number) }
+
+    private static func isPacket(_ outcome: RingConsumer.Outcome, _ number: UInt64, _ payload: [UInt8]) -> Bool {
+        guard case .packet(let words, let bytes) = outcome else { return false }
+        return words == head(number) && bytes == payload
+    }
+
+    private func isEmpty(_ outcome: RingConsumer.Outcome) -> Bool { if case .empty = outcome { true } else { false } }
+    private func isBroken(_ outcome: RingConsumer.Outcome) -> Bool { if case .broken = outcome { true } else { false } }
+    private struct NotAMark: Error {}
+
+    private func isMark(_ outcome: RingConsumer.Outcome) -> Bool { if case .mark = outcome { true } else { false } }
+
+    @Test("records of every length come out as they went in, around the end many times")
+    func lengths() throws {
+        var ends = try Ends()
+        for number in 0..<3000 {
+            let count = number % 7 == 0 ? number * 131 % (Self.limit - 40 + 1) : number % 200
+            let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0 &+ number) }
+            guard case .written = ends.writer.write(Self.head(UInt64(number)), payload[...]) else {
+                Issue.record("no room for \(number)")
+                return
+            }
+            #expect(Self.isPacket(ends.reader.read(), UInt64(number), payload))
+            #expect(isEmpty(ends.reader.read()))
+        }
+    }
+
+    @Test(
+        "a payload is written where there is room for all of it, otherwise to an array of its own", arguments: [2, 3])
+    func landing(room: Int) throws {
+        var ends = try Ends()
+        _ = ends.writer.write(Self.head(1), [7, 8, 9])
+        var target: [UInt8] = [1]
+        var outcome = RingConsumer.Outcome.empty
+        target.append(addingCapacity: room) { outcome = ends.reader.read(into: &$0) }
+        #expect(Self.isPacket(outcome, 1, room == 2 ? [7, 8, 9] : []))
+        #expect(target == (room == 2 ? [1] : [1, 7, 8, 9]))
+        #expect(isEmpty(ends.reader.read()))
+    }
+
+    @Test("a packet whose front was seen is taken by it or as any other, around the end many times")
+    func fronts() throws {
+        var ends = try Ends()
+        for number in 0..<3000 {
+            let count = number % 7 == 0 ? number * 131 % (Self.limit - 40 + 1) : number % 200
+            let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0 &+ number) }
+            _ = ends.writer.write(Self.head(UInt64(number)), payload[...])
+            let front = ends.reader.front()
+            #expect((front != nil) == (count >= 8))
+            if let front, number % 3 > 0 {
+                let lead = withUnsafeBytes(of: front.lead) { Array($0) }
+                #expect(front.head == Self.head(UInt64(number)) && front.payloadSize == count)
+                #expect(lead + ends.reader.takeBody(behind: front) == payload)
+            } else {
+                #expect(Self.isPacket(ends.reader.read(), UInt64(number), payload))
+            }
+            #expect(ends.reader.front() == nil)
+            #expect(isEmpty(ends.reader.read()))
+        }
+    }
+
+    @Test("the fronts of all that lies in the ring are seen one behind the other, and then taken")
+    func severalFronts() throws {
+        var ends = try Ends()
+        for round in 0..<2_000 {
+            let payloads = (0..<round % 7).map { index in
+                [UInt8](repeating: UInt8(truncatingIfNeeded: round), count: 8 + (round * 37 + index * 11) % 90)
+            }
+            for (index, payload) in payloads.enumerated() {
+                _ = ends.writer.write(Self.head(UInt64(index)), payload[...])
+            }
+            var fronts: [PacketPrefix] = []
+            ends.reader.seeFronts(&fronts, atMost: 100, size: 100_000) { _ in true }
+            var limited: [PacketPrefix] = []
+            ends.reader.seeFronts(&limited, atMost: 2, size: 100_000) { _ in true }
+            #expect(limited.map(\.head.0) == fronts.prefix(2).map(\.head.0))
+            ends.reader.seeFronts(&limited, atMost: 100, size: 100_000) { $0.head.0 < 2 }
+            #expect(limited.map(\.head.0) == fronts.prefix(2).map(\.head.0))
+            ends.reader.seeFronts(&limited, atMost: 100, size: 1) { _ in true }
+            #expect(limited.map(\.head.0) == fronts.prefix(1).map(\.head.0))
+            #expect(fronts.map(\.payloadSize) == payloads.map(\.count))
+            for (index, front) in fronts.enumerated() {
+                #expect(front.head == Self.head(UInt64(index)))
+                #expect(ends.reader.takeBody(behind: front) == Array(payloads[index][8...]))
+            }
+            #expect(isEmpty(ends.reader.read()))
+        }
+    }
+
+    @Test("a tail that goes back behind fronts that were seen is found when they are taken")
+    func tailGoesBackBehindFronts() throws {
+        var ends = try Ends()
+        _ = ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 16)[...])
+        let seen = ends.reader.front()
+        let front = try #require(seen)
+        ends.memory.tail = 16
+        #expect(ends.reader.front(behind: front.recordSize) == nil)
+        #expect(ends.reader.takeBody(behind: front) == [UInt8](repeating: 7, count: 8))
+        #expect(isBroken(ends.reader.read()))
+    }
+
+    @Test("what changes in the memory after a front was seen changes bytes at most, never a length")
+    func frontIsACopy() throws {
+        var ends = try Ends()
+        #expect(ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 24)[...]) == .written(.asleep))
+        let seen = ends.reader.front()
+        let front = try #require(seen)
+        ends.memory[RawRing.records] = 60_000 | 1 << 32
+        ends.memory[RawRing.records + 1] = 0
+        #expect(front.head == Self.head(1) && front.payloadSize == 24)
+        #expect(ends.reader.takeBody(behind: front) == [UInt8](repeating: 7, count: 16))
+        #expect(isEmpty(ends.reader.read()))
+    }
+
+    @Test("there is no front of a mark, nor of a record that cannot be: reading says what it is")
+    func noFront() throws {
+        var ends = try Ends()
+        #expect(ends.writer.writeMark(before: 3) == .written(.awake))
+        #expect(ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 64)[...]) == .written(.asleep))
+        #expect(ends.reader.front() == nil)
+        #expect(isMark(ends.reader.read()))
+        #expect(ends.reader.front() != nil)
+        for word in [47 | 1 << 32, 65_537 | 1 << 32, 105 | 1 << 32, 104 | 3 << 32, 104] as [UInt64] {
+            ends.memory[RawRing.records + 1] = word
+            #expect(ends.reader.front() == nil)
+        }
+        #expect(isBroken(ends.reader.read()))
+    }
+
+    @Test("a full ring takes nothing more but a mark, and each record comes out once it is read")
+    func full() throws {
+        var ends = try Ends()
+        for round in 0..<5 {
+            var count: UInt64 = 0
+            while case .written = ends.writer.write(Self.head(count), [1, 2, 3]) { count += 1 }
+            #expect(ends.writer.write(Self.head(0), [UInt8]()[...]) == .full)
+            #expect(Int(count) == (SharedRing.capacity - 8) / 56, "round \(round)")
+            #expect(ends.writer.writeMark(before: UInt32(round)) == .written(.awake))
+            #expect(ends.writer.isEmpty() == false)
+            for number in 0..<count { #expect(Self.isPacket(ends.reader.read(), number, [1, 2, 3])) }
+            #expect(isMark(ends.reader.read()))
+            #expect(isEmpty(ends.reader.read()))
+            #expect(ends.writer.isEmpty() == true)
+        }
+    }
+
+    @Test("a reader that sleeps is rung once, and one that is awake, or has woken, never")
+    func bell() throws {
+        var ends = try Ends()
+        #expect(ends.writer.write(Self.head(0), []) == .written(.asleep))
+        #expect(ends.writer.write(Self.head(0), []) == .written(.asleep))
+        #expect(ends.writer.takeSleep() == .asleep)
+        #expect(ends.writer.takeSleep() == .awake)
+        #expect(ends.writer.write(Self.head(0), []) == .written(.awake))
+        ends.reader.sleep()
+        #expect(ends.reader.hasMore)
+        #expect(ends.writer.write(Self.head(0), []) == .written(.asleep))
+        ends.reader.wake()
+        #expect(ends.writer.takeSleep() == .awake)
+        ends.reader.sleep()
+        ends.reader.wake()
+        #expect(ends.writer.write(Self.head(0), []) == .written(.awake))
+    }
+
+    @Test("what was written before a ring was closed is read, and nothing is written after")
+    func closed() throws {
+        var ends = try Ends()
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
+        #expect(!ends.writer.ring.isClosed)
+        ends.reader.ring.close()
+        #expect(ends.writer.ring.isClosed)
+        #expect(ends.writer.write(Self.head(2), [2]) == .closed)
+        #expect(ends.writer.writeMark() == .closed)
+        #expect(Self.isPacket(ends.reader.read(), 1, [1]))
+        #expect(isEmpty(ends.reader.read()))
+    }
+
+    @Test("a writer that goes on after the end is not read any more")
+    func closedForGood() throws {
+        var ends = try Ends()
+        #expect(ends.writer.write(Self.head(1), []) == .written(.asleep))
+        ends.reader.ring.close()
+        ends.memory.tail = 96
+        ends.memory[RawRing.records + 6] = 40 | 1 << 32
+        #expect(Self.isPacket(ends.reader.read(), 1, []))
+        #expect(isEmpty(ends.reader.read()))
+        #expect(!ends.reader.hasMore)
+    }
+
+    @Test("each record that is written while a ring is closed is either refused or read", arguments: 0..<20)
+    func closedMeanwhile(round: Int) throws {
+        let ends = try Ends()
+        var reader = ends.reader
+        let thread = runOnThread { [writer = ends.writer] in
+            var (writer, count) = (writer, 0)
+            while true {
+                switch writer.write(Self.head(UInt64(count)), []) {
+                case .written: count += 1
+                case .closing:
+                    while writer.isLastRead == nil { sysYield() }
+                    return writer.isLastRead == true ? count + 1 : count
+                default: return count
+                }
+            }
+        }
+        var count: UInt64 = 0
+        while count < UInt64(round) { if Self.isPacket(reader.read(), count, []) { count += 1 } }
+        reader.ring.close()
+        while Self.isPacket(reader.read(), count, []) { count += 1 }
+        let written = try thread.join()
+        while Self.isPacket(reader.read(), count, []) { count += 1 }
+        #expect(count == UInt64(written))
+    }
+
+    @Test("two threads, each with its own mapping: every record once, in order, none changed")
+    func threads() throws {
+        let ends = try Ends()
+        let total: UInt64 = 100_000
+        let thread = runOnThread { [writer = ends.writer] in
+            var writer = writer
+            for number in 0..<total {
+                let payload = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: Int(number % 97))
+                while !writer.ring.isClosed, writer.write(Self.head(number), payload[...]) == .full {}
+            }
+        }
+        var (reader, next) = (ends.reader, UInt64(0))
+        while next < total {
+            let outcome = reader.read()
+            if isEmpty(outcome) { continue }
+            let payload = [UInt8](repeating: UInt8(truncatingIfNeeded: next), count: Int(next % 97))
+            guard Self.isPacket(outcome, next, payload) else {
+                Issue.record("record \(next) is another")
+                reader.ring.close()
+                break
+            }
+            next += 1
+        }
+        try thread.join()
+    }
+
+    @Test(
+        "a tail that cannot be is found",
+        arguments: [8, 55, 57, 8 + 65_544, 262_144 + 8, 1 << 40, 1 << 62, ~0] as [UInt64])
+    func lyingTail(tail: UInt64) throws {
+        var ends = try Ends()
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
+        ends.memory.tail = tail
+        if tail > 56, tail & 7 == 0, tail <= 262_144 {
+            #expect(Self.isPacket(ends.reader.read(), 1, [1]))
+            #expect(isBroken(ends.reader.read()))
+        } else {
+            #expect(isBroken(ends.reader.read()))
+        }
+    }
+
+    @Test("a tail that goes back is found")
+    func tailGoesBack() throws {
+        var ends = try Ends()
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
+        #expect(Self.isPacket(ends.reader.read(), 1, [1]))
+        ends.memory.tail = 0
+        #expect(isBroken(ends.reader.read()))
+    }
+
+    @Test(
+        "a length or a kind that cannot be is found",
+        arguments: [39, 0, 65_537, 1 << 31, 42] as [UInt64], [0, 1, 2, 3, 1 << 31] as [UInt64])
+    func lyingRecord(length: UInt64, kind: UInt64) throws {
+        var ends = try Ends()
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
+        ends.memory[RawRing.records] = length | kind << 32
+        switch (length, kind) {
+        case (42, 1): #expect(!isBroken(ends.reader.read()))
+        case (_, 2):
+            guard case .mark(let count) = ends.reader.read() else { throw NotAMark() }
+            #expect(count == Int(length))
+        default: #expect(isBroken(ends.reader.read()))
+        }
+    }
+
+    @Test("a head that cannot be is found", arguments: [1 << 62, 262_152, ~0, 4] as [UInt64])
+    func lyingHead(head: UInt64) throws {
+        var ends = try Ends()
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
+        ends.back.head = head
+        #expect(ends.writer.isEmpty() == nil)
+        while case .written = ends.writer.write(Self.head(1), [1]) {}
+        #expect(ends.writer.write(Self.head(1), [1]) == .broken)
+    }
+
+    @Test(
+        "a record that is written while its reader closes the ring is undecided until the reader says how far it reads")
+    func undecided() throws {
+        var ends = try Ends()
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
+        let (ring, back) = (ends.writer.ring, ends.back)
+        #expect(ring.isRead(upTo: 56) == nil)
+        back.end = 1 << 62
+        #expect(ring.isRead(upTo: 56) == nil && ring.isClosed)
+        #expect(ends.writer.write(Self.head(1), [1]) == .closed)
+        back.end = 56 | 1 << 63
+        #expect(ring.isRead(upTo: 56) == true && ring.isRead(upTo: 57) == false)
+    }
+
+    @Test("whoever finds its ring half closed closes it")
+    func helped() throws {
+        var ends = try Ends()
+        #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
+        ends.back.end = 1 << 62
+        #expect(ends.reader.hasMore)
+        #expect(ends.back.end == UInt64(56) | RawRing.closed)
+        #expect(Self.isPacket(ends.reader.read(), 1, [1]))
+        #expect(!ends.reader.hasMore)
+    }
+
+    @Test("neither side can change the other's memory, or take pages or bytes of either away")
+    func sealed() throws {
+        let ends = try Ends()
+        let writable = { (file: SharedDescriptor) in
+            mmap(nil, SharedRing.memorySize, PROT_READ | PROT_WRITE, MAP_SHARED, file.rawValue, 0)
+        }
+        for file in [ends.memory.file, ends.back.file] {
+            // F-A11, F-B1: a hole would be a page that is not there.
+            #expect(Unnamed.allocate(file.rawValue, 3, 0, 4096) == -1 && errno == EPERM)
+            #expect(ftruncate(file.rawValue, 0) == -1 && errno == EPERM)
+            #expect(writable(file) == MAP_FAILED && errno == EPERM)
+            #expect(write(file.rawValue, [1], 1) == -1 && errno == EPERM)
+            #expect(fcntl(file.rawValue, Unnamed.addSeals, 0) == -1 && errno == EPERM)
+        }
+        #expect(madvise(ends.memory.memory.base, 4096, MADV_REMOVE) == -1)
+        let mapped = try ends.memory.mapped()
+        #expect(mprotect(mapped.base, mapped.size, PROT_READ | PROT_WRITE) == -1 && errno == EACCES)
+    }
+
+    @Test(
+        "memory that its maker's peers could change is not mapped, and pages that its maker has left out come with the mapping"
+    )
+    func unreserved() throws {
+        for (place, seals) in [(nil, allSeals), (0, allSeals & ~16), (0, allSeals), (8192, allSeals)] as [(Int?, CInt)]
+        {
+            let file = SharedDescriptor(owning: Unnamed.makeFile("test", 3))
+            #expect(ftruncate(file.rawValue, 8192) == 0)
+            // F-B1: pages beyond the end count as much as others.
+            if let place { #expect(Unnamed.allocate(file.rawValue, place > 0 ? 1 : 0, place, 8192) == 0) }
+            #expect(fcntl(file.rawValue, Unnamed.addSeals, seals) == 0)
+            let isMapped = try SharedMemory.map(file, size: 8192) != nil
+            #expect(isMapped == (seals == allSeals))
+            var status = stat()
+            #expect(fstat(file.rawValue, &status) == 0)
+            if isMapped { #expect(Int(status.st_blocks) * 512 >= (place ?? 0) + 8192) }
+        }
+    }
+
+    /// Shrinking, growing, writing from now on, and seals.
+    private let allSeals: CInt = 2 | 4 | 16 | 1
+
+    @Test("only sealed memory of the right size is mapped")
+    func foreignFiles() throws {
+        try withScratchDirectory { try checkForeignFiles(in: $0) }
+    }
+
+    private func checkForeignFiles(in scratch: ScratchDirectory) throws {
+        let (_, file) = try SharedMemory.make(size: 8192)
+        #expect(try SharedMemory.map(file, size: 8192) != nil)
+        #expect(try SharedMemory.map(file, size: 4096) == nil)
+        #expect(ftruncate(file.rawValue, 0) == -1 && errno == EPERM)
+        #expect(ftruncate(file.rawValue, 10_000) == -1 && errno == EPERM)
+        let socket = SharedDescriptor(try sysPacketSocket())
+        #expect(try SharedMemory.map(socket, size: 4096) == nil)
+        let directory = SharedDescriptor(try sysOpen(scratch.path, .directory))
+        let plain = SharedDescriptor(try sysOpen("file", in: directory.rawValue, .creating))
+        #expect(ftruncate(plain.rawValue, 4096) == 0)
+        #expect(try SharedMemory.map(plain, size: 4096) == nil)
+    }
+
+    #if PORT_FAULTS
+    @Test(
+        "what the kernel refuses is told", arguments: [SystemCall.memfd_create, .ftruncate, .fallocate, .fcntl, .mmap])
+    func refused(call: SystemCall) {
+        let (_, hits) = SystemCallFaults.with([.init(call, .fail(ENOMEM))]) {
+            #expect(throws: SystemError(ENOMEM)) { try SharedMemory.make(size: 4096) }
+        }
+        #expect(hits == 1)
+    }
+    #endif
+}

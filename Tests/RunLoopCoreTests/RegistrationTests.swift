@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import RunLoopCore
+
+@Suite struct RegistrationTests {
+    private func makeSource() -> RunLoopSource {
+        RunLoopSource(readiness: { false }, perform: {})
+    }
+
+    @Test("a source has a seat in each mode that it is in, and each is found from any of them")
+    func severalModes() {
+        var seats = RegistrationTable()
+        let (source, other) = (makeSource(), makeSource())
+        let numbers = (0..<5).map { mode in
+            _ = seats.take(for: other, in: mode)
+            return seats.take(for: source, in: mode)
+        }
+        #expect(seats.modes(of: source.id).sorted() == Array(0..<5))
+        for (mode, number) in numbers.enumerated() {
+            #expect(seats.seat(of: source.id, in: mode) == number)
+            #expect(seats.seat(of: source, near: number) == number)
+            #expect(seats.seat(of: source, in: mode, near: number) == number)
+            // One that is another source's, of another mode, or nobody's.
+            for hint in [number - 1, numbers[(mode + 1) % 5], 1000] {
+                #expect(seats.seat(of: source, in: mode, near: hint) == number)
+            }
+        }
+        for mode in [0, 3, 4] { seats.giveUp(numbers[mode]) }
+        #expect(seats.modes(of: source.id).sorted() == [1, 2])
+        #expect(seats.seat(of: source.id, in: 3) == nil)
+        let left = seats.seat(of: source, near: numbers[3])
+        #expect(left == numbers[1] || left == numbers[2])
+        for mode in [1, 2] { seats.giveUp(numbers[mode]) }
+        #expect(seats.seat(of: source, near: numbers[1]) == nil && seats.modes(of: source.id) == [])
+        #expect(seats.modes(of: other.id).sorted() == Array(0..<5))
+    }
+
+    @Test("a seat that is free is given to the next source, as if it were new")
+    func reuse() {
+        var seats = RegistrationTable()
+        let (first, second, third) = (makeSource(), makeSource(), makeSource())
+        let number = seats.take(for: first, in: 0)
+        _ = seats.take(for: second, in: 0)
+        seats.list[number].lastRound = 7
+        seats.setWatch(RegistrationWatch(key: 1, descriptor: 5, report: 3), of: number)
+        seats.giveUp(number)
+        #expect(seats.take(for: third, in: 1) == number)
+        #expect(seats.list[number].lastRound == 0 && !seats.list[number].isListed)
+        #expect(seats.watch(of: number) == nil)
+        #expect(seats.seat(of: third, near: number) == number && seats.seat(of: first, near: number) == nil)
+        seats.setWatch(RegistrationWatch(key: 2, descriptor: 6), of: number)
+        #expect(seats.watch(of: number)?.key == 2 && seats.watch(of: number)?.report == nil)
+    }
+
+    @Test("many sources that come and go leave no seat behind, and keep none alive", .seeded)
+    func manyComeAndGo() {
+        var random = Seed.generator(stream: 1)
+        var seats = RegistrationTable()
+        var model: [(source: RunLoopSource, mode: Int, number: RegistrationIndex)] = []
+        for _ in 0..<20_000 {
+            if model.isEmpty || model.count < 100 && Bool.random(using: &random) {
+                let old = model.randomElement(using: &random)?.source
+                let source = Bool.random(using: &random) ? makeSource() : old ?? makeSource()
+                let modes = (0..<4).filter { seats.seat(of: source.id, in: $0) == nil }
+                guard let mode = modes.randomElement(using: &random) else { continue }
+                let number = seats.take(for: source, in: mode)
+                if mode == 2 { seats.setWatch(RegistrationWatch(key: UInt64(number + 1), descriptor: 0), of: number) }
+                model.append((source, mode, number))
+            } else {
+                seats.giveUp(model.remove(at: .random(in: model.indices, using: &random)).number)
+            }
+            #expect(seats.count == model.count && seats.list.count <= 100)
+            guard let some = model.randomElement(using: &random) else { continue }
+            #expect(seats.seat(of: some.source.id, in: some.mode) == some.number)
+            #expect(seats.watch(of: some.number)?.key == (some.mode == 2 ? UInt64(some.number + 1) : nil))
+        }
+        for some in model { seats.giveUp(some.number) }
+        #expect(seats.count == 0 && seats.list.isEmpty)
+        var last = makeSource()
+        seats.giveUp(seats.take(for: last, in: 0))
+        let isAlone = isKnownUniquelyReferenced(&last)
+        #expect(isAlone)
+    }
+}
+
+@Suite(.census) struct SeatedSourceTests {
+    @Test("a ring that finds its source's seat given to another source reaches its own, or none")
+    func ringOfAnOldSeat() async throws {
+        try await onLoop { loop in
+            let performed = LoopBound<[Int]>([])
+            let boxes = (0..<3).map { number in Mailbox { _ in performed.value.append(number) } }
+            let (first, second, third) = (boxes[0], boxes[1], boxes[2])
+            loop.add(first.source)
+            loop.add(third.source)
+            loop.run(for: .zero)
+            let old = first.source.state.withLock { $0.seat }
+            loop.remove(first.source)
+            loop.add(second.source)
+            #expect(second.source.state.withLock { $0.seat } == old)
+            loop.run(for: .zero)
+            // The ring read where its source was, and comes only now.
+            for mailbox in boxes { mailbox.putSilently(1) }
+            loop.noteRing(of: first.source, near: old)
+            loop.run(for: .zero)
+            #expect(performed.value == [])
+            loop.add(first.source)
+            loop.run(for: .zero)
+            #expect(performed.value == [0])
+            first.putSilently(2)
+            loop.noteRing(of: first.source, near: old)
+            loop.run(for: .zero)
+            #expect(performed.value == [0, 0])
+            for mailbox in boxes { mailbox.source.invalidate() }
+        }
+    }
+
+    @Test("a source in several modes rings in all of them, whichever it was added to first, and whichever it has left")
+    func severalModes() async throws {
+        try await onLoop { loop in
+            let performed = LoopBound(0)
+            let mailbox = Mailbox { _ in performed.value += 1 }
+            let modes: [RunLoopMode] = [.default, "a", "b", "c"]
+            for mode in modes {
+                loop.add(mailbox.source, to: mode)
+                loop.add(idleSource(), to: mode)
+            }
+            /// Rings for each mode, and runs in it: what is not handled there, a mode handles in which the source is.
+            func check(_ those: [RunLoopMode]) {
+                for mode in modes {
+                    performed.value = 0
+                    mailbox.put(1)
+                    loop.run(mode: mode, for: .zero)
+                    #expect(performed.value == (those.contains(mode) ? 1 : 0))
+                    loop.run(mode: those[0], for: .zero)
+                    #expect(performed.value == 1)
+                }
+            }
+            check(modes)
+            loop.remove(mailbox.source)
+            check(["a", "b", "c"])
+            loop.remove(mailbox.source, from: "b")
+            check(["a", "c"])
+            loop.add(mailbox.source)
+            check([.default, "a", "c"])
+            mailbox.source.invalidate()
+        }
+    }
+
+    @Test("a source that left its mode while it was asked is not performed; one that came back is, with another seat")
+    func leavesWhileAsked() async throws {
+        for comesBack in [false, true] {
+            try await onLoop { loop in
+                let performed = LoopBound(0)
+                let holder = LoopBound<RunLoopSource?>(nil)
+                let other = RunLoopSource(readiness: { false }, perform: {})
+                let source = RunLoopSource(
+                    readiness: {
+                        guard performed.value == 0, let source = holder.value, loop.contains(source) else {
+                            return false
+                        }
+                        loop.remove(source)
+                        loop.add(other)
+                        if comesBack { loop.add(source) }
+                        return true
+                    },
+                    perform: { performed.value += 1 })
+                holder.value = source
+                loop.add(source)
+                loop.run(for: .zero)
+                #expect(performed.value == (comesBack ? 1 : 0))
+                holder.value = nil
+                source.invalidate()
+                other.invalidate()
+            }
+        }
+    }
+
+    @Test("an observer that comes while a source is asked is told of the wait's end before the source is performed")
+    func observerWhileAsked() async throws {
+        try await onLoop { loop in
+            let events = LoopBound<[String]>([])
+            let source = RunLoopSource(
+                readiness: {
+                    if !events.value.isEmpty { return false }
+                    events.value.append("asked")
+                    loop.add(RunLoopObserver(activities: .afterWaiting) { _, _ in events.value.append("told") })
+                    return true
+                },
+                perform: { events.value.append("performed") })
+            loop.add(source)
+            loop.run(for: .milliseconds(1))
+            #expect(events.value.prefix(3) == ["asked", "told", "performed"])
+            source.invalidate()
+        }
+    }
+
+    @Test("10,000 sources that come and go in a loop leave no seat behind")
+    func comeAndGo() async throws {
+        try await onLoop { loop in
+            func makeSource() -> RunLoopSource { RunLoopSource(readiness: { false }, perform: {}) }
+            let last = makeSource()
+            loop.add(last)
+            for _ in 0..<100 {
+                let sources = (0..<100).map { _ in makeSource() }
+                for source in sources { loop.add(source, to: .common) }
+                loop.run(for: .zero)
+                for source in sources.shuffled() { source.invalidate() }
+            }
+            #expect(loop.state.withLock { $0.seats.count } == 1)
+            #expect(loop.state.withLock { $0.seats.list.count } <= 101)
+            last.invalidate()
+        }
+    }
+}
