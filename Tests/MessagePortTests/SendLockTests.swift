@@ -11,105 +11,105 @@ import Testing
 @Suite("SendLock", .census) struct SendLockTests {
     @Test("a turn is one thread's, until it gives it back")
     func exclusive() {
-        let turn = SendLock()
-        #expect(turn.take(until: .distantPast))
-        #expect(!turn.take(until: .distantPast))
-        #expect(!turn.take(until: .after(.milliseconds(1))))
-        turn.give()
-        #expect(turn.take(until: .distantPast))
-        turn.give()
+        let lock = SendLock()
+        #expect(lock.lock(until: .distantPast))
+        #expect(!lock.lock(until: .distantPast))
+        #expect(!lock.lock(until: .after(.milliseconds(1))))
+        lock.unlock()
+        #expect(lock.lock(until: .distantPast))
+        lock.unlock()
     }
 
     @Test("those who wait get the turn in the order in which they came")
     func order() throws {
-        let turn = SendLock()
+        let lock = SendLock()
         let order = Recorder<Int>()
-        #expect(turn.take(until: .distantPast))
+        #expect(lock.lock(until: .distantPast))
         let threads = (0..<4).map { index in
-            defer { while turn.waitingCount < index + 1 { sched_yield() } }
+            defer { while lock.waitingCount < index + 1 { sched_yield() } }
             return runOnThread {
-                guard turn.take(until: Watchdog.deadline) else { return }
+                guard lock.lock(until: Watchdog.deadline) else { return }
                 order.append(index)
-                turn.give()
+                lock.unlock()
             }
         }
         // Nobody slips in before those who wait.
-        turn.give()
+        lock.unlock()
         for thread in threads { try thread.join() }
         #expect(order.elements == [0, 1, 2, 3])
-        #expect(turn.take(until: .distantPast))
+        #expect(lock.lock(until: .distantPast))
     }
 
     @Test("who gives up leaves the line")
     func givesUp() throws {
-        let turn = SendLock()
-        #expect(turn.take(until: .distantPast))
-        #expect(!turn.take(until: .after(.milliseconds(1))))
-        let thread = runOnThread { turn.take(until: Watchdog.deadline) }
-        while turn.waitingCount < 1 { sched_yield() }
-        turn.give()
+        let lock = SendLock()
+        #expect(lock.lock(until: .distantPast))
+        #expect(!lock.lock(until: .after(.milliseconds(1))))
+        let thread = runOnThread { lock.lock(until: Watchdog.deadline) }
+        while lock.waitingCount < 1 { sched_yield() }
+        lock.unlock()
         #expect(try thread.join())
-        #expect(!turn.take(until: .distantPast))
-        turn.give()
-        #expect(turn.take(until: .distantPast))
+        #expect(!lock.lock(until: .distantPast))
+        lock.unlock()
+        #expect(lock.lock(until: .distantPast))
     }
 
     @Test("who does not wait for room waits for a holder that sends")
     func waitsForSender() throws {
-        let turn = SendLock()
-        #expect(turn.takeUnlessHeldUp())
-        #expect(!turn.takeIfFree())
-        let thread = runOnThread { turn.takeUnlessHeldUp() }
-        while turn.waitingCount < 1 { sched_yield() }
-        turn.give()
+        let lock = SendLock()
+        #expect(lock.lockUnlessHeldUp())
+        #expect(!lock.tryLock())
+        let thread = runOnThread { lock.lockUnlessHeldUp() }
+        while lock.waitingCount < 1 { sched_yield() }
+        lock.unlock()
         #expect(try thread.join())
-        turn.give()
-        #expect(turn.takeIfFree())
+        lock.unlock()
+        #expect(lock.tryLock())
     }
 
     @Test("who does not wait for room does not wait for a holder that does")
     func heldUp() throws {
-        let turn = SendLock()
-        #expect(turn.takeIfFree())
-        let threads = (0..<2).map { _ in runOnThread { turn.takeUnlessHeldUp() } }
-        let patient = runOnThread { turn.take(until: Watchdog.deadline) }
-        while turn.waitingCount < 3 { sched_yield() }
-        turn.holdUp()
+        let lock = SendLock()
+        #expect(lock.tryLock())
+        let threads = (0..<2).map { _ in runOnThread { lock.lockUnlessHeldUp() } }
+        let patient = runOnThread { lock.lock(until: Watchdog.deadline) }
+        while lock.waitingCount < 3 { sched_yield() }
+        lock.holdUp()
         for thread in threads { #expect(try !thread.join()) }
-        #expect(!turn.takeUnlessHeldUp())
-        #expect(turn.waitingCount == 1)
-        turn.goOn()
-        turn.holdUp()
-        turn.give()
+        #expect(!lock.lockUnlessHeldUp())
+        #expect(lock.waitingCount == 1)
+        lock.goOn()
+        lock.holdUp()
+        lock.unlock()
         #expect(try patient.join())
         // The next holder is not held up because the last was.
-        let another = runOnThread { turn.takeUnlessHeldUp() }
-        while turn.waitingCount < 1 { sched_yield() }
-        turn.give()
+        let another = runOnThread { lock.lockUnlessHeldUp() }
+        while lock.waitingCount < 1 { sched_yield() }
+        lock.unlock()
         #expect(try another.join())
     }
 
     @Test("who does not wait for room does not wait for a task that has got the turn and no thread yet")
     func taskWithoutThread() async throws {
-        let (turn, executor, took) = (SendLock(), HeldJobs(), Counter())
-        #expect(turn.takeIfFree())
+        let (lock, executor, took) = (SendLock(), HeldJobs(), Counter())
+        #expect(lock.tryLock())
         let task = Task(executorPreference: executor) {
-            try await turn.take(waiting: SendWait(until: .distantFuture))
+            try await lock.lock(waiting: SendWait(until: .distantFuture))
             took.increment()
         }
-        while turn.waitingCount < 1 { executor.runAll() }
-        let earlier = runOnThread { turn.takeUnlessHeldUp() }
-        while turn.waitingCount < 2 { sched_yield() }
-        turn.give()
+        while lock.waitingCount < 1 { executor.runAll() }
+        let earlier = runOnThread { lock.lockUnlessHeldUp() }
+        while lock.waitingCount < 2 { sched_yield() }
+        lock.unlock()
         #expect(try await !earlier.join())
-        #expect(try await !runOnThread { turn.takeUnlessHeldUp() }.join())
+        #expect(try await !runOnThread { lock.lockUnlessHeldUp() }.join())
         #expect(took.value == 0)
         while took.value == 0 { executor.runAll() }
         try await task.value
         // It runs now, so it is waited for.
-        let later = runOnThread { turn.takeUnlessHeldUp() }
-        while turn.waitingCount < 1 { sched_yield() }
-        turn.give()
+        let later = runOnThread { lock.lockUnlessHeldUp() }
+        while lock.waitingCount < 1 { sched_yield() }
+        lock.unlock()
         #expect(try await later.join())
     }
 
@@ -133,55 +133,55 @@ import Testing
 
     @Test("under contention with deadlines no turn is lost or given twice")
     func stress() throws {
-        let turn = SendLock()
+        let lock = SendLock()
         let inside = Inside()
         try onThreads(4) { thread in
             for round in 0..<500 {
-                guard turn.take(until: .after(.microseconds(round % 3 * 20))) else { continue }
+                guard lock.lock(until: .after(.microseconds(round % 3 * 20))) else { continue }
                 #expect(inside.count.add(1, ordering: .sequentiallyConsistent).newValue == 1)
                 inside.count.subtract(1, ordering: .sequentiallyConsistent)
-                turn.give()
+                lock.unlock()
             }
         }
-        #expect(turn.take(until: .distantPast))
+        #expect(lock.lock(until: .distantPast))
     }
 
     @Test("however it is asked for, by those who wait for room too, no turn is lost or given twice")
     func mixedStress() throws {
-        let turn = SendLock()
+        let lock = SendLock()
         let inside = Inside()
         try onThreads(4) { thread in
             for round in 0..<1000 {
                 let hasTurn =
                     switch (round + thread) % 3 {
-                    case 0: turn.takeIfFree()
-                    case 1: turn.takeUnlessHeldUp()
-                    default: turn.take(until: .after(.microseconds(round % 3 * 20)))
+                    case 0: lock.tryLock()
+                    case 1: lock.lockUnlessHeldUp()
+                    default: lock.lock(until: .after(.microseconds(round % 3 * 20)))
                     }
                 if !hasTurn { continue }
                 #expect(inside.count.add(1, ordering: .sequentiallyConsistent).newValue == 1)
                 if round % 5 == 0 {
-                    turn.holdUp()
-                    if round % 2 == 0 { turn.goOn() }
+                    lock.holdUp()
+                    if round % 2 == 0 { lock.goOn() }
                 }
                 inside.count.subtract(1, ordering: .sequentiallyConsistent)
-                turn.give()
+                lock.unlock()
             }
         }
-        #expect(turn.waitingCount == 0)
-        #expect(turn.takeIfFree())
+        #expect(lock.waitingCount == 0)
+        #expect(lock.tryLock())
     }
 
     @Test("who was held up and gives the turn leaves nobody held up")
     func heldUpAlone() {
-        let turn = SendLock()
-        #expect(turn.takeIfFree())
-        turn.holdUp()
-        #expect(!turn.takeUnlessHeldUp())
-        turn.give()
-        #expect(turn.takeUnlessHeldUp())
-        turn.give()
-        #expect(!turn.isTaken)
+        let lock = SendLock()
+        #expect(lock.tryLock())
+        lock.holdUp()
+        #expect(!lock.lockUnlessHeldUp())
+        lock.unlock()
+        #expect(lock.lockUnlessHeldUp())
+        lock.unlock()
+        #expect(!lock.isLocked)
     }
 
     private final class Inside: Sendable {

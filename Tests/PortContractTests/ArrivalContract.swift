@@ -55,12 +55,12 @@ import Testing
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
-            let turn = try #require(right.destination as? RemotePort).reached().turn
-            #expect(turn.take(until: .distantPast))  // another thread is in the middle of a send
+            let lock = try #require(right.destination as? RemotePort).reached().sender.lock
+            #expect(lock.lock(until: .distantPast))  // another thread is in the middle of a send
             let results = Recorder<Bool>("results of trySend")
             let sender = runOnThread { results.append(try right.trySend(MachMessage(id: 4))) }
-            while turn.waitingCount == 0 && results.count == 0 { sched_yield() }
-            turn.give()
+            while lock.waitingCount == 0 && results.count == 0 { sched_yield() }
+            lock.unlock()
             try sender.join()
             #expect(results.elements == [true])
             #expect(try port.next().id == 4)

@@ -187,9 +187,9 @@ extension SendRight {
     /// Waits until so many senders wait for room, or for their turn to.
     func waitForSenders(_ count: Int) throws {
         if let core = destination as? LocalPort { return core.waitForSenders(count) }
-        let turn = try #require(destination as? RemotePort).reached().turn
+        let lock = try #require(destination as? RemotePort).reached().sender.lock
         let deadline = Watchdog.deadline
-        while !turn.isTaken || turn.waitingCount != count - 1 {
+        while !lock.isLocked || lock.waitingCount != count - 1 {
             if .now > deadline { return Watchdog.expired("\(count) senders that wait") }
             sched_yield()
         }

@@ -156,7 +156,7 @@ import Testing
         try await onBench(over: .ring) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
-            func usesRing() throws -> Bool { try connection(right).sendingLane.withLock { $0.usesRing } }
+            func usesRing() throws -> Bool { try connection(right).sender.channel.path.withLock { $0.usesRing } }
             var number: Int32 = 0
             /// - Returns: how many messages it took, each read before the next, until the ring is used, or not.
             func messages(until isUsed: Bool) throws -> Int {

@@ -108,7 +108,7 @@ import Testing
             let messages = [try port.next(), try port.next(), try port.next()]
             let sockets = try #require(port.core.sockets)
             let connection = try #require(sockets.state.withLock { $0.members.values.first })
-            connection.overdue.withLock { $0.isWatched = true }  // the shared thread keeps out of this
+            connection.sender.backlog.withLock { $0.isWatched = true }  // the shared thread keeps out of this
             try messages[0].reply(MachMessage(bytes: pattern(300_000)), within: .zero)
             try messages[1].reply(MachMessage(id: 2, components: [.descriptor(pipe.reading)]), within: .zero)
             #expect(connection.isAwaitingRoom)

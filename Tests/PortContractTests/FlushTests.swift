@@ -60,7 +60,7 @@ import Testing
             try port.next().reply(MachMessage(bytes: pattern(1 << 20)))
             let connection = try #require(port.core.sockets?.state.withLock { $0.members.values.first })
             #expect(!MachPort.flushReplies(within: .zero))
-            connection.endBecauseUnread()
+            connection.sender.endBecauseUnread(connection)
             #expect(MachPort.flushReplies(within: patience))
             withExtendedLifetime(peer) {}
         }

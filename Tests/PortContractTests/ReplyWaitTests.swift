@@ -100,7 +100,7 @@ import Testing
             let answer = try thread.join()
             try sent.get()
             let member = try #require(port.core.sockets?.state.withLock { $0.members.values.first })
-            return (member.sendingLane.withLock { $0.usesRing }, answer)
+            return (member.sender.channel.path.withLock { $0.usesRing }, answer)
         }
     }
 

@@ -26,7 +26,8 @@ import Testing
         #expect(try port.next().id == -1)
         #expect(try port.tryReceive()?.id == nil)
         let connection = try #require(right.destination as? RemotePort).reached()
-        #expect(connection.sendingLane.withLock { $0.usesRing && $0.isReaderAsleep })
+        let isAsleep = connection.sender.channel.path.withLock { $0.usesRing && $0.isReaderAsleep }
+        #expect(isAsleep)
         return (port, right, connection)
     }
 

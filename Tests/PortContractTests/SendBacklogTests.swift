@@ -64,11 +64,11 @@ import Testing
             connection.failReply(to: UInt64(count), code: 1, text: text)
             count += 1
         }
-        #expect(count > SocketConnection.overdueLimit / (text.utf8.count + OverdueCost.packet))
+        #expect(count > PacketSender.backlogLimit / (text.utf8.count + OverdueCost.packet))
         #expect(count < 10_000)
         let error = portError { () throws(PortError) in try connection.send(MachMessage(), until: .never) }
         #expect(error?.code == .peerNotReading)
-        #expect(connection.state.withLock { $0.owedReplies } == 0)
+        #expect(connection.state.withLock { $0.requests.owesReply } == false)
         withExtendedLifetime(far) {}
     }
 
@@ -125,18 +125,18 @@ import Testing
             try peer.send(MachMessage(id: 2))
             let sockets = try #require(port.core.sockets)
             let connection = try #require(sockets.state.withLock { $0.members.values.first })
-            connection.overdue.withLock { $0.isWatched = true }  // the shared thread keeps out of this
+            connection.sender.backlog.withLock { $0.isWatched = true }  // the shared thread keeps out of this
             let large = pattern(1 << 20)
             try message.reply(MachMessage(bytes: large), within: .zero)
             #expect(connection.isAwaitingRoom)
             #expect(try port.tryReceive() == nil)
             let reader = runOnThread { try peer.readMessage() }
-            // One thread sends what is overdue; before it says so, another acts upon what it has seen: no room.
-            #expect(connection.turn.takeIfFree())
-            while try !connection.proceedWithOverdue() { sched_yield() }
-            connection.turn.give()
-            connection.awaitRoomForOverdue()
-            connection.resumeReading()
+            // One thread sends the backlog; before it says so, another acts upon what it has seen: no room.
+            #expect(connection.sender.lock.tryLock())
+            while try !connection.sender.sendBacklog(over: connection) { sched_yield() }
+            connection.sender.lock.unlock()
+            connection.sender.awaitRoom(over: connection)
+            connection.sender.resumeReading(over: connection)
             #expect(try port.tryReceive()?.id == 2)
             #expect(try reader.join() == large.count + 8)
         }
@@ -152,14 +152,14 @@ import Testing
             try peer.send(MachMessage(id: 3))
             let sockets = try #require(port.core.sockets)
             let connection = try #require(sockets.state.withLock { $0.members.values.first })
-            connection.overdue.withLock { $0.isWatched = true }  // the shared thread keeps out of this
+            connection.sender.backlog.withLock { $0.isWatched = true }  // the shared thread keeps out of this
             // More than the socket takes, but not twice as much.
             try messages[0].reply(MachMessage(bytes: pattern(300_000)), within: .zero)
             #expect(connection.isAwaitingRoom)
             #expect(try port.tryReceive() == nil)
             while try !peer.isSilent { _ = try peer.next() }
             try messages[1].reply(MachMessage(id: 2), within: .zero)
-            #expect(connection.overdue.withLock { $0.isEmpty })
+            #expect(connection.sender.backlog.withLock { $0.isEmpty })
             #expect(try port.tryReceive()?.id == 3)
         }
     }
@@ -212,7 +212,7 @@ import Testing
             // As if the first were as large as that.
             try messages[0].reply(MachMessage(bytes: pattern(1 << 20)))
             let connection = try #require(port.core.sockets?.state.withLock { $0.members.values.first })
-            connection.overdue.withLock { $0.size += SocketConnection.overdueReplyLimit }
+            connection.sender.backlog.withLock { $0.size += PacketSender.replyBacklogLimit }
             let error = portError { () throws(PortError) in try messages[1].reply(MachMessage()) }
             #expect(error?.code == .deadName)
             #expect(connection.isClosed)
@@ -221,7 +221,7 @@ import Testing
 }
 
 private enum OverdueCost {
-    static let packet = SocketConnection.BacklogPacket.cost
+    static let packet = BacklogPacket.cost
 }
 
 extension RawPeer {

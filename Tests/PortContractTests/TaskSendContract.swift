@@ -95,10 +95,10 @@ import Testing
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let right = try bench.right(to: port)
-            let turn = try #require((right.destination as? RemotePort)?.connection).turn
-            #expect(turn.takeIfFree())
+            let lock = try #require((right.destination as? RemotePort)?.connection).sender.lock
+            #expect(lock.tryLock())
             let patient = send(1, right, within: patience)
-            while turn.waitingCount < 1 { sched_yield() }
+            while lock.waitingCount < 1 { sched_yield() }
             let ended = Counter("a task that does not wait")
             let count = 4 * sysconf(CInt(_SC_NPROCESSORS_ONLN))
             for _ in 0..<count {
@@ -107,8 +107,8 @@ import Testing
                     ended.increment()
                 }
             }
-            while turn.waitingCount < 2 { sched_yield() }
-            turn.give()
+            while lock.waitingCount < 2 { sched_yield() }
+            lock.unlock()
             #expect(ended.waitUntilCount(count))
             #expect(patient.waitUntilCount(1) == [nil])
             var ids: [Int32] = []

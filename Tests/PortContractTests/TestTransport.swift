@@ -178,9 +178,9 @@ extension MachPort {
     /// Has a connection that was just made offer rings, and both ends take them; later, when the port reads nothing
     /// now.
     fileprivate func agreeOnRings(with connection: SocketConnection) {
-        guard connection.turn.takeIfFree() else { return }
+        guard connection.sender.lock.tryLock() else { return }
         connection.offerRings()
-        connection.turn.give()
+        connection.sender.lock.unlock()
         for _ in 0..<100 where connection.awaitsRingAnswer {
             core.receiveFromSockets()
             connection.receiveUnlessReceiving()

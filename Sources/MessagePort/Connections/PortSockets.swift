@@ -257,7 +257,7 @@ package final class PortSockets: QuotaObserver {
         _ report: EpollReport, from member: SocketConnection, into core: any MessageSink, limit: Int
     ) -> (count: Int, hasMore: Bool) {
         // There is room for what is overdue, or nobody who will read it.
-        if !EpollEvents.arrival.isSuperset(of: report.events) { member.sendOverdue() }
+        if !EpollEvents.arrival.isSuperset(of: report.events) { member.flush() }
         // A right's end never gets messages for a port, and the end of another port's connection has its own.
         let result = member.receive(into: member.port?.object, limit: limit, isReported: true)
         noteRing(of: member)

@@ -86,7 +86,7 @@ package final class RemotePort: PortEndpoint {
         let id = message.id
         let isSent = try made.withObject { (connection) throws(PortError) in
             try connection.checkProcess()
-            return try connection.sendPlain(bytes, id: id, answering: 0, until: deadline)
+            return try connection.sender.sendPlain(bytes, id: id, answering: 0, until: deadline, over: connection)
         }
         if isSent == true {
             BufferPool.leave(consume bytes)

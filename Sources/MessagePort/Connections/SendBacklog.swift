@@ -3,67 +3,65 @@
 
 import Synchronization
 
-extension SocketConnection {
-    /// What is to be sent before the next message.
-    struct SendBacklog: ~Copyable {
-        var needsAbort = false
-        /// Notices that a reply will not come, and the pieces of replies that were handed on.
-        var packets = Deque<BacklogPacket>()
-        /// The bytes of the packets, each counted with `BacklogPacket.cost` more.
-        var size = 0
-        /// The descriptors in them.
-        var descriptorCount = 0
-        /// The shared thread waits for room to send them.
-        var isWatched = false
-        /// They wait for room at the port's end: nothing is read from the peer meanwhile.
-        var isPausing = false
-        /// For them, in the peer's account.
-        var charge: PeerCharge?
-        /// The connection is closed: nothing of them is sent any more.
-        var isOver = false
+/// What is to be sent before the next message.
+struct SendBacklog: ~Copyable {
+    var needsAbort = false
+    /// Notices that a reply will not come, and the pieces of replies that were handed on.
+    var packets = Deque<BacklogPacket>()
+    /// The bytes of the packets, each counted with `BacklogPacket.cost` more.
+    var size = 0
+    /// The descriptors in them.
+    var descriptorCount = 0
+    /// The shared thread waits for room to send them.
+    var isWatched = false
+    /// They wait for room at the port's end: nothing is read from the peer meanwhile.
+    var isPausing = false
+    /// For them, in the peer's account.
+    var charge: PeerCharge?
+    /// The connection is closed: nothing of them is sent any more.
+    var isOver = false
 
-        var isEmpty: Bool { !needsAbort && packets.isEmpty }
+    var isEmpty: Bool { !needsAbort && packets.isEmpty }
 
-        mutating func append(_ packet: BacklogPacket) {
-            packets.append(packet)
+    mutating func append(_ packet: BacklogPacket) {
+        packets.append(packet)
+        size += packet.size
+        descriptorCount += packet.packet.descriptors.count
+    }
+
+    /// - Returns: the packet, whose descriptors go without the lock.
+    mutating func popFirst() -> BacklogPacket? {
+        guard let packet = packets.popFirst() else { return nil }
+        size -= packet.size
+        descriptorCount -= packet.packet.descriptors.count
+        return packet
+    }
+
+    /// Puts the rest of a message before everything else.
+    mutating func prepend(_ rest: [BacklogPacket]) {
+        let others = packets.removeAll()
+        for packet in rest + others { packets.append(packet) }
+        for packet in rest {
             size += packet.size
             descriptorCount += packet.packet.descriptors.count
         }
-
-        /// - Returns: the packet, whose descriptors go without the lock.
-        mutating func popFirst() -> BacklogPacket? {
-            guard let packet = packets.popFirst() else { return nil }
-            size -= packet.size
-            descriptorCount -= packet.packet.descriptors.count
-            return packet
-        }
-
-        /// Puts the rest of a message before everything else.
-        mutating func prepend(_ rest: [BacklogPacket]) {
-            let others = packets.removeAll()
-            for packet in rest + others { packets.append(packet) }
-            for packet in rest {
-                size += packet.size
-                descriptorCount += packet.packet.descriptors.count
-            }
-        }
     }
+}
 
-    struct BacklogPacket {
-        var packet: OutgoingPacket
-        /// With it the request that asked with this token over the connection is answered, or dropped.
-        var settles: UInt64?
+struct BacklogPacket {
+    var packet: OutgoingPacket
+    /// With it the request that asked with this token over the connection is answered, or dropped.
+    var settles: UInt64?
 
-        /// What a packet takes besides its payload, about.
-        static let cost = 256
-        var size: Int { packet.payloadSize + Self.cost }
-    }
+    /// What a packet takes besides its payload, about.
+    static let cost = 256
+    var size: Int { packet.payloadSize + Self.cost }
 }
 
 /// What is overdue on a connection, under a lock; who sends has to know, twice for each message, that nothing is, and
 /// needs no lock for that.
 struct BacklogLock: ~Copyable, Sendable {
-    private let overdue = Mutex(SocketConnection.SendBacklog())
+    private let overdue = Mutex(SendBacklog())
     /// Changed under the lock.
     private let hasNothing = Atomic<Bool>(true)
     /// The connection is among those that keep replies. Changed under the lock.
@@ -82,7 +80,7 @@ struct BacklogLock: ~Copyable, Sendable {
 
     /// Wakes, without the lock, who waits until no reply is kept, when `body` took the last.
     func withLock<Result: ~Copyable, Failure: Error>(
-        _ body: (inout sending SocketConnection.SendBacklog) throws(Failure) -> sending Result
+        _ body: (inout sending SendBacklog) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         var isDone = false
         defer { if isDone { keptReplies?.leave() } }

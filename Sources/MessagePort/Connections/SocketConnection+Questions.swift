@@ -17,7 +17,7 @@ extension SocketConnection {
         noteLookingOn(port)
         let header = PacketHeader(kind: .statistics, answers: token)
         let packet = OutgoingPacket(header: header, payload: port.statistics.payload[...])
-        owe([BacklogPacket(packet: packet)])
+        enqueue([BacklogPacket(packet: packet)])
     }
 
     /// The peer looks at the port; unless it has sent messages, it is none of the port's senders any more.
@@ -41,14 +41,9 @@ extension SocketConnection {
     /// Says whether the peer is shown messages. Never waits.
     func answerWatch(_ isAllowed: Bool) {
         let header = PacketHeader(kind: .watch, componentCount: isAllowed ? 1 : 2)
-        owe([BacklogPacket(packet: OutgoingPacket(header: header))])
+        enqueue([BacklogPacket(packet: OutgoingPacket(header: header))])
     }
 
     /// Sends a packet if there is room now and nothing else is on its way; otherwise it is left out.
-    func offerAside(_ packet: OutgoingPacket) {
-        guard turn.takeIfFree() else { return }
-        if overdue.withLock({ $0.isEmpty }) { _ = try? offer(packet) }
-        turn.give()
-        sendOverdue()
-    }
+    func offerAside(_ packet: OutgoingPacket) { sender.offerAside(packet, over: self) }
 }

@@ -32,7 +32,7 @@ extension SocketConnection {
         // What a loop that looks cannot read now is told of otherwise.
         if isBlocked { endKeeping() }
         if mustUpdate { updateInterest() }
-        sendOverdue()  // a peer that sends has perhaps read, and made room
+        flush()  // a peer that sends has perhaps read, and made room
         dropUnreadIfDeaf()
         return (result.count, result.hasMore, isWithinMessage)
     }
@@ -80,7 +80,7 @@ extension SocketConnection {
         arrival.mayReadOn = false
         var (count, isFirst) = (0, true)
         while count < limit {
-            arrival.isBlocked = isAwaitingRoom || mustWaitUntilClosed(core)
+            arrival.isBlocked = sender.isAwaitingRoom || mustWaitUntilClosed(core)
             if arrival.isBlocked { return (count, false) }
             // A burst asks by itself whether there is room; but not again and again when there is hardly any.
             if isFirst || arrival.mayReadOn, let core,
@@ -199,7 +199,7 @@ extension SocketConnection {
     /// - Returns: that there is no more.
     func peerDidEnd() -> Bool {
         // The end of a port ends what it receives; what it owes is still to be sent.
-        if !state.withLock({ $0.hasLostPort }) { close(PortError(.peerDied)) }
+        if !(port != nil && state.withLock { $0.life.hasLostOwner }) { close(PortError(.peerDied)) }
         return false
     }
 
@@ -225,7 +225,7 @@ extension SocketConnection {
         _ arrival: inout ReceiveState, _ core: (any MessageSink)?
     ) -> Bool {
         // What was never asked cannot be answered. The field is zero in packets that answer nothing.
-        if header.answers > 0, header.kind.mayAnswer, header.answers > state.withLock({ $0.lastToken }) {
+        if header.answers > 0, header.kind.mayAnswer, header.answers > state.withLock({ $0.requests.lastToken }) {
             return refuse(.malformedPacket)
         }
         var (limit, isWanted, mustAsk) = (MessageLimits.payload, true, true)
@@ -234,7 +234,9 @@ extension SocketConnection {
             if port == nil, header.answers == 0 { return refuse(.malformedPacket) }
             let (isAwaited, isBreach, lookedOn) = state.withLock { state in
                 // One token cannot stand for two requests.
-                (state.awaited[header.answers] != nil, state.owed.contains(header.asks), state.noteMessages())
+                (
+                    state.requests.isAwaited(header.answers), state.requests.isOwed(header.asks), state.noteMessages()
+                )
             }
             if isBreach { return refuse(.malformedPacket) }
             if lookedOn { core?.clientMayCome() }

@@ -144,7 +144,7 @@ extension SocketConnection {
             return nil
         case .lane:
             if arrival.lane.isOnRing { return refuse(.malformedPacket) }
-            sendingLane.withLock { $0.peerDidOpen() }
+            sender.channel.path.withLock { $0.peerDidOpen() }
             arrival.lane.isOnRing = true
             arrival.lane.headIsSpent = true
             return nil

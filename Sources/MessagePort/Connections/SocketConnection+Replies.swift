@@ -5,7 +5,112 @@ import PortSystem
 import RunLoopCore
 import Synchronization
 
+// Requests and replies: which message asks for which reply, and what is notified of it, or of the end of the other port.
+
 extension SocketConnection: ReplyConnection {
+    /// Sends a message, waiting for room until the deadline.
+    ///
+    /// - Parameters:
+    ///   - message: the message. If it has a reply right, the reply is awaited here.
+    ///   - token: the token of the message that it answers; zero for a message to the port.
+    ///   - deadline: one that has passed still sends when there is room.
+    /// - Throws: ``PortError`` when the message was not sent as a whole: it passes a limit, the deadline came, the kernel
+    ///   failed, or the other end is gone. Then no reply to it is awaited.
+    package func send(_ message: MachMessage, answering token: UInt64 = 0, until deadline: SendDeadline)
+        throws(PortError)
+    {
+        try checkProcess()
+        if !message.envelope.hasReplyRight, let bytes = message.parts.onlyBytes,
+            try sender.sendPlain(
+                bytes, id: message.id, answering: token, until: deadline, over: self)
+        {
+            return
+        }
+        let encoded = try OutgoingMessage(message)
+        let asks = try expectReply(for: message.replyTarget)
+        var transmission = Transmission(encoded, asks: asks, answers: token)
+        do throws(PortError) {
+            try sender.transmit(&transmission, until: deadline, over: self)
+        } catch {
+            forget(token: asks)
+            throw error
+        }
+        if asks != 0 { didSend(token: asks) }
+    }
+
+    /// As above, in a task, which holds no thread while it waits for its turn and for room.
+    nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError) {
+        try checkProcess()
+        let encoded = try OutgoingMessage(message)
+        let asks = try expectReply(for: message.replyTarget)
+        var transmission = Transmission(encoded, asks: asks, answers: 0)
+        do throws(PortError) {
+            try await sender.transmit(&transmission, waiting: wait, over: self)
+        } catch {
+            forget(token: asks)
+            throw error
+        }
+        if asks != 0 { didSend(token: asks) }
+    }
+
+    /// Says that the message that asked with `token` will not be answered, which settles it. Never waits.
+    ///
+    /// - Parameters:
+    ///   - token: the token that came with the message.
+    ///   - reason: why; nil when its receiver let the reply right go.
+    ///   - delivery: whether the message was read, when that is known.
+    func dropReply(to token: UInt64, because reason: PortError.Code? = nil, delivery: PortError.Delivery = .unknown) {
+        if isInherited { return }
+        let code = Int32(reason?.rawValue ?? 0)
+        let header = PacketHeader(
+            kind: .replyDropped, messageID: code, componentCount: UInt32(delivery.rawValue), answers: token)
+        enqueue([BacklogPacket(packet: OutgoingPacket(header: header), settles: token)])
+    }
+
+    /// Answers the message that asked with `token` with an error, which settles it. Never waits.
+    func failReply(to token: UInt64, code: Int32, text: String) {
+        let header = PacketHeader(kind: .replyFailed, messageID: code, answers: token)
+        let packet = BacklogPacket(
+            packet: OutgoingPacket(header: header, payload: Array(text.utf8)[...]), settles: token)
+        enqueue([packet])
+    }
+
+    /// Says that nobody waits any more for the reply to the message that asked with `token`. Never waits: without room in
+    /// the connection it is said before the next message.
+    package func giveUp(token: UInt64) {
+        guard !isInherited, takeAwaited(token) != nil, !isClosed else { return }
+        enqueue([BacklogPacket(packet: OutgoingPacket(header: PacketHeader(kind: .abandoned, asks: token)))])
+    }
+
+    /// Says that the port at this end is gone, while it still owes replies. Never waits: without room in the connection it
+    /// is said before the next reply.
+    func sayPortHasEnded() {
+        if isInherited { return }
+        enqueue([BacklogPacket(packet: OutgoingPacket(header: PacketHeader(kind: .portEnded)))])
+    }
+
+    /// Sends a reply, now as far as there is room, and the rest when there is. Never waits. The request is settled once the
+    /// whole reply has been sent.
+    ///
+    /// - Parameters:
+    ///   - message: the reply.
+    ///   - token: the token that came with the request.
+    /// - Throws: ``PortError`` when it passes a limit, the kernel failed, or nobody will read it. The request is not settled
+    ///   then.
+    func reply(_ message: MachMessage, answering token: UInt64) throws(PortError) {
+        if isClosed { throw PortError(.deadName) }
+        let encoded = try OutgoingMessage(message)
+        let asks = try expectReply(for: message.replyTarget)
+        var transmission = Transmission(encoded, asks: asks, answers: token)
+        do throws(PortError) {
+            try sender.reply(&transmission, settling: token, over: self)
+        } catch {
+            forget(token: asks)
+            throw error
+        }
+        if asks != 0 { didSend(token: asks) }
+    }
+
     /// Notes who waits for a reply to the message that is about to be sent.
     ///
     /// - Returns: the token that asks for it; zero when no reply is wanted.
@@ -13,11 +118,7 @@ extension SocketConnection: ReplyConnection {
         guard let target, target.isOpen else { return 0 }
         target.willAsk()
         let token = state.withLock { state -> UInt64? in
-            guard state.failure == nil else { return nil }
-            state.lastToken += 1
-            state.awaited[state.lastToken] = target
-            state.unsent.insert(state.lastToken)
-            return state.lastToken
+            state.life.failure == nil ? state.requests.begin(target) : nil
         }
         guard let token else {
             target.didEndAsking()
@@ -35,31 +136,26 @@ extension SocketConnection: ReplyConnection {
     /// The message that asks with the token was sent. When the connection has ended meanwhile, its requester is told.
     func didSend(token: UInt64) {
         let (target, failure) = state.withLock { state -> (ReplyTarget?, PortError?) in
-            guard state.unsent.remove(token) != nil else { return (nil, nil) }
-            guard let failure = state.failure else { return (state.awaited[token], nil) }
-            return (state.awaited.removeValue(forKey: token), failure)
+            guard let target = state.requests.didSend(token) else { return (nil, nil) }
+            guard let failure = state.life.failure else { return (target, nil) }
+            return (state.requests.end(token), failure)
         }
         if let failure { return target?.failAsking(failure.delivered(.unknown)) ?? () }
         target?.receiver.passAbandonment(to: self, token: token)
     }
 
     /// Whether a reply is to come over the connection.
-    var awaitsReply: Bool { state.withLock { !$0.awaited.isEmpty } }
+    var awaitsReply: Bool { state.withLock { $0.requests.awaitsReply } }
 
     /// The peer says that it no longer waits for the reply to the request that asked with the token.
     func requesterGaveUp(_ token: UInt64) {
-        let watches = state.withLock { state -> [@Sendable () -> Void] in
-            guard state.owed.contains(token) else { return [] }
-            state.abandoned.insert(token)
-            return state.abandonWatches.removeValue(forKey: token) ?? []
-        }
-        for tell in watches { tell() }
+        for notify in state.withLock({ $0.requests.abandon(token) }) { notify() }
     }
 
     /// Whether the requester that asked with the token no longer waits, as far as this process knows.
     func isAbandoned(_ token: UInt64) -> Bool {
         let (isAbandoned, hasLostPort) = state.withLock { state in
-            (state.failure != nil || state.abandoned.contains(token), state.hasLostPort)
+            (state.life.failure != nil || state.requests.isAbandoned(token), port != nil && state.life.hasLostOwner)
         }
         if isAbandoned || !hasLostPort { return isAbandoned }
         // Nothing can be received any more, the peer's end neither; the kernel knows of it.
@@ -68,13 +164,11 @@ extension SocketConnection: ReplyConnection {
     }
 
     /// Tells, once, when the requester that asked with the token no longer waits.
-    func watchAbandonment(of token: UInt64, _ tell: @escaping @Sendable () -> Void) {
+    func watchAbandonment(of token: UInt64, _ notify: @escaping @Sendable () -> Void) {
         let isAbandoned = state.withLock { state in
-            if state.failure != nil || state.abandoned.contains(token) { return true }
-            if state.owed.contains(token) { state.abandonWatches[token, default: []].append(tell) }
-            return false
+            state.life.failure != nil || state.requests.watchAbandonment(of: token, notify)
         }
-        if isAbandoned { tell() }
+        if isAbandoned { notify() }
     }
 
     /// A reply under the token has come, or is not wanted any more.
@@ -91,9 +185,7 @@ extension SocketConnection: ReplyConnection {
 
     private func removeAwaited(_ token: UInt64) -> ReplyTarget? {
         let (target, isDone) = state.withLock { state in
-            state.unsent.remove(token)
-            let target = state.awaited.removeValue(forKey: token)
-            return (target, state.isRetired && !state.isNeeded)
+            (state.requests.end(token), port == nil && state.isDone)
         }
         if isDone { close(PortError(.deadName)) }
         return target
@@ -123,7 +215,7 @@ extension SocketConnection: ReplyConnection {
             throw PortError(error)
         }
         let source = state.withLock { state in
-            if state.failure == nil && state.source == nil { state.source = made }
+            if state.life.failure == nil && state.source == nil { state.source = made }
             return state.source
         }
         endKeepingSoon()
@@ -135,7 +227,7 @@ extension SocketConnection: ReplyConnection {
         let source = try replySource()
         // Noted first: a request that ends meanwhile leaves the source in the loop.
         let hasEnded = state.withLock { state in
-            let hasEnded = state.failure != nil || state.isDeadName
+            let hasEnded = state.life.failure != nil || state.life.hasLostOtherPort
             if !hasEnded { state.deathWatchers.append(watcher) }
             return hasEnded
         }
@@ -168,7 +260,7 @@ extension SocketConnection: ReplyConnection {
     }
 
     /// A loop's thread has ended: nobody is to be told on it any more.
-    fileprivate func forgetWatchers(on loop: ThreadRunLoop) {
+    func forgetWatchers(on loop: ThreadRunLoop) {
         forgetWatchers { $0.loop == loop }
     }
 
@@ -176,92 +268,9 @@ extension SocketConnection: ReplyConnection {
         let (forgotten, isDone) = state.withLock { state in
             let all = state.deathWatchers
             state.deathWatchers = all.filter { !isForgotten($0) }
-            return (all, state.isRetired && !state.isNeeded)
+            return (all, port == nil && state.isDone)
         }
         if isDone { close(PortError(.deadName)) }
         withExtendedLifetime(forgotten) {}  // what a user's handler holds is released without the lock
-    }
-}
-
-/// Receives replies, and notices the end of the peer, for whoever waits on a loop.
-private struct ReplyRoutine: SourceRoutine {
-    weak let connection: SocketConnection?
-
-    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
-        if loop.hasEnded { connection?.forgetWatchers(on: loop) }
-    }
-
-    func visitArrivalPlaces(_ body: (any BusyPollable) -> Void) {
-        if let connection, connection.hasRings { body(connection) }
-    }
-
-    func isReady() -> Bool { connection?.hasReadableUntold ?? false }
-
-    func perform() -> SourceOutcome {
-        connection?.receive(into: connection?.port?.object)
-        connection?.pauseSource()
-        connection?.ringSource()
-        return .nothing
-    }
-}
-
-/// Replies over a connection to the message that asked with a token.
-final class RemoteReplyReceiver: ReplyReceiver {
-    private let connection: SocketConnection  // immutable
-    private let token: UInt64  // immutable
-
-    init(_ connection: SocketConnection, token: UInt64) {
-        self.connection = connection
-        self.token = token
-        connection.willOweReply(to: token)
-    }
-
-    func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
-        try connection.checkProcess()
-        // What `use` does after an error settles the request.
-        if connection.isAbandoned(token) { throw PortError(.deadName) }
-        if connection.port != nil { return try connection.reply(message, answering: token) }
-        try connection.send(message, answering: token, until: .instant(deadline))
-        connection.didSettleReply(to: token)
-    }
-
-    func handOn(_ message: MachMessage) throws(PortError) {
-        try connection.checkProcess()
-        if connection.isAbandoned(token) { throw PortError(.deadName) }
-        try connection.reply(message, answering: token)
-    }
-
-    func fail(_ error: PortError) {
-        if connection.isInherited { return }
-        if connection.isAbandoned(token) { return connection.didSettleReply(to: token) }
-        if let code = error.remoteCode {
-            return connection.failReply(to: token, code: code, text: error.remoteText ?? "")
-        }
-        let isGone = connection.port.map { $0.object?.isDead ?? true } ?? false
-        let code = error.code == .replyDropped && isGone ? .peerDied : error.code
-        connection.dropReply(to: token, because: code == .replyDropped ? nil : code, delivery: error.delivery)
-    }
-
-    /// Reads what has come from the requester first: its loop may be the one that asks.
-    var isAbandoned: Bool {
-        if connection.isInherited || connection.isAbandoned(token) { return true }
-        connection.receiveUnlessReceiving()
-        return connection.isAbandoned(token)
-    }
-
-    func watchAbandonment(_ watcher: DeathWatcher) {
-        if connection.isInherited { return }
-        connection.watchAbandonment(of: token) { watcher.tell() }
-    }
-
-    func passAbandonment(to other: any ReplyConnection, token otherToken: UInt64) {
-        connection.watchAbandonment(of: token) { [weak other] in other?.giveUp(token: otherToken) }
-    }
-
-    /// The request is handed on to another process: the port that got it also listens for the answer.
-    func expectReply(over other: any ReplyConnection) throws(PortError) {
-        try connection.checkProcess()
-        guard let core = connection.port?.object else { throw PortError(.invalidPort) }
-        try core.openSockets().add(over: other)
     }
 }

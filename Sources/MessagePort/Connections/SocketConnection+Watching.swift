@@ -130,7 +130,7 @@ extension SocketConnection: BusyPollable {
     /// Whether nobody but the port listens to the connection.
     private var isHeardByPortAlone: Bool {
         state.withLock { state in
-            state.failure == nil && !state.hasLostPort && state.source == nil && state.listeners.isEmpty
+            state.life.failure == nil && !state.life.hasLostOwner && state.source == nil && state.listeners.isEmpty
         }
     }
 

@@ -15,32 +15,58 @@ import RunLoopCore
 import Synchronization
 
 package final class SocketConnection: Sendable {
-    struct State {
-        /// Why the connection ended.
-        var failure: PortError?
+    /// What of the connection is still in use.
+    enum Life: Sendable {
+        /// Messages and replies.
+        case open
+        /// The right or the port at this end is gone: the connection ends when nothing needs it.
+        case withoutOwner
         /// The port at the other end takes no more messages; replies may still come.
-        var isDeadName = false
-        var lastToken: UInt64 = 0
-        /// Who waits for a reply, by the token that asked for it.
-        var awaited: [UInt64: ReplyTarget] = [:]
-        /// The tokens among them whose messages are still being sent. Until that has succeeded, the reply right is the
-        /// caller's, and the end of the connection does not touch it.
-        var unsent: Set<UInt64> = []
+        case withoutOtherPort
+        case withoutBoth
+        /// Nothing, and why it ended.
+        case closed(PortError)
+
+        mutating func ownerDidEnd() {
+            switch self {
+            case .open: self = .withoutOwner
+            case .withoutOtherPort: self = .withoutBoth
+            case .withoutOwner, .withoutBoth, .closed: break
+            }
+        }
+
+        mutating func otherPortDidEnd() {
+            switch self {
+            case .open: self = .withoutOtherPort
+            case .withoutOwner: self = .withoutBoth
+            case .withoutOtherPort, .withoutBoth, .closed: break
+            }
+        }
+
+        var hasLostOwner: Bool {
+            switch self {
+            case .withoutOwner, .withoutBoth: true
+            case .open, .withoutOtherPort, .closed: false
+            }
+        }
+
+        var hasLostOtherPort: Bool {
+            switch self {
+            case .withoutOtherPort, .withoutBoth: true
+            case .open, .withoutOwner, .closed: false
+            }
+        }
+
+        /// Why the connection ended; nil while it has not.
+        var failure: PortError? { if case .closed(let failure) = self { failure } else { nil } }
+    }
+
+    struct State {
+        var life = Life.open
+        var requests = RequestTable()
         var deathWatchers: [DeathWatcher] = []
         /// Receives while a loop runs, for requests and death watchers; made when first needed.
         var source: RunLoopSource?
-        /// The right is gone: the connection ends when nobody needs it any more.
-        var isRetired = false
-        /// How many requests that came over the connection are neither answered nor dropped.
-        var owedReplies = 0
-        /// The tokens of those requests.
-        var owed: Set<UInt64> = []
-        /// Those among them whose requester no longer waits.
-        var abandoned: Set<UInt64> = []
-        /// Who is to be told that a requester no longer waits, by its token.
-        var abandonWatches: [UInt64: [@Sendable () -> Void]] = [:]
-        /// The port is gone: the connection ends when it owes no reply any more.
-        var hasLostPort = false
         /// The connection itself, while nothing else keeps it for those who watch for the port's end.
         var own: SocketConnection?
         /// What the peer uses this end for.
@@ -48,8 +74,11 @@ package final class SocketConnection: Sendable {
         /// The ports that listen to the connection because they await replies over it; not the port that it belongs to.
         var listeners: [WeakReference<PortSockets>] = []
 
-        /// Whether somebody waits for a reply, or for the port's end.
-        var isNeeded: Bool { !awaited.isEmpty || !deathWatchers.isEmpty }
+        /// Whether something at this end waits for a reply, or for the other port's end.
+        var isNeeded: Bool { requests.awaitsReply || !deathWatchers.isEmpty }
+
+        /// Whether nothing at the right's end needs the connection any more.
+        var isDone: Bool { life.hasLostOwner && !isNeeded }
 
         /// The peer sends messages.
         ///
@@ -67,12 +96,6 @@ package final class SocketConnection: Sendable {
         case messages
     }
 
-    /// How much may be overdue at the right's end when more comes; beyond it the connection ends. What is one message may
-    /// exceed it.
-    package static let overdueLimit = 16 << 20
-    /// The same at the port's end: the replies to the requests that were read before the first of them found no room.
-    package static let overdueReplyLimit = 256 << 20
-
     package let peer: PeerIdentity  // immutable
     /// In whose account it is.
     let owner: PeerID  // immutable
@@ -81,11 +104,7 @@ package final class SocketConnection: Sendable {
     let descriptor: SharedDescriptor  // immutable
     let state = Mutex(State())
     let assembly = Mutex(ReceiveState())  // held while receiving, so that messages keep their order
-    let sendingLane: Mutex<OutgoingPath>  // changed by whoever has the turn, or receives
-    let turn = SendLock()
-    let overdue: BacklogLock
-    /// How many bytes of messages' payloads have been sent: for whoever shows progress.
-    let sentByteCount = Atomic<Int>(0)
+    let sender: PacketSender
     /// How many descriptors that came over the connection wait to be closed.
     let closingCount = ClosingCount()
     /// Nothing new is read, because the peer's process takes up too much. At the port's end changed under the lock of the
@@ -117,8 +136,7 @@ package final class SocketConnection: Sendable {
     /// - Throws: ``PortError`` when the kernel does not tell who is at the other end.
     init(_ descriptor: SharedDescriptor, port: (any MessageSink)?, peer: PeerIdentity? = nil) throws(PortError) {
         self.descriptor = descriptor
-        sendingLane = Mutex(OutgoingPath(use: port == nil ? .standard : .never))
-        overdue = BacklogLock(countedIn: port == nil ? nil : .current)
+        sender = PacketSender(descriptor, isPortsEnd: port != nil)
         self.port = port.map { Kept($0) }
         self.peer = if let peer { peer } else { try Self.peer(of: descriptor) }
         owner = PeerID(self.peer, on: descriptor.rawValue)
@@ -166,7 +184,7 @@ package final class SocketConnection: Sendable {
 
     /// Whether the port at the other end is known to be gone.
     private var isKnownDead: Bool {
-        isClosed || state.withLock { $0.isDeadName } || sendingLane.withLock { $0.isClosed }
+        isClosed || state.withLock { $0.life.hasLostOtherPort } || sender.channel.path.withLock { $0.isClosed }
     }
 
     /// Whether the port at the other end is gone, as far as the kernel knows.
@@ -190,39 +208,37 @@ package final class SocketConnection: Sendable {
     /// Ends the connection: who waits for a reply is told why, the peer sees the end at once.
     func close(_ reason: PortError) {
         if isInherited { return }
-        let old = state.withLock { state -> State? in
-            guard state.failure == nil else { return nil }
-            var old = state
-            old.awaited = state.awaited.filter { !state.unsent.contains($0.key) }
-            state.failure = reason
+        typealias Remains = (State, unanswered: [ReplyTarget], abandoned: [@Sendable () -> Void])
+        let remains = state.withLock { state -> Remains? in
+            if case .closed = state.life { return nil }
+            let old = state
+            state.life = .closed(reason)
             hasFailed.store(true, ordering: .sequentiallyConsistent)
-            state.awaited = state.awaited.filter { state.unsent.contains($0.key) }
             state.deathWatchers = []
             state.source = nil
             state.own = nil
-            state.abandonWatches = [:]
-            return old
+            return (old, state.requests.endAllSent(), state.requests.abandonAll())
         }
-        guard let old else { return }
+        guard let (old, unanswered, abandoned) = remains else { return }
         incomingRing.object?.close()
         ringEnd.object?.wakeChannel.end()
         sysShutDown(descriptor.rawValue)  // ends the sleep of a loop that is parked, too
         // One that has waited for descriptors to be closed may have been put aside: its end is to be seen.
         if port == nil, closingCount.setWaiting(nil, isHeldBack) { updateInterest() }
-        _ = overdue.withLock { overdue in
-            overdue.isOver = true
-            return overdue.charge.take()
+        _ = sender.backlog.withLock { backlog in
+            backlog.isOver = true
+            return backlog.charge.take()
         }
         old.source?.invalidate()
-        for target in old.awaited.values { target.failAsking(reason.delivered(.unknown)) }
-        for watches in old.abandonWatches.values { for tell in watches { tell() } }
+        for target in unanswered { target.failAsking(reason.delivered(.unknown)) }
+        for notify in abandoned { notify() }
         for watcher in old.deathWatchers { watcher.tell() }
     }
 
     /// The right is gone: ends the connection as soon as nobody waits for a reply over it, or for the port's end.
     func retire() {
         let isIdle = state.withLock { state in
-            state.isRetired = true
+            state.life.ownerDidEnd()
             if !state.deathWatchers.isEmpty { state.own = self }
             return !state.isNeeded
         }
@@ -233,20 +249,14 @@ package final class SocketConnection: Sendable {
 extension SocketConnection {
     /// A request came that wants a reply.
     func willOweReply(to token: UInt64) {
-        state.withLock { state in
-            state.owedReplies += 1
-            state.owed.insert(token)
-        }
+        state.withLock { $0.requests.owe(token) }
     }
 
-    /// A request was answered, or dropped, and the peer was told.
+    /// A request was answered, or dropped, and the peer was notified.
     func didSettleReply(to token: UInt64) {
         let (isDone, watches) = state.withLock { state in
-            state.owedReplies -= 1
-            state.owed.remove(token)
-            state.abandoned.remove(token)
-            let watches = state.abandonWatches.removeValue(forKey: token)
-            return (state.hasLostPort && state.owedReplies == 0, watches)
+            let watches = state.requests.settle(token)
+            return (port != nil && state.life.hasLostOwner && !state.requests.owesReply, watches)
         }
         withExtendedLifetime(watches) {}  // what a user's handler holds is released without the lock
         if isDone { close(PortError(.peerDied)) }
@@ -257,8 +267,8 @@ extension SocketConnection {
     func portDidEnd() {
         port?.letGo()
         let owesReplies = state.withLock { state in
-            state.hasLostPort = true
-            return state.owedReplies > 0
+            state.life.ownerDidEnd()
+            return state.requests.owesReply
         }
         // Said before there is room: who waits for that finds a dead name.
         if owesReplies { sayPortHasEnded() }
@@ -268,19 +278,89 @@ extension SocketConnection {
         // Set after the last packet can have come: whoever is receiving now, and sees it afterwards, drops them all.
         isDeaf.store(true, ordering: .sequentiallyConsistent)
         dropUnread()
-        if state.withLock({ $0.owedReplies == 0 }) { return close(PortError(.peerDied)) }
+        if !state.withLock({ $0.requests.owesReply }) { return close(PortError(.peerDied)) }
         if !owesReplies { sayPortHasEnded() }
     }
 
     /// The port at the other end is gone: who watches for that is told. Replies may still come.
     func otherPortDidEnd() {
         let (watchers, isDone) = state.withLock { state in
-            state.isDeadName = true
+            state.life.otherPortDidEnd()
             let watchers = state.deathWatchers
             state.deathWatchers = []
-            return (watchers, state.isRetired && !state.isNeeded)
+            return (watchers, port == nil && state.isDone)
         }
         for watcher in watchers { watcher.tell() }
         if isDone { close(PortError(.deadName)) }
     }
+
+    /// The peer is gone: what it said last tells why, for example that it does not talk to us.
+    func peerDidClose() -> PortError {
+        receiveUnlessReceiving()
+        otherPortDidEnd()
+        let failure = state.withLock { $0.life.failure }
+        guard var failure, failure.code != .peerDied, failure.code != .deadName else { return PortError(.deadName) }
+        failure.knownDelivery = nil  // what is known of other messages
+        return failure
+    }
+
+    /// Has small packets sent, now or when there is room. Never waits.
+    func enqueue(_ packets: [BacklogPacket]) { sender.enqueue(packets, over: self) }
+
+    /// Sends what waits for room, as far as there is some. Never waits.
+    func flush() { sender.flush(over: self) }
+
+    /// Called when there may be room, once for each wait.
+    func roomDidCome() {
+        sender.backlog.withLock { $0.isWatched = false }
+        flush()
+    }
+}
+
+extension SocketConnection {
+    /// Whether replies wait for room.
+    var isAwaitingRoom: Bool { sender.isAwaitingRoom }
+
+    /// Whether nothing more is read from the peer now.
+    var isPaused: Bool { isHeldBack.load(ordering: .acquiring) || isAwaitingRoom }
+
+    /// What a port that listens to the connection waits for.
+    var interest: EpollEvents {
+        guard port != nil else { return isHeldBack.load(ordering: .acquiring) ? [] : .arrival }
+        return sender.backlog.withLock { backlog in
+            if !backlog.isPausing {
+                if isHeldBack.load(ordering: .acquiring) { return [] }
+                // A socket with room is reported until what is untold was read.
+                return isUntold.load(ordering: .acquiring) ? [.readable, .peerClosed, .writable] : .arrival
+            }
+            // That the peer is gone is told all the same.
+            return backlog.isWatched ? [] : .writable
+        }
+    }
+
+    /// Whoever listens to the connection learns that it is paused, or is not any more.
+    func updateInterest() {
+        port?.object?.sockets?.updateInterest(in: self)
+        let (listeners, source) = state.withLock { ($0.listeners, $0.source) }
+        for listener in listeners { listener.object?.updateInterest(in: self) }
+        if let source, !isPaused { source.watchSoon(pollable: descriptor.rawValue) }
+        ringSource()
+    }
+
+    /// The peer is gone, though there may still be something to read from it: it does not wait for replies any more.
+    func peerDidGo() {
+        for notify in state.withLock({ $0.requests.abandonAll() }) { notify() }
+    }
+
+    /// Has the source that receives replies not look at a paused connection, which may stay readable.
+    func pauseSource() {
+        guard isPaused, let source = state.withLock({ $0.source }) else { return }
+        try? source.watch(pollable: nil)
+        if !isPaused { source.watchSoon(pollable: descriptor.rawValue) }
+    }
+}
+
+extension EpollEvents {
+    /// Something to read, or the end.
+    static let arrival: EpollEvents = [.readable, .peerClosed]
 }

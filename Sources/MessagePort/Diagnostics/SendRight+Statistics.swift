@@ -31,6 +31,6 @@ extension SendRight {
     /// How many bytes this process has sent to the port, with 8 for each component; of a port of its own none. Rises
     /// while a large message is under way.
     package var sentByteCount: Int {
-        (destination as? RemotePort)?.connection?.sentByteCount.load(ordering: .relaxed) ?? 0
+        (destination as? RemotePort)?.connection?.sender.sentByteCount.load(ordering: .relaxed) ?? 0
     }
 }

@@ -41,7 +41,7 @@ final class SendLock: Sendable {
     private let state = Mutex(State())
 
     /// Whether somebody has the turn.
-    var isTaken: Bool { gate.load(ordering: .sequentiallyConsistent) != Gate.free }
+    var isLocked: Bool { gate.load(ordering: .sequentiallyConsistent) != Gate.free }
 
     /// How many senders wait for the turn.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
@@ -49,8 +49,8 @@ final class SendLock: Sendable {
     /// Takes the turn.
     ///
     /// - Returns: false when it did not come before the deadline.
-    func take(until deadline: MonotonicInstant) -> Bool {
-        guard let place = takeOrQueue(.thread(ThreadEvent())), case .thread(let event) = place.waiter,
+    func lock(until deadline: MonotonicInstant) -> Bool {
+        guard let place = lockOrEnqueue(.thread(ThreadEvent())), case .thread(let event) = place.waiter,
             !event.wait(until: deadline)
         else { return true }
         return !leave(place)
@@ -59,13 +59,13 @@ final class SendLock: Sendable {
     /// Takes the turn if it is free.
     ///
     /// - Returns: whether it was.
-    func takeIfFree() -> Bool {
+    func tryLock() -> Bool {
         gate.compareExchange(expected: Gate.free, desired: Gate.taken, ordering: .sequentiallyConsistent).exchanged
     }
 
     /// Takes the turn if it is free; otherwise whoever has it will look who waits. Called under the lock.
-    private func takeOrCrowd() -> Bool {
-        while !takeIfFree() {
+    private func tryLockOrCrowd() -> Bool {
+        while !tryLock() {
             let (exchanged, found) = gate.compareExchange(
                 expected: Gate.taken, desired: Gate.crowded, ordering: .sequentiallyConsistent)
             if exchanged || found == Gate.crowded { return false }
@@ -78,12 +78,12 @@ final class SendLock: Sendable {
     /// one.
     ///
     /// - Returns: false when there is no room, or that is not known yet.
-    func takeUnlessHeldUp() -> Bool {
+    func lockUnlessHeldUp() -> Bool {
         let event = ThreadEvent()
         let place = Place(.thread(event), isPatient: false)
         let mustWait = state.withLock { state -> Bool? in
             if state.isHeldUp { return nil }
-            if takeOrCrowd() { return false }
+            if tryLockOrCrowd() { return false }
             state.waiting.append(place)
             return true
         }
@@ -111,8 +111,8 @@ final class SendLock: Sendable {
     /// As above, in a task, which holds no thread while it waits.
     ///
     /// - Throws: why the wait ended; the turn is not the task's then.
-    nonisolated(nonsending) func take(waiting wait: SendWait) async throws(PortError) {
-        guard let place = takeOrQueue(.task(wait)) else { return }
+    nonisolated(nonsending) func lock(waiting wait: SendWait) async throws(PortError) {
+        guard let place = lockOrEnqueue(.task(wait)) else { return }
         while isWaiting(place) {
             do throws(PortError) {
                 try await wait.wait()
@@ -127,9 +127,9 @@ final class SendLock: Sendable {
     /// Takes the turn when it is free.
     ///
     /// - Returns: a place in the line when it is not.
-    private func takeOrQueue(_ waiter: @autoclosure () -> Waiter) -> Place? {
+    private func lockOrEnqueue(_ waiter: @autoclosure () -> Waiter) -> Place? {
         state.withLock { state in
-            if takeOrCrowd() { return nil }
+            if tryLockOrCrowd() { return nil }
             let place = Place(waiter())
             state.waiting.append(place)
             return place
@@ -151,7 +151,7 @@ final class SendLock: Sendable {
 
     /// Passes the turn to the next in line. A task is held up until it runs: if all threads that could run it waited
     /// for it here, it never would.
-    func give() {
+    func unlock() {
         if gate.compareExchange(expected: Gate.taken, desired: Gate.free, ordering: .sequentiallyConsistent).exchanged {
             return
         }

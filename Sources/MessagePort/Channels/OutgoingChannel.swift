@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// The way out of a connection: the socket, and the ring beside it once there is one. `OutgoingPath` decides which of the two
+// carries the next packet; this makes the system calls. One thread sends at a time: the caller has the connection's send lock.
+//
+// A packet in the ring needs no system call while its reader is awake. A reader that is parked is woken by its wake channel, one
+// that sleeps otherwise by a packet over the socket. Docs/Decisions/0011-shared-ring.md has the proof that none is missed.
+
+import PortCLibrary
+import PortSystem
+import Synchronization
+
+/// Why a packet cannot be sent.
+enum SendFailure: Error {
+    /// The peer reads nothing more.
+    case peerClosed
+    /// The peer writes into its ring what no reader writes there.
+    case malformedRing
+    case refused(SystemError)
+    /// The packet is in the ring, and the kernel does not let this process wake its reader.
+    case cannotWake(SystemError)
+}
+
+struct OutgoingChannel: ~Copyable, Sendable {
+    private let descriptor: SharedDescriptor  // immutable
+    private let isPortsEnd: Bool  // immutable
+    /// Which way the next packet takes. Changed by the thread that sends, or receives.
+    let path: Mutex<OutgoingPath>
+
+    init(_ descriptor: SharedDescriptor, isPortsEnd: Bool) {
+        self.descriptor = descriptor
+        self.isPortsEnd = isPortsEnd
+        path = Mutex(OutgoingPath(use: isPortsEnd ? .never : .standard))
+    }
+
+    /// Sends one packet if there is room for it.
+    ///
+    /// - Returns: false when there is none.
+    func offer(_ packet: OutgoingPacket) throws(SendFailure) -> Bool {
+        var patience: MonotonicInstant?
+        while true {
+            var step = path.withLock { $0.place(packet) }
+            if case .full = step {
+                let end = patience ?? .after(isPortsEnd ? Tuning.replierPatience : Tuning.senderPatience)
+                patience = end
+                if waitForReader(until: end) { continue }
+                step = path.withLock { $0.leaveRing() }
+            }
+            switch step {
+            case .socket:
+                return try offerToSocket(packet)
+            case .promised:
+                guard try offerToSocket(packet) else { return false }
+                path.withLock { $0.didKeepPromise() }
+                return true
+            case .announce:
+                guard try offerToSocket(OutgoingPacket(header: PacketHeader(kind: .lane))) else { return false }
+                path.withLock { $0.didAnnounce() }
+            case .written(let notice):
+                try follow(notice)
+                return true
+            case .closed: throw .peerClosed
+            case .broken, .full: throw .malformedRing
+            }
+        }
+    }
+
+    /// Sends one packet over the socket if there is room for it.
+    ///
+    /// - Returns: false when there is none.
+    private func offerToSocket(_ packet: OutgoingPacket) throws(SendFailure) -> Bool {
+        let outcome: SendOutcome
+        do throws(SystemError) {
+            outcome = try sysSendPacket(
+                descriptor.rawValue, head: packet.header.words, lead: packet.lead, body: packet.payload,
+                tail: packet.tail, descriptors: packet.descriptors)
+        } catch {
+            throw .refused(error)
+        }
+        switch outcome {
+        case .sent: return true
+        case .wouldBlock: return false
+        case .peerClosed: throw .peerClosed
+        }
+    }
+
+    /// Waits until there may be room in the socket, or the deadline.
+    func waitForRoom(until deadline: MonotonicInstant) throws(SendFailure) {
+        do throws(SystemError) {
+            _ = try sysPoll(descriptor.rawValue, .writable, until: deadline)
+        } catch {
+            throw .refused(error)
+        }
+    }
+
+    /// Does what is to be done when a packet is in the ring.
+    func follow(_ notice: OutgoingPath.Notice) throws(SendFailure) {
+        switch notice {
+        case .none: break
+        case .bell(let wasAwake):
+            if wasAwake { letReaderWake() }
+            try wakeReader()
+        case .wake: try wakeReader()
+        case .look: try checkReaderLives()
+        case .closing: try awaitEndOfRing()
+        }
+    }
+
+    /// The reader closes the ring, and a packet was written meanwhile: waits to learn whether it will be read. At the port's end,
+    /// whose connection ends then, nothing waits.
+    private func awaitEndOfRing() throws(SendFailure) {
+        let deadline = isPortsEnd ? .distantPast : MonotonicInstant.after(Tuning.closingPatience)
+        while true {
+            if let isRead = path.withLock({ $0.isLastRead }) {
+                if isRead { return }
+                throw .peerClosed
+            }
+            let seen = (try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)) ?? []
+            if .now > deadline || !seen.isDisjoint(with: .hangUpOrError) { throw .peerClosed }
+            sysYield()
+        }
+    }
+
+    /// Wakes a reader that sleeps: something is in the ring.
+    private func wakeReader() throws(SendFailure) {
+        switch path.withLock({ $0.takeSleep() }) {
+        case .none: break
+        case .bell: try sendWakeUp()
+        case .wake(let waker):
+            if !waker.wake() {
+                path.withLock { $0.didFailToWake() }
+                return try sendWakeUp()
+            }
+            if path.withLock({ $0.isLookDue }) { try checkReaderLives() }
+        }
+    }
+
+    /// The ring is full. A reader that has a processor of its own, and reads, makes room in a moment, which is less than a system
+    /// call takes.
+    ///
+    /// - Returns: whether there may be room.
+    private func waitForReader(until end: MonotonicInstant) -> Bool {
+        guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return false }
+        var nextYield = MonotonicInstant.after(Tuning.timeBetweenYields)
+        while true {
+            // First: a reader that creeps holds its sender no longer than one that stands still.
+            let now = MonotonicInstant.now
+            if now >= end { return false }
+            if now >= nextYield {
+                sysYield()  // the reader may wait for this very processor
+                nextYield = .after(Tuning.timeBetweenYields)
+            }
+            for _ in 0..<32 { sysPause() }
+            if path.withLock({ $0.hasReaderMoved() }) { return true }
+        }
+    }
+
+    /// A reader is asleep, to its peer, while it handles what it has read. Of two that answer each other, the reader mostly polls
+    /// again before a wake-up, three system calls, would have reached it.
+    private func letReaderWake() {
+        guard ProcessorAllowance.shared.allowsSpinning(at: .coarse) else { return }
+        let end = MonotonicInstant.after(Tuning.timeBeforeWakeUp)
+        repeat {
+            for _ in 0..<8 { sysPause() }
+            if !path.withLock({ $0.isReaderAsleep }) { return }
+        } while MonotonicInstant.now < end
+    }
+
+    /// Wakes the reader by a packet over the socket.
+    private func sendWakeUp() throws(SendFailure) {
+        var failure = SystemError(ENOBUFS)
+        for _ in 0..<Tuning.wakeUpTries {
+            let outcome: SendOutcome
+            do throws(SystemError) {
+                outcome = try trySendWakeUp()
+            } catch {
+                failure = error
+                continue
+            }
+            switch outcome {
+            case .sent: return
+            case .wouldBlock: continue  // there is room now
+            case .peerClosed: return try checkReaderDidClose()
+            }
+        }
+        throw .cannotWake(failure)
+    }
+
+    /// - Returns: that it was sent also when the socket is full: it is readable then.
+    private func trySendWakeUp() throws(SystemError) -> SendOutcome {
+        let outcome = try sysSendPacket(descriptor.rawValue, head: PacketHeader(kind: .bell).words)
+        guard case .wouldBlock = outcome else { return outcome }
+        return try sysPoll(descriptor.rawValue, .writable, until: .distantPast).contains(.writable) ? outcome : .sent
+    }
+
+    /// For a while nothing has gone to the peer by the socket: it is awake or parked, as it says. Checks that it has not ended.
+    private func checkReaderLives() throws(SendFailure) {
+        path.withLock { $0.didLook() }
+        // That nothing more comes from it may be of our own doing: this end's port has gone.
+        let seen = (try? sysPoll(descriptor.rawValue, .peerClosed, until: .distantPast)) ?? []
+        if !seen.isDisjoint(with: [.hangUp, .error]) { try checkReaderDidClose() }
+    }
+
+    /// A packet was written, and the peer is gone. If it has closed the ring, it did so after the packet: it drops the packet as it
+    /// drops what is in a socket. If it has not, it was killed; nothing reads the packet any more, but it may have been read before,
+    /// and then it was sent.
+    private func checkReaderDidClose() throws(SendFailure) {
+        if !path.withLock({ $0.isClosed || $0.isRead }) { throw .peerClosed }
+    }
+}

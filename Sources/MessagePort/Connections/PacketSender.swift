@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Sends what goes out over a connection, one packet after the other. Three things come here:
+//
+//   messages   wait for the send lock, and for room, until their deadline. One that is larger than a packet goes in several, all
+//              under one lock. When the deadline comes between two pieces, the rest is never sent, and an abort packet says so.
+//   replies    at the port's end wait for nothing. What finds no room joins the backlog, and until that is empty nothing more is
+//              read from the peer: one that does not read its replies gets no further request handled, and delays no other.
+//   notices    small packets, which never wait either. They join the backlog, too.
+//
+// The backlog goes before the next message, or when the socket has room.
+//
+// It is a part of its connection, which it is given with each call: what of the connection's life sending meets (the peer is gone, a
+// request is settled) is the connection's.
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+struct PacketSender: ~Copyable, Sendable {
+    /// How many bytes the backlog may have at the right's end when more comes; beyond it the connection ends. What is one message
+    /// may exceed it.
+    package static let backlogLimit = 16 << 20
+    /// The same at the port's end: the replies to the requests that were read before the first of them found no room.
+    package static let replyBacklogLimit = 256 << 20
+
+    /// Held by the thread or task that sends.
+    let lock = SendLock()
+    let channel: OutgoingChannel
+    let backlog: BacklogLock
+    /// How many bytes of messages' payloads have been sent, for programs that show progress. Changed with the lock held.
+    let sentByteCount = Atomic<Int>(0)
+    private let isPortsEnd: Bool  // immutable
+
+    init(_ descriptor: SharedDescriptor, isPortsEnd: Bool) {
+        self.isPortsEnd = isPortsEnd
+        channel = OutgoingChannel(descriptor, isPortsEnd: isPortsEnd)
+        backlog = BacklogLock(countedIn: isPortsEnd ? .current : nil)
+    }
+
+    // MARK: Messages
+
+    /// Sends a message that is bytes alone, not large, and wants no answer, as most are, if the lock is free. Where there is room in
+    /// the ring it costs a third of what `transmit` does, which is for every message.
+    ///
+    /// - Returns: whether it was sent; not when it is too large, or the lock is not free.
+    /// - Throws: as `transmit`.
+    func sendPlain(
+        _ bytes: [UInt8], id: Int32, answering token: UInt64, until deadline: SendDeadline,
+        over connection: SocketConnection
+    ) throws(PortError) -> Bool {
+        let size = ComponentKind.headSize + bytes.count
+        guard size <= Tuning.ringPieceLimit, lock.tryLock() else { return false }
+        let header = PacketHeader(
+            kind: .message, messageID: id, componentCount: 1, answers: token, totalLength: UInt64(size))
+        let lead = ComponentKind.bytes.head(bytes.count).littleEndian
+        var waiting: Transmission?
+        do throws(PortError) {
+            if backlog.isQuiet, !connection.isClosed,
+                let notice = channel.path.withLock({ $0.writePlain(header.words, lead: lead, bytes) })
+            {
+                didSend(size)
+                do throws(SendFailure) { try channel.follow(notice) } catch { try settle(error, over: connection) }
+            } else if try !offerPlain(OutgoingPacket(header: header, lead: lead, tail: bytes[...]), over: connection) {
+                waiting = Transmission(OutgoingMessage(id: id, bytes: bytes), asks: 0, answers: token)
+            }
+        } catch {
+            unlock(over: connection)
+            throw error
+        }
+        if var waiting = waiting.take() {
+            try finish(&waiting, until: deadline, over: connection)
+        } else {
+            unlock(over: connection)
+        }
+        return true
+    }
+
+    /// Sends the backlog, and then a packet that is a whole message. The caller has the lock.
+    ///
+    /// - Returns: false when there is no room.
+    private func offerPlain(_ packet: OutgoingPacket, over connection: SocketConnection) throws(PortError) -> Bool {
+        guard try sendBacklog(over: connection) else { return false }
+        connection.offerRings()
+        guard try offer(packet, over: connection) else { return false }
+        didSend(packet.payloadSize)
+        return true
+    }
+
+    /// The thread that has the lock has sent this many bytes of a payload.
+    private func didSend(_ size: Int) {
+        sentByteCount.store(sentByteCount.load(ordering: .relaxed) &+ size, ordering: .relaxed)
+    }
+
+    /// Sends a message, waiting for both the lock and room until the deadline. With a past one it still waits for senders that find
+    /// room: that they are in the middle of sending does not mean that there is none.
+    func transmit(
+        _ message: inout Transmission, until deadline: SendDeadline, over connection: SocketConnection
+    ) throws(PortError) {
+        var deadline = deadline
+        if !lock.tryLock() {
+            let instant = deadline.fix()
+            let isLocked = instant <= .now ? lock.lockUnlessHeldUp() : lock.lock(until: instant)
+            if !isLocked { throw PortError(.sendTimedOut) }
+        }
+        try finish(&message, until: deadline, over: connection)
+    }
+
+    /// Sends a message, waiting for room. The caller has the lock, which ends with this.
+    private func finish(
+        _ message: inout Transmission, until deadline: SendDeadline, over connection: SocketConnection
+    ) throws(PortError) {
+        var deadline = deadline
+        defer { unlock(over: connection) }
+        do throws(PortError) {
+            while try !proceed(&message, over: connection) {
+                let instant = deadline.fix()
+                if instant <= .now { throw PortError(.sendTimedOut) }
+                lock.holdUp()
+                defer { lock.goOn() }
+                do throws(SendFailure) {
+                    try channel.waitForRoom(until: instant)
+                } catch {
+                    try settle(error, over: connection)
+                }
+            }
+        } catch {
+            abort(message)
+            throw error
+        }
+    }
+
+    /// As above, in a task. The lock is the task's while it is suspended.
+    nonisolated(nonsending) func transmit(
+        _ message: inout Transmission, waiting wait: SendWait, over connection: SocketConnection
+    ) async throws(PortError) {
+        try await lock.lock(waiting: wait)
+        defer { unlock(over: connection) }
+        do throws(PortError) {
+            while try !proceed(&message, over: connection) {
+                lock.holdUp()
+                defer { lock.goOn() }
+                try await connection.waitForRoom(wait)
+            }
+        } catch {
+            abort(message)
+            throw error
+        }
+    }
+
+    private func unlock(over connection: SocketConnection) {
+        lock.unlock()
+        flush(over: connection)
+    }
+
+    /// The rest of a message will never be sent: if it was begun, the peer has to know.
+    private func abort(_ message: borrowing Transmission) {
+        if message.isBegun { backlog.withLock { $0.needsAbort = true } }
+    }
+
+    /// Sends the backlog, and as much of a message as there is room for. The caller has the lock.
+    ///
+    /// - Returns: whether all was sent; false when there is no room for the rest.
+    private func proceed(_ message: inout Transmission, over connection: SocketConnection) throws(PortError) -> Bool {
+        // What joins the backlog between two pieces waits: pieces of one message follow each other.
+        if !message.isBegun {
+            if try !sendBacklog(over: connection) { return false }
+            connection.offerRings()
+        }
+        while !message.isDone {
+            let packet = message.next(atMost: pieceLimit(for: message))
+            guard try offer(packet, over: connection) else { return false }
+            let size = packet.payloadSize
+            message.advance(by: size)
+            didSend(size)
+        }
+        return true
+    }
+
+    private func pieceLimit(for message: borrowing Transmission) -> Int {
+        guard message.restSize > Tuning.ringPieceLimit, channel.path.withLock({ $0.usesRing }) else {
+            return PacketHeader.payloadLimit
+        }
+        return Tuning.ringPieceLimit
+    }
+
+    /// Offers one packet to the peer. The caller has the lock.
+    ///
+    /// - Returns: false when there is no room.
+    private func offer(_ packet: OutgoingPacket, over connection: SocketConnection) throws(PortError) -> Bool {
+        if connection.isClosed { throw connection.peerDidClose() }
+        do throws(SendFailure) {
+            return try channel.offer(packet)
+        } catch {
+            try settle(error, over: connection)
+            return true
+        }
+    }
+
+    /// Does to the connection what a failure leads to.
+    ///
+    /// - Throws: the error of the packet; none when it was sent all the same.
+    private func settle(_ failure: SendFailure, over connection: SocketConnection) throws(PortError) {
+        switch failure {
+        case .peerClosed: throw connection.peerDidClose()
+        case .malformedRing:
+            _ = connection.refuse(.malformedPacket)
+            throw PortError(.malformedPacket)
+        case .refused(let error): throw PortError(error)
+        // Nothing would come to read the packet: requests that wait for an answer end with the connection.
+        case .cannotWake(let error): connection.close(PortError(error))
+        }
+    }
+
+    // MARK: Replies and notices
+
+    /// Sends a reply, now as far as there is room, and the rest when there is. Never waits. The request is settled once the whole
+    /// reply has been sent.
+    ///
+    /// - Parameters:
+    ///   - message: the reply.
+    ///   - token: of the request.
+    ///   - connection: this sender's.
+    /// - Throws: ``PortError`` when the kernel failed, or nothing will read it. The request is not settled then.
+    func reply(
+        _ message: inout Transmission, settling token: UInt64, over connection: SocketConnection
+    ) throws(PortError) {
+        // At the right's end the lock is for senders that wait; there the whole reply joins the backlog.
+        guard isPortsEnd, lock.tryLock() else {
+            guard enqueueIfAllowed(message.rest(settling: token)) else { return try failUnread(connection) }
+            return flush(over: connection)
+        }
+        var outcome = Result { () throws(PortError) in try proceed(&message, over: connection) }
+        var isAllowed = true
+        // What cannot be sent now is what is before it, which is tried again: this one waits behind that.
+        if case .failure(let failure) = outcome, failure.code != .deadName, !message.isBegun, !connection.isClosed,
+            backlog.withLock({ !$0.isEmpty })
+        {
+            outcome = .success(false)
+        }
+        switch outcome {
+        case .failure: abort(message)
+        case .success(true): break
+        case .success(false):
+            // Before the lock is given: pieces of one message follow each other.
+            let isBegun = message.isBegun
+            let rest = message.rest(settling: token)
+            if isBegun { backlog.withLock { $0.prepend(rest) } } else { isAllowed = enqueueIfAllowed(rest) }
+        }
+        lock.unlock()
+        if !isAllowed { try failUnread(connection) }
+        flush(over: connection)
+        if try outcome.get() { connection.didSettleReply(to: token) }
+    }
+
+    private func failUnread(_ connection: SocketConnection) throws(PortError) {
+        endBecauseUnread(connection)
+        throw PortError(.deadName)
+    }
+
+    /// Has packets sent now, before the next message, or when there is room. A peer for which too much waits so reads nothing: it
+    /// would have this process keep ever more for it, so the connection ends.
+    func enqueue(_ packets: [BacklogPacket], over connection: SocketConnection) {
+        if enqueueIfAllowed(packets) { return flush(over: connection) }
+        endBecauseUnread(connection)
+        for packet in packets { if let token = packet.settles { connection.didSettleReply(to: token) } }
+    }
+
+    /// - Returns: false when the backlog is too large already.
+    private func enqueueIfAllowed(_ packets: [BacklogPacket]) -> Bool {
+        let limit = isPortsEnd ? Self.replyBacklogLimit : Self.backlogLimit
+        return backlog.withLock { backlog in
+            if backlog.size > limit { return false }
+            for packet in packets { backlog.append(packet) }
+            return true
+        }
+    }
+
+    /// The peer reads nothing of what it is sent.
+    func endBecauseUnread(_ connection: SocketConnection) {
+        connection.close(PortError(.peerNotReading))
+        dropBacklog(over: connection)
+    }
+
+    /// Sends a packet if there is room now and nothing else is on its way; otherwise it is left out.
+    func offerAside(_ packet: OutgoingPacket, over connection: SocketConnection) {
+        guard lock.tryLock() else { return }
+        if backlog.withLock({ $0.isEmpty }) { _ = try? offer(packet, over: connection) }
+        unlock(over: connection)
+    }
+
+    // MARK: The backlog
+
+    /// Sends as much of the backlog as there is room for. The caller has the lock.
+    ///
+    /// - Returns: whether all was sent.
+    func sendBacklog(over connection: SocketConnection) throws(PortError) -> Bool {
+        if backlog.isQuiet { return true }
+        if backlog.withLock({ $0.needsAbort }) {
+            guard try offer(OutgoingPacket(header: PacketHeader(kind: .abort)), over: connection) else { return false }
+            backlog.withLock { $0.needsAbort = false }
+        }
+        while let next = backlog.withLock({ $0.packets.first }) {
+            guard try offer(next.packet, over: connection) else { return false }
+            _ = backlog.withLock { $0.popFirst() }
+            if let token = next.settles { connection.didSettleReply(to: token) }
+        }
+        return true
+    }
+
+    /// Sends the backlog as far as there is room. Never waits; when another thread is sending, that thread does this afterwards.
+    /// A thread that had the lock calls this, for it may have sent the backlog before its own message: the peer is read again then.
+    func flush(over connection: SocketConnection) {
+        while !backlog.isQuiet, !connection.isClosed {
+            let (isEmpty, isPausing) = backlog.withLock { ($0.isEmpty, $0.isPausing) }
+            if isEmpty { return isPausing ? resumeReading(over: connection) : () }
+            guard lock.tryLock() else { return }
+            let outcome = Result { () throws(PortError) in try sendBacklog(over: connection) }
+            lock.unlock()
+            switch outcome {
+            case .success(true): continue
+            // A peer that reads nothing any more always has room: waiting for it would never end.
+            case .failure(let failure) where failure.code == .deadName: return dropBacklog(over: connection)
+            case .success(false): return awaitRoom(over: connection)
+            // The peer broke the format, say.
+            case .failure where connection.isClosed: return dropBacklog(over: connection)
+            case .failure: return awaitRoom(over: connection, orAfter: Tuning.timeUntilRetry)
+            }
+        }
+    }
+
+    /// There is no room for the backlog. The shared thread sends it when there is; at the port's end it is started for that, and
+    /// without it the thread that receives for the port does. At the right's end, without it, the backlog goes before the next
+    /// message, or when something is received.
+    ///
+    /// - Parameters:
+    ///   - connection: this sender's.
+    ///   - pause: after a failure, how long to wait instead: there may be room, so waiting for it would end at once.
+    func awaitRoom(over connection: SocketConnection, orAfter pause: Duration? = nil) {
+        guard isPortsEnd else {
+            if let loop = IOThread.startedLoop { watchRoom(over: connection, on: loop, orAfter: pause) }
+            return
+        }
+        let isPausing = backlog.withLock { backlog in
+            if !backlog.isEmpty { backlog.isPausing = true }
+            return !backlog.isEmpty
+        }
+        // Another thread has sent it meanwhile. The first of the two has the peer read again.
+        guard isPausing else { return resumeReading(over: connection) }
+        chargeBacklog(over: connection)
+        if let loop = try? IOThread.loop() { watchRoom(over: connection, on: loop, orAfter: pause) }
+        connection.updateInterest()
+    }
+
+    private func watchRoom(over connection: SocketConnection, on loop: ThreadRunLoop, orAfter pause: Duration?) {
+        let isWatched = backlog.withLock { backlog in
+            defer { backlog.isWatched = true }
+            return backlog.isWatched
+        }
+        if isWatched { return }
+        // A port that has ended retains its connections no more, but what it owes is still to be sent.
+        let owner = isPortsEnd ? connection : nil
+        func retry(after pause: Duration) {
+            loop.add(
+                RunLoopTimer(after: pause) { [weak connection, owner] _ in
+                    withExtendedLifetime(owner) { connection?.roomDidCome() }
+                })
+        }
+        if let pause { return retry(after: pause) }
+        do {
+            try IOThread.rooms().wait(for: connection)
+        } catch {
+            // It cannot be waited for: at the port's end, which nothing else may poll any more, it is tried anew.
+            if owner != nil { return retry(after: Tuning.timeUntilRetry) }
+            backlog.withLock { $0.isWatched = false }
+        }
+    }
+
+    /// Drops the backlog, which nothing will read.
+    private func dropBacklog(over connection: SocketConnection) {
+        var dropped = backlog.withLock { backlog in
+            var rest = SendBacklog(isWatched: backlog.isWatched, isOver: backlog.isOver)
+            swap(&rest, &backlog)
+            return rest
+        }
+        dropped.charge = nil
+        if dropped.isPausing { connection.updateInterest() }
+        while let packet = dropped.packets.popFirst() {
+            if let token = packet.settles { connection.didSettleReply(to: token) }
+        }
+    }
+
+    /// The backlog has been sent: the peer is read again.
+    func resumeReading(over connection: SocketConnection) {
+        // The account first: it is right before the peer is read again.
+        _ = backlog.withLock { $0.isPausing && $0.isEmpty ? $0.charge.take() : nil }
+        var charge: PeerCharge?
+        let wasPausing = backlog.withLock { backlog in
+            guard backlog.isPausing, backlog.isEmpty else { return false }
+            backlog.isPausing = false
+            swap(&charge, &backlog.charge)
+            return true
+        }
+        charge = nil  // another thread has charged meanwhile; it goes without the lock
+        if wasPausing { connection.updateInterest() }
+    }
+
+    /// Charges the peer's process for what it has not read.
+    private func chargeBacklog(over connection: SocketConnection) {
+        guard let ledger = connection.ledger(of: connection.port?.object) else { return }
+        let cost = backlog.withLock { ResourceUsage(bytes: $0.size, descriptors: $0.descriptorCount) }
+        var charge: PeerCharge? = ledger.charge(connection.owner, forUnread: cost)
+        backlog.withLock { if $0.isPausing { swap(&charge, &$0.charge) } }
+        charge = nil  // the old one, or that for what was sent meanwhile, goes without the lock
+    }
+
+    /// Whether replies wait for room.
+    var isAwaitingRoom: Bool { isPortsEnd && !backlog.isQuiet && backlog.withLock { $0.isPausing } }
+}
+
+extension Transmission {
+    /// The packets that have not been sent, and now will be by others.
+    ///
+    /// - Parameter token: what is settled with the last of them.
+    /// - Returns: the packets, in order.
+    fileprivate mutating func rest(settling token: UInt64) -> [BacklogPacket] {
+        var packets: [BacklogPacket] = []
+        while !isDone {
+            let packet = next()
+            advance(by: packet.payloadSize)
+            packets.append(.init(packet: packet, settles: isDone ? token : nil))
+        }
+        return packets
+    }
+}

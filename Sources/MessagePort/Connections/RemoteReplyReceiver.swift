@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+/// Replies over a connection to the message that asked with a token.
+final class RemoteReplyReceiver: ReplyReceiver {
+    private let connection: SocketConnection  // immutable
+    private let token: UInt64  // immutable
+
+    init(_ connection: SocketConnection, token: UInt64) {
+        self.connection = connection
+        self.token = token
+        connection.willOweReply(to: token)
+    }
+
+    func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {
+        try connection.checkProcess()
+        // What `use` does after an error settles the request.
+        if connection.isAbandoned(token) { throw PortError(.deadName) }
+        if connection.port != nil { return try connection.reply(message, answering: token) }
+        try connection.send(message, answering: token, until: .instant(deadline))
+        connection.didSettleReply(to: token)
+    }
+
+    func handOn(_ message: MachMessage) throws(PortError) {
+        try connection.checkProcess()
+        if connection.isAbandoned(token) { throw PortError(.deadName) }
+        try connection.reply(message, answering: token)
+    }
+
+    func fail(_ error: PortError) {
+        if connection.isInherited { return }
+        if connection.isAbandoned(token) { return connection.didSettleReply(to: token) }
+        if let code = error.remoteCode {
+            return connection.failReply(to: token, code: code, text: error.remoteText ?? "")
+        }
+        let isGone = connection.port.map { $0.object?.isDead ?? true } ?? false
+        let code = error.code == .replyDropped && isGone ? .peerDied : error.code
+        connection.dropReply(to: token, because: code == .replyDropped ? nil : code, delivery: error.delivery)
+    }
+
+    /// Reads what has come from the requester first: its loop may be the one that asks.
+    var isAbandoned: Bool {
+        if connection.isInherited || connection.isAbandoned(token) { return true }
+        connection.receiveUnlessReceiving()
+        return connection.isAbandoned(token)
+    }
+
+    func watchAbandonment(_ watcher: DeathWatcher) {
+        if connection.isInherited { return }
+        connection.watchAbandonment(of: token) { watcher.tell() }
+    }
+
+    func passAbandonment(to other: any ReplyConnection, token otherToken: UInt64) {
+        connection.watchAbandonment(of: token) { [weak other] in other?.giveUp(token: otherToken) }
+    }
+
+    /// The request is handed on to another process: the port that got it also listens for the answer.
+    func expectReply(over other: any ReplyConnection) throws(PortError) {
+        try connection.checkProcess()
+        guard let core = connection.port?.object else { throw PortError(.invalidPort) }
+        try core.openSockets().add(over: other)
+    }
+}
+
+/// Receives replies, and notices the end of the peer, for whoever waits on a loop.
+struct ReplyRoutine: SourceRoutine {
+    weak let connection: SocketConnection?
+
+    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
+        if loop.hasEnded { connection?.forgetWatchers(on: loop) }
+    }
+
+    func visitArrivalPlaces(_ body: (any BusyPollable) -> Void) {
+        if let connection, connection.hasRings { body(connection) }
+    }
+
+    func isReady() -> Bool { connection?.hasReadableUntold ?? false }
+
+    func perform() -> SourceOutcome {
+        connection?.receive(into: connection?.port?.object)
+        connection?.pauseSource()
+        connection?.ringSource()
+        return .nothing
+    }
+}

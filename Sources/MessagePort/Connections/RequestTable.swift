@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// The requests of one connection, in both directions, by the tokens that ask for their replies. A plain value: it says what is
+// to be notified, and the connection notifies it when it holds no lock.
+//
+//   of this end    sending ──didSend──▶ awaited ──a reply, an error, or given up──▶ gone
+//   of the peer    owed ──the peer gives up──▶ abandoned ──answered, or dropped──▶ gone
+
+struct RequestTable: Sendable {
+    /// A request of this end.
+    private struct Awaited {
+        let target: ReplyTarget
+        /// While the message is being sent, the reply right is its sender's, and the end of the connection does not touch it.
+        var isSending = true
+    }
+
+    /// A request of the peer's that is neither answered nor dropped.
+    private struct Owed {
+        var isAbandoned = false
+        /// What to call when the requester gives up.
+        var watches: [@Sendable () -> Void] = []
+    }
+
+    /// The token of the newest request of this end; zero before the first.
+    private(set) var lastToken: UInt64 = 0
+    private var awaited: [UInt64: Awaited] = [:]
+    private var owed: [UInt64: Owed] = [:]
+
+    /// Whether this end awaits a reply.
+    var awaitsReply: Bool { !awaited.isEmpty }
+
+    /// Whether the peer awaits a reply.
+    var owesReply: Bool { !owed.isEmpty }
+
+    func isAwaited(_ token: UInt64) -> Bool { awaited[token] != nil }
+    func isOwed(_ token: UInt64) -> Bool { owed[token] != nil }
+    func isAbandoned(_ token: UInt64) -> Bool { owed[token]?.isAbandoned == true }
+
+    /// Begins a request, whose message is about to be sent.
+    ///
+    /// - Returns: its token.
+    mutating func begin(_ target: ReplyTarget) -> UInt64 {
+        lastToken += 1
+        awaited[lastToken] = Awaited(target: target)
+        return lastToken
+    }
+
+    /// The message with the request was sent.
+    ///
+    /// - Returns: what receives the reply; nil when that has come already, or is not wanted any more.
+    mutating func didSend(_ token: UInt64) -> ReplyTarget? {
+        awaited[token]?.isSending = false
+        return awaited[token]?.target
+    }
+
+    /// Ends a request of this end.
+    ///
+    /// - Returns: what was to receive the reply; nil when the request has ended before.
+    mutating func end(_ token: UInt64) -> ReplyTarget? {
+        awaited.removeValue(forKey: token)?.target
+    }
+
+    /// The peer has sent a request.
+    mutating func owe(_ token: UInt64) { owed[token] = Owed() }
+
+    /// A request of the peer's was answered or dropped.
+    ///
+    /// - Returns: what need not be called any more; it goes without a lock.
+    mutating func settle(_ token: UInt64) -> [@Sendable () -> Void] {
+        owed.removeValue(forKey: token)?.watches ?? []
+    }
+
+    /// The peer gives a request up.
+    ///
+    /// - Returns: what to call.
+    mutating func abandon(_ token: UInt64) -> [@Sendable () -> Void] {
+        guard let watches = owed[token]?.watches else { return [] }
+        owed[token] = Owed(isAbandoned: true)
+        return watches
+    }
+
+    /// The peer is gone, and gives all its requests up.
+    ///
+    /// - Returns: what to call.
+    mutating func abandonAll() -> [@Sendable () -> Void] {
+        let watches = owed.values.flatMap(\.watches)
+        for token in owed.keys { owed[token] = Owed(isAbandoned: true) }
+        return watches
+    }
+
+    /// Calls `watch` when the peer gives the request up.
+    ///
+    /// - Returns: whether it has done so already, and `watch` is not noted.
+    mutating func watchAbandonment(of token: UInt64, _ watch: @escaping @Sendable () -> Void) -> Bool {
+        if isAbandoned(token) { return true }
+        owed[token]?.watches.append(watch)
+        return false
+    }
+
+    /// The connection ends. A request that is being sent stays until that is over.
+    ///
+    /// - Returns: what will receive no reply.
+    mutating func endAllSent() -> [ReplyTarget] {
+        defer { awaited = awaited.filter { $0.value.isSending } }
+        return awaited.values.filter { !$0.isSending }.map(\.target)
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+
+/// The constants of this library that decide speed or fairness, and nothing else. Limits that a program can meet are where they are
+/// enforced, and in Docs/Limits.md.
+enum Tuning {
+    // MARK: Sending
+
+    /// The largest packet that goes through a ring, in bytes of its payload: of a large message several pieces find room, so that the
+    /// reader copies one out while the next is written. Docs/Decisions/0011-shared-ring.md.
+    static var ringPieceLimit: Int { SharedRing.capacity / 8 - PacketHeader.size - 8 }
+
+    /// How long a sender waits for room in the ring, for each packet. A reader that handles messages reads again when it has handled
+    /// 32 of them. A sender that gives up sooner leaves the ring for packets that cost the reader several times as much.
+    /// Docs/Decisions/0011-shared-ring.md.
+    static let senderPatience = Duration.microseconds(100)
+
+    /// The same at the port's end. A reply waits neither for a slow reader nor for one that plays with its counter.
+    static let replierPatience = Duration.microseconds(20)
+
+    /// How long a sender waits for room before it gives its processor to others: a reader that has one of its own, and handles
+    /// messages, mostly reads again before.
+    static let timeBetweenYields = Duration.microseconds(20)
+
+    /// How long a sender waits for a reader that was awake a moment ago to poll again, before it wakes it.
+    static let timeBeforeWakeUp = Duration.microseconds(2)
+
+    /// How often a wake-up is tried that the kernel has no memory for.
+    static let wakeUpTries = 4
+
+    /// A reader that closes the ring says within this time how far it reads.
+    static let closingPatience = Duration.milliseconds(100)
+
+    /// When the kernel has no memory for a packet, too many descriptors are in flight, or there is none to wait with, the packet is
+    /// sent again after this time.
+    static let timeUntilRetry = Duration.milliseconds(10)
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import PortSystem
+import Synchronization
+import Testing
+
+@testable import MessagePort
+
+/// The requests of a connection: a plain value, without a connection.
+@Suite("RequestTable") struct RequestTableTests {
+    /// A receiver that counts what it is notified of.
+    private final class Receiver: ReplyReceiver {
+        let failures = Atomic<Int>(0)
+
+        func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError) {}
+        func fail(_ error: PortError) { failures.add(1, ordering: .relaxed) }
+        func expectReply(over connection: any ReplyConnection) throws(PortError) {}
+    }
+
+    /// Holds the table, as a connection does, so that an expectation can change it.
+    private final class Connection {
+        var requests = RequestTable()
+
+        func end(_ token: UInt64) -> ReplyTarget? { requests.end(token) }
+        func didSend(_ token: UInt64) -> ReplyTarget? { requests.didSend(token) }
+        func begin(_ target: ReplyTarget) -> UInt64 { requests.begin(target) }
+        func settle(_ token: UInt64) -> [@Sendable () -> Void] { requests.settle(token) }
+        func abandon(_ token: UInt64) -> [@Sendable () -> Void] { requests.abandon(token) }
+        func abandonAll() -> [@Sendable () -> Void] { requests.abandonAll() }
+        func endAllSent() -> [ReplyTarget] { requests.endAllSent() }
+        func watchAbandonment(of token: UInt64, _ watch: @escaping @Sendable () -> Void) -> Bool {
+            requests.watchAbandonment(of: token, watch)
+        }
+    }
+
+    private final class Calls: Sendable {
+        let count = Atomic<Int>(0)
+        var one: @Sendable () -> Void { { self.count.add(1, ordering: .relaxed) } }
+    }
+
+    @Test("tokens begin with one, and are never used twice")
+    func tokens() {
+        let connection = Connection()
+        #expect(connection.requests.lastToken == 0 && !connection.requests.isAwaited(0))
+        let target = ReplyTarget(Receiver())
+        #expect(connection.begin(target) == 1)
+        #expect(connection.end(1) === target)
+        #expect(connection.begin(target) == 2)
+        #expect(connection.requests.lastToken == 2)
+    }
+
+    @Test("a request is awaited until it ends, and ends once")
+    func once() {
+        let connection = Connection()
+        let target = ReplyTarget(Receiver())
+        let token = connection.begin(target)
+        #expect(connection.requests.isAwaited(token) && connection.requests.awaitsReply)
+        #expect(connection.didSend(token) === target)
+        #expect(connection.end(token) === target)
+        #expect(connection.end(token) == nil)
+        #expect(connection.didSend(token) == nil)
+        #expect(!connection.requests.awaitsReply)
+    }
+
+    @Test(
+        "the end of a connection ends the requests that were sent, and leaves those that are being sent to their senders"
+    )
+    func ending() {
+        let connection = Connection()
+        let (sent, sending) = (ReplyTarget(Receiver()), ReplyTarget(Receiver()))
+        _ = connection.didSend(connection.begin(sent))
+        let token = connection.begin(sending)
+        let ended = connection.endAllSent()
+        #expect(ended.count == 1 && ended.first === sent)
+        #expect(connection.requests.isAwaited(token))
+        #expect(connection.endAllSent().isEmpty)
+        #expect(connection.end(token) === sending)
+    }
+
+    @Test("a requester that gives up is noticed once by each watch, and by a later one at once")
+    func abandonment() {
+        let connection = Connection()
+        let calls = Calls()
+        connection.requests.owe(7)
+        #expect(connection.requests.owesReply && connection.requests.isOwed(7) && !connection.requests.isAbandoned(7))
+        #expect(!connection.watchAbandonment(of: 7, calls.one))
+        #expect(!connection.watchAbandonment(of: 7, calls.one))
+        let watches = connection.abandon(7)
+        #expect(watches.count == 2)
+        #expect(connection.requests.isAbandoned(7) && connection.requests.isOwed(7))
+        #expect(connection.abandon(7).isEmpty)
+        #expect(connection.watchAbandonment(of: 7, calls.one))
+        #expect(connection.settle(7).isEmpty)
+        #expect(!connection.requests.owesReply && !connection.requests.isAbandoned(7))
+    }
+
+    @Test("a request that was answered has no watches any more, and cannot be given up")
+    func settled() {
+        let connection = Connection()
+        let calls = Calls()
+        connection.requests.owe(7)
+        #expect(!connection.watchAbandonment(of: 7, calls.one))
+        #expect(connection.settle(7).count == 1)
+        #expect(connection.settle(7).isEmpty)
+        #expect(connection.abandon(7).isEmpty)
+        #expect(!connection.watchAbandonment(of: 7, calls.one))
+        #expect(connection.abandonAll().isEmpty)
+    }
+
+    @Test("a peer that is gone gives up all its requests, each once")
+    func gone() {
+        let connection = Connection()
+        let calls = Calls()
+        for token: UInt64 in 1...3 {
+            connection.requests.owe(token)
+            #expect(!connection.watchAbandonment(of: token, calls.one))
+        }
+        #expect(connection.abandon(2).count == 1)
+        #expect(connection.abandonAll().count == 2)
+        #expect(connection.abandonAll().isEmpty)
+        for token: UInt64 in 1...3 { #expect(connection.requests.isAbandoned(token)) }
+        #expect(calls.count.load(ordering: .relaxed) == 0)  // the caller calls them, without a lock
+    }
+}
