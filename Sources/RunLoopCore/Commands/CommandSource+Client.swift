@@ -4,7 +4,7 @@
 import PortSystem
 
 extension CommandSource {
-    /// What a client is told: which source can be reached, and in which loop it is.
+    /// What a client receives: which source can be reached, and in which loop it is.
     public struct Context: Sendable, Hashable {
         /// Where to send commands.
         public let source: CommandSource<Command>
@@ -12,13 +12,13 @@ extension CommandSource {
         public let loop: ThreadRunLoop
     }
 
-    /// Who is told of a source, on a loop of its own.
+    /// Is notified of a source, on a loop of its own.
     ///
-    /// The source keeps it until it leaves, or the source is invalid, or the client's thread has ended.
+    /// The source retains it until it leaves, or the source is invalid, or the client's thread has ended.
     ///
     /// - Important: Thread safety: any thread.
     public final class Client: Sendable {
-        /// What a client's callbacks look like; they are called on the client's thread.
+        /// A client's callback, which is called on the client's thread.
         public typealias Callback = @Sendable (Context) -> Void
 
         let id = ItemID()
@@ -26,9 +26,9 @@ extension CommandSource {
         let removalLimit: Duration
         let registered: Callback
         let removed: Callback
-        /// Stands for what is posted to the client's loop.
+        /// The target of the requests that are posted to the client's loop.
         private let posts = Posts()
-        /// Lives while there is something to be told: that holds the source.
+        /// Lives while there is a pending notice, which holds the source.
         private weak let buffer: CommandBuffer<Command>?
 
         /// The client's loop.
@@ -46,14 +46,14 @@ extension CommandSource {
             self.removed = removed
         }
 
-        /// Ends the client: it is told nothing more, also not what is under way to it, and nobody waits for it any
-        /// more. A call that has begun goes on.
+        /// Ends the client: it receives nothing more, not even notices that are already under way, and no call waits
+        /// for it any longer. A callback that has begun continues.
         public func leave() {
             buffer?.remove(id)
             loop.cancelPerformRequests(for: posts)
         }
 
-        /// Makes the client's thread look at its notices.
+        /// Makes the client's thread read its notices.
         func post() {
             let request = PerformRequest(
                 on: loop, for: posts, whenOver: { wasCalled in if !wasCalled { self.leave() } }
@@ -64,7 +64,7 @@ extension CommandSource {
             loop.post(request, in: modes)
         }
 
-        /// Tells the client what waits for it, in order, on its own thread.
+        /// Delivers the pending notices to the client, in order, on its own thread.
         func deliver() {
             while let notice = buffer?.takeNotice(for: id) {
                 switch notice.event {
@@ -76,30 +76,30 @@ extension CommandSource {
         }
     }
 
-    /// The target of the requests that tell a client.
+    /// The target of the requests that notify a client.
     private final class Posts: Sendable {}
 
-    /// Tells a client, on its loop, when the source can be reached and when it cannot any more.
+    /// Notifies a client, on its loop, when the source can be reached and when it no longer can.
     ///
     /// `registered` is called once for each loop that the source is in or enters, `removed` once for each that it
     /// leaves after that, in the order of events. They are posted to the client's loop and called when it runs in one
-    /// of the modes. When the source has left again before the client was told that it came, the client is told
-    /// neither. A client of an invalid source is told nothing.
+    /// of the modes. When the source has left again before the client was notified that it came, the client is notified
+    /// of neither. A client of an invalid source receives nothing.
     ///
-    /// Nobody waits for `registered`. Whoever makes the source leave waits until `removed` has returned, so that
-    /// the client has let go by then: the thread that removes or invalidates it, or the worker's thread when it ends.
-    /// It waits at most for the client's limit. A client whose loop does not get to it within the limit is told later,
-    /// when its loop runs; one whose thread ends is no client any more. When the source leaves on the client's own
-    /// thread, also because client and worker are one thread, it is told at once, after what it was still to be told;
-    /// nobody waits.
+    /// No call waits for `registered`. The thread that makes the source leave waits until `removed` has returned, so
+    /// that the client has dropped the context by then: the thread that removes or invalidates the source, or the
+    /// worker's thread when it ends. It waits at most for the client's limit. A client whose loop does not get to it
+    /// within the limit is notified later, when its loop runs; one whose thread ends is no longer a client. When the
+    /// source leaves on the client's own thread, also because client and worker are one thread, the client is notified
+    /// at once, after its pending notices, and nothing waits.
     ///
     /// - Parameters:
     ///   - loop: the client's loop.
-    ///   - modes: in which modes of it the client is told, at least one or the call traps.
+    ///   - modes: in which modes of it the client is notified, at least one or the call traps.
     ///   - removalLimit: the longest time to wait for `removed`; zero or less does not wait.
-    ///   - registered: takes what to send commands to.
-    ///   - removed: drops it.
-    /// - Returns: the client; it need not be kept.
+    ///   - registered: receives the context, for sending commands.
+    ///   - removed: receives the context, for dropping it.
+    /// - Returns: the client; it need not be retained.
     @discardableResult
     public func addClient(
         on loop: ThreadRunLoop, in modes: [RunLoopMode] = [.common], removalLimit: Duration = .seconds(1),

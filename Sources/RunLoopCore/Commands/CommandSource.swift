@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// A custom input source with a buffer of commands, and clients that are told where they may send them.
+/// A custom input source with a buffer of commands, and clients that are notified where they may send them.
 ///
-/// It is the design of listings 3-3 to 3-9 of Apple's Run Loops chapter. A worker makes the source, says who its
-/// clients are, and adds it to its loop. Each client is told of it on its own loop, and keeps the context that it is
-/// given. Then it sends commands, from any thread; the handler gets them on the worker's thread. When the source leaves
-/// the loop, because it was removed or invalidated or because the worker's thread ends, each client is told to let it
-/// go.
+/// It is the design of listings 3-3 to 3-9 of Apple's Run Loops chapter. A worker makes the source, adds its clients,
+/// and adds it to its loop. Each client is notified on its own loop, and retains the context that it receives. Then it
+/// sends commands, from any thread; the handler receives them on the worker's thread. When the source leaves the loop,
+/// because it was removed or invalidated or because the worker's thread ends, each client is notified to drop the
+/// context.
 ///
 /// ```swift
 /// let source = CommandSource<String> { source, commands in
@@ -17,21 +17,21 @@
 /// source.add(to: .current)
 /// ```
 ///
-/// The loop keeps the source while the source is in it. Nothing else keeps it but its clients' contexts, those included
-/// that a client is still to be told: a client whose loop does not run again, and whose thread does not end, keeps the
-/// source until it leaves or the source is invalidated. A source that is in no loop, and that nobody holds, goes away.
-/// Invalidation lets the clients go, and the commands that wait.
+/// The loop retains the source while the source is in it. Otherwise only its clients' contexts do, including those in
+/// pending notices: a client whose loop does not run again, and whose thread does not end, retains the source until the
+/// client leaves or the source is invalidated. A source that is in no loop, and to which there is no other reference,
+/// is released. Invalidation releases the clients and the waiting commands.
 ///
-/// - Important: Thread safety: any thread. The handler is called on the thread of a loop that the source is in, what a
-///   client is told on the client's. No lock is held during a call.
+/// - Important: Thread safety: any thread. The handler is called on the thread of a loop that the source is in, a
+///   client's callbacks on the client's. No lock is held during a call.
 public final class CommandSource<Command: Sendable>: Sendable {
-    /// Handles commands, on the thread of the loop that the source is in: all that wait, oldest first.
+    /// Handles commands, on the thread of the loop that the source is in: all waiting commands, oldest first.
     public typealias Handler = @Sendable (_ source: CommandSource<Command>, _ commands: [Command]) -> Void
 
     let buffer: CommandBuffer<Command>
     let source: RunLoopSource
 
-    /// The most commands that may wait, unless said otherwise: 1,024.
+    /// The most commands that may wait, unless another limit is given: 1,024.
     public static var defaultBufferLimit: Int { 1024 }
 
     /// Makes a source with an empty buffer, to be added to a loop.
@@ -58,9 +58,9 @@ public final class CommandSource<Command: Sendable>: Sendable {
         buffer.setSource(self)
     }
 
-    /// Adds the source to a mode of a loop. When it is the first mode of that loop, its clients are told: a call of
-    /// their `registered` is posted to their loops, and not waited for. An invalid source, and a loop that has ended,
-    /// are ignored.
+    /// Adds the source to a mode of a loop. When it is the first mode of that loop, its clients are notified: a call of
+    /// their `registered` is posted to their loops, without waiting for it. Does nothing for an invalid source or a
+    /// loop that has ended.
     ///
     /// - Parameters:
     ///   - loop: the worker's loop.
@@ -69,8 +69,8 @@ public final class CommandSource<Command: Sendable>: Sendable {
         loop.add(source, to: mode)
     }
 
-    /// Takes the source out of a mode of a loop. When it was the last mode of that loop, its clients are told, as
-    /// ``addClient(on:in:removalLimit:registered:removed:)`` says. Commands that wait stay for the next loop.
+    /// Removes the source from a mode of a loop. When it was the last mode of that loop, its clients are notified, as
+    /// ``addClient(on:in:removalLimit:registered:removed:)`` describes. Waiting commands remain for the next loop.
     ///
     /// - Parameters:
     ///   - loop: the worker's loop.
@@ -79,39 +79,40 @@ public final class CommandSource<Command: Sendable>: Sendable {
         loop.remove(source, from: mode)
     }
 
-    /// Takes the source out of everything, for ever.
+    /// Removes the source from everything, permanently.
     ///
-    /// Commands that wait are released unhandled, and no more are accepted. The handler, when it is under way, goes on.
-    /// Clients are told, as ``addClient(on:in:removalLimit:registered:removed:)`` says, and let go.
+    /// Waiting commands are released unhandled, and no more are accepted. A call of the handler that is in progress
+    /// continues. Clients are notified, as ``addClient(on:in:removalLimit:registered:removed:)`` describes, and
+    /// released.
     public func invalidate() {
         buffer.invalidate { source.invalidate() }
     }
 
-    /// Whether it still takes commands.
+    /// Whether it still accepts commands.
     public var isValid: Bool { buffer.isValid }
 
     /// How many commands wait for the handler.
     public var count: Int { buffer.count }
 
-    /// Puts a command into the buffer, behind all others, and leaves the worker alone: it handles the command when the
-    /// source is fired next.
+    /// Appends a command to the buffer without waking the worker: the worker handles the command when the source is
+    /// next fired.
     ///
     /// - Parameter command: the command.
-    /// - Returns: whether it was taken.
+    /// - Returns: whether it was accepted.
     public func add(_ command: Command) -> CommandAcceptance {
         buffer.add(command)
     }
 
-    /// Signals the source and wakes its loop: the handler gets all commands that wait then, in one call. With an empty
-    /// buffer it is not called. Commands that come while it is called wait for the next firing.
+    /// Signals the source and wakes its loop: the handler receives all commands that are waiting then, in one call.
+    /// With an empty buffer it is not called. Commands that are added during the call wait for the next firing.
     public func fire() {
         source.signal()
     }
 
-    /// Puts a command into the buffer, behind all others, and fires the source.
+    /// Appends a command to the buffer, and fires the source.
     ///
     /// - Parameter command: the command.
-    /// - Returns: whether it was taken; when not, nothing is fired.
+    /// - Returns: whether it was accepted; if not, nothing is fired.
     public func send(_ command: Command) -> CommandAcceptance {
         let acceptance = buffer.add(command)
         if acceptance == .accepted { fire() }

@@ -3,11 +3,11 @@
 
 import PortSystem
 
-/// What a command source knows: its commands, its clients with what they are to be told, and the loops that it is in.
+/// A command source's state: its commands, its clients with their pending notices, and the loops that it is in.
 struct CommandState<Command: Sendable>: Sendable {
     typealias Source = CommandSource<Command>
 
-    /// What a client is to be told.
+    /// A notice for a client.
     struct Notice: Sendable {
         enum Event: Sendable {
             case registered, removed
@@ -15,7 +15,7 @@ struct CommandState<Command: Sendable>: Sendable {
 
         let event: Event
         let context: Source.Context
-        /// Set when the client has been told, or will not be; nil when nobody waits for that.
+        /// Set when the notice was delivered, or never will be; nil when no thread waits for that.
         let isDone: ThreadEvent?
     }
 
@@ -23,22 +23,22 @@ struct CommandState<Command: Sendable>: Sendable {
         let client: Source.Client
         /// In the order of events; at most two for each loop.
         var notices: [Notice] = []
-        /// A block that looks at the notices is on its way to the client's loop.
+        /// A block that reads the notices is on its way to the client's loop.
         var isPosted = false
     }
 
-    /// A client that has something to be told.
+    /// A client that has a new notice.
     typealias Told = (client: Source.Client, isDone: ThreadEvent?)
 
     private(set) var commands: [Command] = []
     private(set) var isValid = true
-    /// In the order in which they came. After the end, only those that have, or will have, something to be told.
+    /// In the order in which they were added. After the end, only those that have, or will have, a notice.
     private(set) var clients: [ClientEntry] = []
-    /// In how many modes of each loop the source is. Schedule and cancel routines that cross each other may make it
-    /// less than zero for a moment.
+    /// How many modes of each loop the source is in. Schedule and cancel routines that overtake each other may make it
+    /// negative for a moment.
     private var modeCounts: [ThreadRunLoop: Int] = [:]
     weak var source: Source?
-    /// The same, while it is in a loop.
+    /// The same, retained while it is in a loop.
     private var keptSource: Source?
 
     mutating func add(_ command: Command, limit: Int) -> CommandAcceptance {
@@ -58,7 +58,7 @@ struct CommandState<Command: Sendable>: Sendable {
 
     /// The source has entered a mode of a loop.
     ///
-    /// - Returns: the clients that have to be told.
+    /// - Returns: the clients to notify.
     mutating func enter(_ loop: ThreadRunLoop) -> [Told] {
         guard countModes(of: loop, 1) == 1, let source else { return [] }
         keptSource = source
@@ -67,8 +67,8 @@ struct CommandState<Command: Sendable>: Sendable {
 
     /// The source has left a mode of a loop.
     ///
-    /// - Returns: the clients that have to be told, and the source, for the caller to release. A client that has not
-    ///   been told of the registration is told nothing.
+    /// - Returns: the clients to notify, and the source, for the caller to release. A client that was not yet notified
+    ///   of the registration is not notified.
     mutating func leave(_ loop: ThreadRunLoop) -> ([Told], Source?) {
         guard countModes(of: loop, -1) == 0, let source else { return ([], nil) }
         let told = tell(.removed, source, loop)
@@ -82,7 +82,8 @@ struct CommandState<Command: Sendable>: Sendable {
         return count
     }
 
-    /// Puts a notice into the clients' lists, and takes a registration out whose removal comes before it was told.
+    /// Appends a notice to the clients' lists; a removal instead deletes its registration when that was not delivered
+    /// yet.
     private mutating func tell(_ event: Notice.Event, _ source: Source, _ loop: ThreadRunLoop) -> [Told] {
         let context = Source.Context(source: source, loop: loop)
         return clients.indices.compactMap { index in
@@ -100,9 +101,9 @@ struct CommandState<Command: Sendable>: Sendable {
         }
     }
 
-    /// Says that a block is on its way to a client's loop.
+    /// Records that a block is on its way to a client's loop.
     ///
-    /// - Returns: false when one is already, or when the client is gone.
+    /// - Returns: false when one already is, or when the client is gone.
     mutating func beginPost(to client: ItemID) -> Bool {
         guard let index = clients.firstIndex(where: { $0.client.id == client }), !clients[index].isPosted else {
             return false
@@ -111,7 +112,7 @@ struct CommandState<Command: Sendable>: Sendable {
         return true
     }
 
-    /// Says that the block looks at the notices now: for later ones another has to be posted.
+    /// Records that the block reads the notices now: later ones need another block.
     mutating func endPost(to client: ItemID) {
         guard let index = clients.firstIndex(where: { $0.client.id == client }) else { return }
         clients[index].isPosted = false
@@ -119,7 +120,7 @@ struct CommandState<Command: Sendable>: Sendable {
 
     /// Adds a client.
     ///
-    /// - Returns: whether it has to be told something.
+    /// - Returns: whether it has a notice.
     mutating func add(_ client: Source.Client) -> Bool {
         guard isValid else { return false }
         var entry = ClientEntry(client: client)
@@ -132,33 +133,33 @@ struct CommandState<Command: Sendable>: Sendable {
         return !entry.notices.isEmpty
     }
 
-    /// Takes a client out.
+    /// Removes a client.
     ///
-    /// - Returns: the client, and what it has not been told.
+    /// - Returns: the client, with its undelivered notices.
     mutating func remove(_ client: ItemID) -> ClientEntry? {
         clients.firstIndex { $0.client.id == client }.map { clients.remove(at: $0) }
     }
 
-    /// Takes out what a client is to be told next.
+    /// Dequeues the next notice for a client.
     ///
-    /// - Returns: that, or else the client when it is needed no more, for the caller to release.
+    /// - Returns: the notice, or else the client when it is no longer needed, for the caller to release.
     mutating func takeNotice(for client: ItemID) -> (notice: Notice?, gone: ClientEntry?) {
         guard let index = clients.firstIndex(where: { $0.client.id == client }) else { return (nil, nil) }
         if !clients[index].notices.isEmpty { return (clients[index].notices.removeFirst(), nil) }
         return (nil, isValid || isInLoop ? nil : clients.remove(at: index))
     }
 
-    /// Takes no more commands and clients.
+    /// Accepts no more commands and clients.
     ///
-    /// - Returns: the commands that wait, for the caller to release; nil when the source was invalid.
+    /// - Returns: the waiting commands, for the caller to release; nil when the source was already invalid.
     mutating func beginInvalidation() -> [Command]? {
         guard isValid else { return nil }
         isValid = false
         return takeCommands()
     }
 
-    /// Lets the clients go, except those that are still to be told something. A loop whose thread ends at the same time
-    /// may not have called the cancel routine yet: then the clients go when they have been told of that.
+    /// Releases the clients, except those that have pending notices. A loop whose thread ends at the same time may not
+    /// have called the cancel routine yet: then the clients are released when they have been notified of that.
     ///
     /// - Returns: the clients, for the caller to release.
     mutating func endInvalidation() -> [Source.Client] {

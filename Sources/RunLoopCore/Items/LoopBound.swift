@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// A box for a value that belongs to a loop's thread: it may be handed to any thread, but opened on that one only.
+/// A box for a value that belongs to a loop's thread: any thread may hold it, but only that thread may open it.
 ///
 /// Handlers of sources, timers and observers are `@Sendable`, so they cannot hold state of other kinds. They may hold
-/// it in such a box. The box is shared: copies hold the same value. The value is released where the last copy is, which
-/// may be another thread; clear it on the loop's thread when that matters.
+/// it in such a box. The box is shared: copies hold the same value. The value is released with the last copy, which may
+/// be on another thread; clear it on the loop's thread when that matters.
 ///
 /// - Important: Thread safety: loop thread only, traps elsewhere; the box itself may be copied and dropped anywhere.
 public struct LoopBound<Value>: Sendable {
-    // @unchecked: the value is read and written on the loop's thread only; `checked()` sees to it.
+    // @unchecked: the value is read and written on the loop's thread only, which `checked()` enforces.
     private final class Box: @unchecked Sendable {
         var value: Value  // loop thread
         let loop: ThreadRunLoop  // immutable

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What becomes of a request, once and for ever, decided under its own lock:
+// How a request ends, once and for good, decided under its own lock:
 //
 //   waiting ──► called      the loop has begun to call it
-//           ├─► withdrawn   somebody has cancelled it, or given up waiting for it
+//           ├─► withdrawn   it was cancelled, or the caller has given up waiting for it
 //           └─► dropped     the loop's thread ended first
 //
-// Whoever ends the wait takes the work out of the request, so only one of the three happens, and what the work holds is
-// released there, with no lock held. The loop keeps every request that waits in `PerformRequests`, besides the block or
-// the timer that calls it; both go with the request.
+// The thread that ends the wait removes the work from the request, so only one of the three happens, and whatever the
+// work holds is released there, with no lock held. The loop holds every waiting request in `PerformRequests`, besides
+// the block or the timer that calls it; both are removed together with the request.
 
 import Synchronization
 
-/// A call that a loop has been asked for, and that may still be cancelled.
+/// A call that was requested from a loop, and that can still be cancelled.
 ///
-/// It is called once, on the loop's thread, or never. Until then the loop keeps the request, its body and its target,
-/// so the request need not be kept by the caller. They are released on the loop's thread after the call or when that
-/// thread ends, and on the cancelling thread when the request is cancelled.
+/// It is called once, on the loop's thread, or never. Until then the loop holds the request, its body and its target,
+/// so the caller need not retain the request. They are released on the loop's thread after the call or when that thread
+/// ends, and on the cancelling thread when the request is cancelled.
 ///
 /// - Important: Thread safety: any thread.
 public final class PerformRequest: Sendable {
@@ -26,19 +26,20 @@ public final class PerformRequest: Sendable {
         let loop: ThreadRunLoop
         let target: (any AnyObject & Sendable)?
         let body: @Sendable () -> Void
-        /// Called when the call has returned, or when the thread has ended before it, after the rest was released.
+        /// Called when the call has returned, or when the thread has ended before it, after everything else was
+        /// released.
         let whenOver: (@Sendable (_ wasCalled: Bool) -> Void)?
     }
 
     private struct State: Sendable {
         var work: Work?
         var wasCalled = false
-        /// The timer of a delayed request. The loop keeps it; it keeps the request.
+        /// The timer of a delayed request. The loop retains it; it retains the request.
         weak var timer: RunLoopTimer?
     }
 
     let id = ItemID()
-    /// The target's identity, true while the request waits: it keeps the target.
+    /// The target's identity, valid while the request waits: the request retains the target.
     let targetID: ObjectIdentifier?
     private let state: Mutex<State>
 
@@ -56,7 +57,7 @@ public final class PerformRequest: Sendable {
     /// Cancels the request, unless the loop has begun to call it.
     ///
     /// - Returns: true when it was not called and never will be, also when it was cancelled before or the loop's thread
-    ///   has ended; false when it was called or is being called now, as inside of its own body.
+    ///   has ended; false when it was called or is being called now, as inside its own body.
     @discardableResult
     public func cancel() -> Bool {
         withdraw()
@@ -65,7 +66,7 @@ public final class PerformRequest: Sendable {
 
     /// Cancels the request.
     ///
-    /// - Returns: whether this call did it: the request waited, and is not called any more.
+    /// - Returns: whether this call cancelled it: the request was waiting, and will not be called.
     @discardableResult
     func withdraw() -> Bool {
         guard let (work, timer) = takeWork() else { return false }
@@ -74,7 +75,7 @@ public final class PerformRequest: Sendable {
         return true
     }
 
-    /// Takes the work out because the request is cancelled. The caller makes the loop forget it, and ends the timer.
+    /// Removes the work because the request is cancelled. The caller makes the loop forget it, and ends the timer.
     func takeWork() -> (Work, RunLoopTimer?)? {
         state.withLock { state in
             guard let work = state.work else { return nil }

@@ -13,7 +13,7 @@ struct PerformRequests: Sendable {
         if let target = request.targetID { idsByTarget[target, default: []].insert(request.id) }
     }
 
-    /// Takes a request out.
+    /// Removes a request.
     ///
     /// - Returns: the request, for the caller to release without the lock.
     mutating func remove(_ id: ItemID) -> PerformRequest? {

@@ -36,10 +36,10 @@ enum RunLoopItem: Sendable {
     }
 }
 
-/// The loops in which an item is. A loop leaves when the item is removed from it or invalidated, or when its thread
-/// ends, so the references on both sides never outlive their reason.
+/// The loops that an item is in. A loop leaves the list when the item is removed from it or invalidated, or when its
+/// thread ends, so neither side holds a reference longer than it needs it.
 struct ItemHomes: Sendable {
-    /// A short list, and whether the item is valid, in a pointer's room: there may be very many items.
+    /// A short list, and whether the item is valid, in the size of a pointer: there may be very many items.
     private enum Homes {
         case invalid, none
         case one(ThreadRunLoop)
@@ -83,7 +83,7 @@ struct ItemHomes: Sendable {
 
     /// Makes the item invalid.
     ///
-    /// - Returns: the loops that it has to leave; nil when it was invalid.
+    /// - Returns: the loops that it must leave; nil when it was already invalid.
     mutating func invalidate() -> SmallList<ThreadRunLoop>? {
         if !isValid { return nil }
         defer { homes = .invalid }
@@ -103,7 +103,7 @@ struct ItemHomes: Sendable {
         return entered
     }
 
-    /// Takes an item out of a mode of a loop. The caller holds the item's lock.
+    /// Removes an item from a mode of a loop. The caller holds the item's lock.
     ///
     /// - Returns: the modes that it has left.
     mutating func remove(_ id: ItemID, from loop: ThreadRunLoop, _ mode: RunLoopMode) -> [RunLoopState.Departure] {

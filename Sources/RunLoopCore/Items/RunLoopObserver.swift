@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Is called at chosen places of a loop's runs.
+/// Is called at chosen points of a loop's runs.
 ///
 /// - Important: Thread safety: any thread. The handler is called on the loop's thread.
 public final class RunLoopObserver: Sendable {
@@ -29,12 +29,12 @@ public final class RunLoopObserver: Sendable {
 
     /// Makes an observer, to be added to a loop.
     ///
-    /// An observer whose handler is under way is passed over by runs inside of that handler.
+    /// An observer whose handler is being called is skipped by runs inside that handler.
     ///
     /// - Parameters:
     ///   - name: what it is called in traces, reports and descriptions.
     ///   - activities: when to be called.
-    ///   - repeats: false to be called once, and to be invalid after it.
+    ///   - repeats: false to be called once, and to be invalid afterwards.
     ///   - order: lower ones are called first.
     ///   - handler: what to call, with the observer and the one activity.
     public init(
@@ -51,7 +51,7 @@ public final class RunLoopObserver: Sendable {
     /// Whether it may still be called.
     public var isValid: Bool { state.withLock { $0.homes.isValid } }
 
-    /// Takes the observer out of everything, for ever. A call that is under way goes on.
+    /// Removes the observer from everything, permanently. A call that is in progress continues.
     public func invalidate() {
         for loop in state.withLock({ $0.homes.invalidate() }) ?? [] {
             _ = loop.takeOut(id, from: nil)

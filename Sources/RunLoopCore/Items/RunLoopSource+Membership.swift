@@ -5,7 +5,7 @@ import PortSystem
 import Synchronization
 
 extension RunLoopSource {
-    /// The loops in which the source is.
+    /// The loops that the source is in.
     package var loops: [ThreadRunLoop] { state.withLock { Array($0.homes.loops) } }
 
     /// Whether it is in this loop, and in no other.
@@ -18,8 +18,8 @@ extension RunLoopSource {
     /// One of them; nil when it is in none.
     package var firstLoop: ThreadRunLoop? { state.withLock { $0.homes.loops.first } }
 
-    /// Takes the source out of everything, for ever: its cancel routine is called on the calling thread for each mode
-    /// that it leaves. A callout that is under way goes on.
+    /// Removes the source from everything, permanently: its cancel routine is called on the calling thread for each
+    /// mode that it leaves. A callout that is in progress continues.
     public func invalidate() {
         let (loops, departures) = state.withLock { state in
             let loops = state.homes.invalidate() ?? []
@@ -31,7 +31,7 @@ extension RunLoopSource {
         for (loop, departures) in zip(loops, departures) { didLeave(departures, of: loop) }
     }
 
-    /// Invalidates a source that is in no loop. One that is on its way into a loop is either there or stays out.
+    /// Invalidates a source that is in no loop. One that is being added to a loop is either in it already or stays out.
     ///
     /// - Returns: whether it is invalid now.
     package func invalidateUnlessInLoop() -> Bool {
@@ -50,7 +50,7 @@ extension RunLoopSource {
     ///   - loop: the loop.
     ///   - mode: the mode.
     ///   - orLater: whether a descriptor that the kernel cannot watch now is watched later: see `watchLater`.
-    /// - Throws: why the kernel does not watch the descriptor; the source is then in the mode no more than before.
+    /// - Throws: why the kernel does not watch the descriptor; the modes that the source is in are then unchanged.
     func add(to loop: ThreadRunLoop, _ mode: RunLoopMode, orLater: Bool = false) throws(SystemError) {
         let entered = state.withLock { $0.homes.add(.source(self), to: loop, mode) }
         if entered.isEmpty { return }
@@ -73,13 +73,13 @@ extension RunLoopSource {
         }
     }
 
-    /// Remembers a seat, after the source has entered a mode, or left one.
+    /// Caches the index of a registration, after the source has entered or left a mode.
     private func findSeat(_ state: inout State) {
         guard isPortBased, let loop = state.homes.loops.first else { return }
         state.seat = loop.state.withLock { $0.seats.seat(of: id) } ?? 0
     }
 
-    /// Makes the loop notice a source that has entered modes, and tells the source.
+    /// Makes the loop notice a source that has entered modes, and notifies the source.
     func didEnter(_ modes: [Int], of loop: ThreadRunLoop, orLater: Bool = false) throws(SystemError) {
         let (seat, shortage) = try state.withLock { (state) throws(SystemError) in
             findSeat(&state)
@@ -95,8 +95,8 @@ extension RunLoopSource {
         }
     }
 
-    /// Ends the registrations of modes that were left. The caller holds the source's lock: were it free, the source
-    /// could enter a mode again before, find its registration there, and lose it then.
+    /// Ends the watches of modes that were left. The caller holds the source's lock: without it, the source could enter
+    /// a mode again before this, find its old watch there, and then lose it.
     private func endWatches(_ departures: [RunLoopState.Departure]) -> [RunLoopState.Departure] {
         for departure in departures { departure.watch?.end(for: self) }
         return departures

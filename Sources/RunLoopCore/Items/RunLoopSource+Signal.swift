@@ -6,7 +6,7 @@ import Synchronization
 extension RunLoopSource {
     private static let lastSignal = Atomic<UInt64>(0)
 
-    /// Marks a custom source as having work, and wakes the loops that run in a mode of it. A source that is not in any
+    /// Marks a custom source as having work, and wakes the loops that run in one of its modes. A source that is in no
     /// loop keeps its mark. Signals coalesce until the source is performed. Traps for a port-based source.
     public func signal() {
         if isPortBased {
@@ -21,11 +21,11 @@ extension RunLoopSource {
         for loop in loops { loop.noteSignal(of: self, stamp) }
     }
 
-    /// Says that a port-based source's check may have become true: each loop that it is in looks before it sleeps, and
-    /// is woken when it sleeps already. Rings coalesce until a loop looks. Traps for a custom source.
+    /// Announces that a port-based source's check may have become true: each loop that it is in checks it before it
+    /// sleeps, and is woken when it sleeps already. Calls coalesce until a loop checks. Traps for a custom source.
     ///
-    /// Ring after the change that the check shall see. The check reads under a lock that the change was made under, or
-    /// with sequentially consistent atomics.
+    /// Call it after the change that the check must see. The check reads under the lock under which the change was
+    /// made, or with sequentially consistent atomics.
     public func ring() {
         if !isPortBased {
             fatalError("A custom source has no doorbell. Use signal() when it has work.")
@@ -39,7 +39,7 @@ extension RunLoopSource {
         }
     }
 
-    /// Takes the mark of a custom source.
+    /// Clears the mark of a custom source.
     ///
     /// - Returns: whether it is to be performed.
     func takeSignal() -> Bool {
@@ -65,8 +65,8 @@ extension ThreadRunLoop {
     }
 
     /// - Parameters:
-    ///   - source: the source that rang.
-    ///   - seat: where a seat of it was.
+    ///   - source: the source that was signalled.
+    ///   - seat: the cached index of one of its registrations.
     func noteRing(of source: RunLoopSource, near seat: RegistrationIndex) {
         if state.withLock({ $0.noteRing(of: source, near: seat) }) { doorbell.endWait() }
     }

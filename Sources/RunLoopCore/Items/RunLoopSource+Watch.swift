@@ -11,17 +11,18 @@ extension RunLoopSource {
     /// reads the descriptor. The caller keeps it open until it is replaced or the source is invalid. An invalid source
     /// watches nothing. Traps for a custom source.
     ///
-    /// - Parameter descriptor: an open descriptor, which stays the caller's; nil for none.
+    /// - Parameter descriptor: an open descriptor, which remains the caller's; nil for none.
     /// - Throws: `EBADF` when it is not open, `EPERM` when it cannot be waited for (a regular file), `EMFILE`,
-    ///   `ENFILE`, `ENOSPC` or `ENOMEM` when the kernel has nothing left. Then everything is as it was. For a source
-    ///   that is in no loop it is not found out without a descriptor to try with: then the loop says so that it enters.
+    ///   `ENFILE`, `ENOSPC` or `ENOMEM` when the kernel lacks the resources. Then nothing has changed. A source that is
+    ///   in no loop is tested with a descriptor of its own; when there is none left for that, the loop that it enters
+    ///   reports the error.
     public func watch(_ descriptor: CInt?) throws(SystemError) {
         let isLoose = isPortBased && state.withLock { $0.homes.isValid && $0.homes.loops.isEmpty }
         if isLoose, let descriptor { try Self.tryOut(descriptor) }
         try watch(pollable: descriptor)
     }
 
-    /// A set says whether a descriptor can be waited for.
+    /// Adding it to an epoll set shows whether a descriptor can be waited for.
     private static func tryOut(_ descriptor: CInt) throws(SystemError) {
         do throws(SystemError) {
             try EpollSet().add(descriptor, .readable, key: 0)
@@ -30,7 +31,7 @@ extension RunLoopSource {
         }
     }
 
-    /// The same with a descriptor that can be waited for: nothing is opened to find that out.
+    /// The same with a descriptor that can be waited for: nothing is opened to check that.
     ///
     /// - Throws: as ``watch(_:)``, for a source that is in a loop.
     package func watch(pollable descriptor: CInt?) throws(SystemError) {
@@ -50,7 +51,7 @@ extension RunLoopSource {
         }
     }
 
-    /// Watches a descriptor that can be waited for, in place of what was there: now, or as soon as the kernel can.
+    /// Watches a descriptor that can be waited for, in place of the old one: now, or as soon as the kernel can.
     package func watchSoon(pollable descriptor: CInt) {
         let late = state.withLock { state -> [ThreadRunLoop] in
             guard state.homes.isValid else { return [] }
@@ -62,9 +63,9 @@ extension RunLoopSource {
         for loop in late { watchLater(in: loop) }
     }
 
-    /// The kernel has nothing left to watch the descriptor with: descriptors, memory or watches have run out. So the source
-    /// is in its modes without being watched, and a timer there tries again until it succeeds. Each loop has a timer of its own,
-    /// as another may not run, or end.
+    /// The kernel lacks the resources to watch the descriptor: descriptors, memory or watches have run out. So the
+    /// source is in its modes without being watched, and a timer there tries again until it succeeds. Each loop has its
+    /// own timer, as another loop may not run, or may end.
     func watchLater(in loop: ThreadRunLoop) {
         let made = RunLoopTimer(name: "watch again", after: Self.timeUntilRetry) { [weak self, id] _ in
             let loop = ThreadRunLoop.current
@@ -75,7 +76,7 @@ extension RunLoopSource {
         let (timer, modes) = loop.state.withLock { state -> (RunLoopTimer, [RunLoopMode]) in
             let modes = state.places(of: id).map { state.modes[$0].name }
             let timer = state.lateWatches[id] ?? made
-            if !modes.isEmpty { state.lateWatches[id] = timer }  // or else it has left the loop
+            if !modes.isEmpty { state.lateWatches[id] = timer }  // else the source has left the loop
             return (timer, modes)
         }
         for mode in modes { loop.add(timer, to: mode) }
@@ -88,7 +89,7 @@ extension RunLoopSource {
         if isShort { watchLater(in: loop) }
     }
 
-    /// How long a descriptor that the kernel cannot watch now waits until that is tried again.
+    /// The interval between attempts to watch a descriptor that the kernel cannot watch now.
     private static let timeUntilRetry = Duration.milliseconds(20)
 
     /// As `watch`, below.
@@ -103,8 +104,8 @@ extension RunLoopSource {
         }
     }
 
-    /// Registers a descriptor with every mode of the loops in which the source is, in place of what was there. The
-    /// caller holds the source's lock, so the source neither enters nor leaves a mode by its own doing.
+    /// Registers a descriptor with every mode of the loops that the source is in, in place of the old one. The caller
+    /// holds the source's lock, so the source itself neither enters nor leaves a mode meanwhile.
     func watch(_ descriptor: CInt, in loops: SmallList<ThreadRunLoop>) throws(SystemError) {
         var begun: [DescriptorWatch] = []
         var replaced: [DescriptorWatch] = []
@@ -141,14 +142,14 @@ extension ThreadRunLoop {
             if state.modes[mode].descriptors == nil, !state.hasEnded { state.modes[mode].descriptors = made }
             return state.modes[mode].descriptors ?? made
         }
-        // A loop that sleeps without a set has to come back and wait on it.
+        // A loop that sleeps without a set must return and wait on this one.
         doorbell.endWait()
         return set
     }
 
-    /// Replaces the registrations of a source, by mode.
+    /// Replaces the watches of a source, by mode.
     ///
-    /// - Returns: those that have to end: the old ones, and new ones for modes that the source is not in any more.
+    /// - Returns: those that must end: the old ones, and new ones for modes that the source is no longer in.
     func exchangeWatches(of source: RunLoopSource, _ fresh: [Int: DescriptorWatch]) -> [DescriptorWatch] {
         state.withLock { state in
             var ending: [DescriptorWatch] = []
@@ -156,7 +157,7 @@ extension ThreadRunLoop {
             for index in places {
                 guard let number = state.seats.seat(of: source.id, in: index) else { continue }
                 let old = state.watch(of: number)
-                // A report that waits is of the source, whichever descriptor it has.
+                // A pending report belongs to the source, whichever descriptor it has.
                 let report = state.seats.watch(of: number)?.report
                 let watch = fresh[index].map {
                     RegistrationWatch(key: $0.key, descriptor: $0.descriptor, report: report)

@@ -3,13 +3,13 @@
 
 import Synchronization
 
-/// Something outside of a loop that has work for it, handled on the loop's thread.
+/// Something outside a loop that has work for it, handled on the loop's thread.
 ///
 /// A *custom* source (version 0) is signalled by hand with ``signal()``. A *port-based* source (version 1) has a check
-/// that says whether something is there, and a doorbell, ``ring()``, that says that the check's answer may have
-/// changed; it may have a descriptor, whose readiness counts as a ring.
+/// that says whether there is something to handle, and ``ring()``, which announces that the check's answer may have
+/// changed; it may have a descriptor, whose readiness has the same effect as ``ring()``.
 ///
-/// A source may be in several modes and several loops. They keep it until it is removed or invalidated; it holds what
+/// A source may be in several modes and several loops. They hold it until it is removed or invalidated; it holds what
 /// its routines hold.
 ///
 /// - Important: Thread safety: any thread. The perform routine is called on the thread of a loop that it is in;
@@ -18,37 +18,37 @@ public final class RunLoopSource: Sendable {
     /// Says whether a port-based source has something to handle. It must be quick, must not block, and may be called on
     /// the thread of each loop that the source is in.
     public typealias Readiness = @Sendable () -> Bool
-    /// Is told that the source has entered or left a mode of a loop.
+    /// Is notified that the source has entered or left a mode of a loop.
     ///
-    /// It is called after the fact, on the thread that adds, removes or invalidates, and no lock makes others wait
-    /// meanwhile. So when one thread adds a source while another removes or invalidates it, `cancel` may be called
-    /// before, or beside, `schedule` for the same mode. Whoever counts the two ends at the right sum.
+    /// It is called after the fact, on the thread that adds, removes or invalidates, and holds no lock that other
+    /// threads would wait for. So when one thread adds a source while another removes or invalidates it, `cancel` may
+    /// be called before, or concurrently with, `schedule` for the same mode. A count of the two is correct in the end.
     public typealias ModeRoutine = @Sendable (ThreadRunLoop, RunLoopMode) -> Void
     /// Handles what the source has.
     public typealias Perform = @Sendable () -> Void
 
     struct State: Sendable {
         var homes = ItemHomes()
-        /// What `signal` of a custom source has, or `seat` of a port-based one: so they take eight bytes less.
+        /// Holds `signal` of a custom source, or `seat` of a port-based one: sharing it saves eight bytes.
         private var word: UInt64 = 0
         /// A port-based source: the descriptor that it watches.
         var descriptor: CInt?
 
-        /// A custom source: when it was signalled first since it was performed last.
+        /// A custom source: the stamp of the first signal since it was last performed.
         var signal: UInt64? {
-            get { word == 0 ? nil : word }  // which is no stamp
+            get { word == 0 ? nil : word }  // 0 is no stamp
             set { word = newValue ?? 0 }
         }
 
-        /// A port-based source: where a seat of it is, in one of its loops. It may be out of date; then the loop has to
-        /// search.
+        /// A port-based source: the cached index of one of its registrations in one of its loops. It may be out of
+        /// date; then the loop has to search.
         var seat: RegistrationIndex {
             get { RegistrationIndex(word) }
             set { word = UInt64(newValue) }
         }
     }
 
-    /// What it is, in one byte: see `ObjectSizeTests`.
+    /// Its traits, in one byte: see `ObjectSizeTests`.
     private struct Traits: OptionSet {
         let rawValue: UInt8
         static let portBased = Traits(rawValue: 1)
@@ -58,20 +58,20 @@ public final class RunLoopSource: Sendable {
     package let id = ItemID()
     let routine: any SourceRoutine
     let state: Mutex<State>  // comes before the loop's lock
-    /// A port-based source that rang: it is on the ready lists of all its modes, or about to be put there.
+    /// A port-based source that was signalled: it is on the ready lists of all its modes, or about to be put there.
     let isRung = Atomic<Bool>(false)
 
     private let traits: Traits
     var isPortBased: Bool { traits.contains(.portBased) }
-    /// Whether a run goes on because the source is there. One that only watches for an end does not keep a loop alive.
+    /// Whether the source keeps a run going. A source that only watches for an end does not.
     var keepsModeAlive: Bool { traits.contains(.keepsModeAlive) }
 
     private let label: SourceLabel
 
     /// What it is called in traces, reports and descriptions; nil when it was given no name.
     public var name: String? { label.name }
-    /// Sources that have work at the same time are performed lowest first, equal ones in the order in which they got
-    /// it.
+    /// Sources that have work at the same time are performed lowest first, equal ones in the order in which they
+    /// received it.
     public var order: Int { label.order }
 
     /// Makes a source from its routine, for sources of this package.
@@ -115,16 +115,16 @@ public final class RunLoopSource: Sendable {
 
     /// Makes a port-based source (version 1).
     ///
-    /// After `perform` the check is asked again, so `perform` may leave something for the next turn. Something else may
-    /// have emptied the source between check and `perform`, so `perform` looks for itself.
+    /// After `perform` the check is made again, so `perform` may leave something for the next pass. Something else may
+    /// have emptied the source between the check and `perform`, so `perform` must check for itself.
     ///
     /// - Parameters:
     ///   - name: what it is called in traces, reports and descriptions.
     ///   - order: lower ones are performed first.
-    ///   - readiness: says whether something is there.
+    ///   - readiness: says whether there is something to handle.
     ///   - schedule: called for each mode that the source enters.
     ///   - cancel: called for each mode that the source leaves, also because it was invalidated or the thread ends.
-    ///   - perform: handles what is there: one thing, or all.
+    ///   - perform: handles what is there: one item, or all.
     public convenience init(
         name: String? = nil, order: Int = 0, readiness: @escaping Readiness, schedule: ModeRoutine? = nil,
         cancel: ModeRoutine? = nil, perform: @escaping Perform
@@ -145,7 +145,7 @@ public final class RunLoopSource: Sendable {
     ///
     /// - Parameters:
     ///   - name: what it is called in traces, reports and descriptions.
-    ///   - descriptor: an open descriptor, which stays the caller's.
+    ///   - descriptor: an open descriptor, which remains the caller's.
     ///   - order: lower ones are performed first.
     ///   - schedule: called for each mode that the source enters.
     ///   - cancel: called for each mode that the source leaves, also because it was invalidated or the thread ends.
@@ -162,7 +162,7 @@ public final class RunLoopSource: Sendable {
     /// Whether it may still be performed.
     public var isValid: Bool { state.withLock { $0.homes.isValid } }
 
-    /// Whether it has been signalled, or rung, since a loop looked at it last.
+    /// Whether it has been signalled since a loop last checked or performed it.
     public var isSignalled: Bool {
         isPortBased ? isRung.load(ordering: .acquiring) : state.withLock { $0.signal != nil }
     }

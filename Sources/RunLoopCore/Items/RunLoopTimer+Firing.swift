@@ -50,7 +50,7 @@ extension RunLoopTimer {
         }
     }
 
-    /// Tells the loops the timer's dates. The caller holds the timer's lock.
+    /// Passes the timer's dates to its loops. The caller holds the timer's lock.
     private func arm(_ state: State) {
         if state.isFiring { return }
         for loop in state.homes.loops { loop.arm(id, state.schedule) }
@@ -58,7 +58,7 @@ extension RunLoopTimer {
 }
 
 extension ThreadRunLoop {
-    /// Arms a timer in every mode that it is in, and wakes the loop when it has to be awake earlier than it knew.
+    /// Arms a timer in every mode that it is in, and wakes the loop when it must be awake earlier than planned.
     func arm(_ id: ItemID, _ schedule: TimerSchedule) {
         let mustWake = state.withLock { state in
             var mustWake = false
@@ -72,7 +72,7 @@ extension ThreadRunLoop {
         if mustWake { doorbell.endWait() }
     }
 
-    /// Takes a timer that fires out of the queues; it stays a member of its modes.
+    /// Removes a firing timer from the queues; it stays a member of its modes.
     func disarm(_ id: ItemID) {
         state.withLock { state in
             for index in state.places(of: id) { state.modes[index].timers.disarm(id) }

@@ -4,11 +4,11 @@
 public import PortSystem
 import Synchronization
 
-/// Fires on a loop's thread at a date, once or again and again.
+/// Fires on a loop's thread at a date, once or repeatedly.
 ///
 /// A timer is not real-time: it fires when its loop runs in one of its modes and is free. A repeating timer that is
 /// late fires once for all the firings that it missed, and keeps its phase. A one-shot timer is invalid after its call.
-/// A timer that is in several modes, or loops, fires once per date, on the loop that gets to it first.
+/// A timer that is in several modes, or loops, fires once per date, on the first loop that gets to it.
 ///
 /// - Important: Thread safety: any thread. The handler is called on the loop's thread.
 public final class RunLoopTimer: Sendable {
@@ -19,7 +19,7 @@ public final class RunLoopTimer: Sendable {
         var homes = ItemHomes()
         var schedule: TimerSchedule
         var isFiring = false
-        /// The fire date was set while the handler was under way.
+        /// The fire date was set during the handler's call.
         var wasRescheduled = false
     }
 
@@ -88,10 +88,9 @@ public final class RunLoopTimer: Sendable {
     /// Whether it may still fire. A one-shot timer is valid until its call has returned.
     public var isValid: Bool { state.withLock { $0.homes.isValid } }
 
-    /// Changes the date of the next firing; a repeating timer goes on from it.
+    /// Changes the date of the next firing; a repeating timer continues from it.
     ///
-    /// Inside of the timer's own call it sets the date of the firing after this one; a one-shot timer ends
-    /// nevertheless.
+    /// Inside the timer's own call it sets the date of the firing after this one; a one-shot timer ends nevertheless.
     ///
     /// - Parameter date: the date; a past one means at once.
     public func setNextFireDate(_ date: MonotonicInstant) {
@@ -101,7 +100,7 @@ public final class RunLoopTimer: Sendable {
         }
     }
 
-    /// Takes the timer out of everything, for ever. A call that is under way goes on.
+    /// Removes the timer from everything, permanently. A call that is in progress continues.
     public func invalidate() {
         for loop in state.withLock({ $0.homes.invalidate() }) ?? [] {
             _ = loop.takeOut(id, from: nil)

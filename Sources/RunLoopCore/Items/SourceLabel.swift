@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What sources of a kind have in common: their name, and their place among others. They share the object, because
-/// there may be very many.
+/// What sources of one kind have in common: their name and their order. They share the object, because there may be
+/// very many of them.
 package final class SourceLabel: Sendable {
     package let name: String?
     let order: Int
@@ -12,6 +12,6 @@ package final class SourceLabel: Sendable {
         self.order = order
     }
 
-    /// That of sources that were given neither.
+    /// The label of sources that were given neither.
     static let plain = SourceLabel(nil)
 }

@@ -1,41 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What a source does when its loops ask or tell it something. No lock is held meanwhile.
+/// What a source does when its loops query or notify it. No lock is held during these calls.
 ///
-/// The public initializers of `RunLoopSource` make one of closures. A type of its own takes less memory: one of up to
-/// three words lies in the source itself.
+/// The public initializers of `RunLoopSource` make one from closures. A type of its own needs less memory: one of up to
+/// three words is stored in the source itself.
 package protocol SourceRoutine: Sendable {
-    /// Whether a port-based source has something to handle; it has, also when its descriptor is ready.
+    /// Whether a port-based source has something to handle; it also has when its descriptor is ready.
     func isReady() -> Bool
-    /// Whether to perform a port-based source is a look as well, which does nothing when nothing is there: then it is performed
-    /// also when the kernel has reported its descriptor some turns ago, and is not asked once more.
+    /// Whether performing a port-based source includes a check, and does nothing when there is nothing: then it is
+    /// performed also when the kernel reported its descriptor some passes ago, and the descriptor is not polled again.
     var looksWhenPerformed: Bool { get }
     /// The source has entered a mode of a loop.
     func didEnter(_ mode: RunLoopMode, of loop: ThreadRunLoop)
     /// The source has left a mode of a loop.
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop)
-    /// Calls `body` with each place where something for a port-based source may arrive without the kernel's knowing, as
-    /// long as a loop looks there. Takes no memory: a loop asks before each spin.
+    /// Calls `body` with each piece of memory in which something for a port-based source may arrive without a system
+    /// call, as long as a loop polls it. Allocates nothing: a loop calls this before each spin.
     func visitArrivalPlaces(_ body: (any BusyPollable) -> Void)
     /// Handles what the source has.
     ///
-    /// - Returns: what was done, and seen.
+    /// - Returns: what was done, and what was seen.
     func perform() -> SourceOutcome
-    /// Handles what a port-based source has: one thing, and the next ones as long as each may have the loop's next
-    /// turn.
+    /// Handles what a port-based source has: one item, and the next ones as long as each may have the loop's next pass.
     ///
-    /// - Parameter goesOn: begins the loop's next turn, for one more thing that is there; false when that turn has to
-    ///   begin with something else.
-    /// - Returns: what was done, and seen.
+    /// - Parameter goesOn: begins the loop's next pass, for one more item; false when that pass must begin with
+    ///   something else.
+    /// - Returns: what was done, and what was seen.
     func perform(while goesOn: () -> Bool) -> SourceOutcome
 }
 
-/// What a routine has done, and seen.
+/// What a routine has done, and what it has seen.
 package struct SourceOutcome: Sendable {
-    /// Whether there was anything worth a return from a run.
+    /// Whether it handled anything for which a run returns.
     package var hasHandled: Bool
-    /// Whether the routine has seen that more is there, or nothing; nil when it is to be asked.
+    /// Whether the routine has seen that there is more, or nothing; nil when the loop must check.
     package var isReady: Bool?
 
     package init(hasHandled: Bool, isReady: Bool? = nil) {
@@ -43,9 +42,9 @@ package struct SourceOutcome: Sendable {
         self.isReady = isReady
     }
 
-    /// It has done what was to be done, and is to be asked whether more is there.
+    /// It has handled something, and the loop must check whether there is more.
     package static var handled: SourceOutcome { SourceOutcome(hasHandled: true) }
-    /// It has done nothing for which a run returns, and is to be asked whether more is there.
+    /// It has done nothing for which a run returns, and the loop must check whether there is more.
     package static var nothing: SourceOutcome { SourceOutcome(hasHandled: false) }
 }
 
@@ -58,7 +57,7 @@ extension SourceRoutine {
     package func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {}
 }
 
-/// The routine of a source that was made of closures.
+/// The routine of a source that was made from closures.
 struct SourceClosures: SourceRoutine {
     var readiness: RunLoopSource.Readiness?
     var schedule: RunLoopSource.ModeRoutine?

@@ -6,10 +6,10 @@ import Synchronization
 
 /// Ends the waits of tasks whose time is up.
 ///
-/// A sleep of a task that is cancelled stays with the Swift runtime until its time is up, some hundred bytes each. A
-/// process that asks a hundred thousand times a second, with limits of seconds, would keep as many as come within the
-/// limit. So all waits share the sleeps here: one is begun only for an alarm that is due before the sleeps that are
-/// under way end. Only alarms of which each is due before all others cost a sleep each.
+/// A task's sleep that is cancelled stays with the Swift runtime until its time is up, a few hundred bytes each. A
+/// process that sends a hundred thousand requests a second, with limits of seconds, would hold all those that begin
+/// within the limit. So all waits share the sleeps here: a new one begins only for an alarm that is due before all
+/// current sleeps end. Only alarms that are each due before all others cost a sleep each.
 package final class AlarmClock: Sendable {
     /// An alarm that was set.
     package struct Alarm: Sendable {
@@ -19,10 +19,10 @@ package final class AlarmClock: Sendable {
     private struct State: Sendable {
         var deadlines = IndexedHeap<MonotonicInstant>()
         var actions: [ItemID: @Sendable () -> Void] = [:]
-        /// When the sleeps end that are under way.
+        /// When the current sleeps end.
         var sleeps = IndexedHeap<MonotonicInstant>()
 
-        /// A sleep that is to be begun; nil when those that there are suffice.
+        /// A sleep to begin; nil when the current ones suffice.
         mutating func nextSleep() -> Sleep? {
             guard let first = deadlines.first?.key, first < sleeps.first?.key ?? .distantFuture else { return nil }
             let sleep = Sleep(id: ItemID(), end: first)
@@ -36,7 +36,7 @@ package final class AlarmClock: Sendable {
         var end: MonotonicInstant
     }
 
-    /// The one of the process.
+    /// The process's clock.
     package static let shared = AlarmClock()
 
     private let state = Mutex(State())
@@ -50,7 +50,7 @@ package final class AlarmClock: Sendable {
     ///
     /// - Parameters:
     ///   - deadline: when it is due.
-    ///   - action: what is done then, on a thread of Swift's pool. It must not block.
+    ///   - action: what to do then, on a thread of Swift's pool. It must not block.
     /// - Returns: what stops it; nil for a time that never comes.
     package func set(for deadline: MonotonicInstant, _ action: @escaping @Sendable () -> Void) -> Alarm? {
         if deadline == .distantFuture { return nil }
@@ -64,7 +64,7 @@ package final class AlarmClock: Sendable {
         return alarm
     }
 
-    /// Stops an alarm, which may be acting just now.
+    /// Stops an alarm, whose action may be running just now.
     package func stop(_ alarm: Alarm?) {
         guard let alarm else { return }
         let action = state.withLock { state in

@@ -4,8 +4,8 @@
 // Every callout leaves through one of these functions, so that a stack shows what kind of callout runs (S9). The names
 // are those of CFRunLoop without the underscores.
 //
-// Each tells the loop's instruments before and after: see Instruments.swift. What follows the call also keeps the
-// frame: nothing here can become a jump.
+// Each notifies the loop's instruments before and after: see Instruments.swift. What follows the call also keeps the
+// frame on the stack: no call here can become a tail call.
 
 import PortSystem
 

@@ -5,17 +5,17 @@ import Synchronization
 
 /// A loop's state, under the loop's one lock.
 ///
-/// The loop's thread leaves a mark on it when it has found something that holds until somebody changes it. Whoever is at
-/// the state after that, takes the mark away. As long as it is there, the thread need not take the lock to look again.
+/// The loop's thread leaves a mark when it has found something that holds until the state changes. Every later access
+/// to the state removes the mark. As long as the mark is there, the thread need not take the lock to check again.
 struct GuardedLoopState: ~Copyable, Sendable {
-    /// What the loop's thread has found, for what it does next.
+    /// What the loop's thread has found, for its next step.
     enum Finding: UInt8, AtomicRepresentable {
         case nothing
-        /// Nothing but the source that it performs is to be done.
+        /// There is nothing to do but the source that it performs.
         case onlySource
-        /// The source that it asks may be performed at once, if it is ready.
+        /// The source that it checks may be performed at once, if it is ready.
         case mayPerform
-        /// The next turn would find nothing in its first steps.
+        /// The next pass would find nothing in its first steps.
         case quiet
     }
 
@@ -23,7 +23,7 @@ struct GuardedLoopState: ~Copyable, Sendable {
     /// Changed under the lock.
     private let finding = Atomic<Finding>(.nothing)
 
-    /// Looks at the state, or changes it.
+    /// Reads or changes the state.
     borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending RunLoopState) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
@@ -33,19 +33,19 @@ struct GuardedLoopState: ~Copyable, Sendable {
         }
     }
 
-    /// Whether nobody has been at the state since `find` has left this mark. Who changes the state, and then does what
-    /// this thread learns of, is seen.
+    /// Whether no thread has accessed the state since `find` left this mark. When a thread changes the state, and this
+    /// thread then observes something that the other did afterwards, it also sees that the mark is gone.
     ///
-    /// A mark names no run, mode or source: it is of the innermost run, as each that begins or ends takes it away, and each
-    /// `holds` follows a `find` of its own run.
+    /// A mark names no run, mode or source: it belongs to the innermost run, because each run that begins or ends
+    /// removes it, and each `holds` follows a `find` of its own run.
     func holds(_ found: Finding) -> Bool { finding.load(ordering: .acquiring) == found }
 
-    /// Looks at the state, or changes it, and leaves a mark.
+    /// Reads or changes the state, and leaves a mark.
     ///
     /// - Parameters:
     ///   - found: the mark.
-    ///   - body: says whether it is to be left, and something besides.
-    /// - Returns: what else it says.
+    ///   - body: returns whether to leave it, and a result.
+    /// - Returns: that result.
     borrowing func find<Result: Sendable>(
         _ found: Finding, _ body: (inout sending RunLoopState) -> (holds: Bool, Result)
     ) -> Result {

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// How tracers and stall monitors see what a loop does: the loop tells them of each run, activity, callout and wait, on
-// its own thread and with no lock held.
+// How tracers and stall monitors observe a loop: the loop notifies them of each run, activity, callout and wait, on its
+// own thread and with no lock held.
 //
 // All of that goes through the functions below. While a loop has no instrument, a run, an activity, a callout or a wait
 // costs one relaxed load of `isInstrumented`, and its end a comparison of its span with zero.
 //
-// A span is a number that a begin and its end have in common. An instrument that comes while a run is under way sees
-// ends whose begins it has not seen; their spans tell it so.
+// A span is a number that a begin and its end have in common. An instrument that is added during a run receives ends
+// whose begins it has not received; it recognises them by their spans.
 
 import PortSystem
 import Synchronization
 
-/// Is told what a loop does.
+/// Is notified of what a loop does.
 protocol RunLoopInstrument: AnyObject, Sendable {
     /// Something has happened. Called on the loop's thread.
     func note(_ event: RunLoopTraceEvent)
-    /// The loop has looked at everything, has found nothing to do, and is about to sleep: once or more within a wait.
+    /// The loop has checked everything, has found nothing to do, and is about to sleep: once or more within a wait.
     /// Called on the loop's thread.
     func loopFallsIdle(at time: MonotonicInstant)
-    /// The loop's thread ends. Nothing is told after that.
+    /// The loop's thread ends. No call follows.
     func loopDidEnd()
 }
 
@@ -29,7 +29,7 @@ struct Instruments: Sendable {
     private(set) var list: [any RunLoopInstrument] = []
     private var hasEnded = false
 
-    /// Adds one; a loop that has ended takes none.
+    /// Adds an instrument, unless the loop has ended.
     mutating func add(_ instrument: any RunLoopInstrument) {
         if !hasEnded && !list.contains(where: { $0 === instrument }) { list.append(instrument) }
     }
@@ -38,7 +38,7 @@ struct Instruments: Sendable {
         list.removeAll { $0 === instrument }
     }
 
-    /// Takes all out, and lets none in any more.
+    /// Removes all instruments; none can be added afterwards.
     mutating func end() -> [any RunLoopInstrument] {
         defer { list = [] }
         hasEnded = true
@@ -47,7 +47,7 @@ struct Instruments: Sendable {
 }
 
 extension ThreadRunLoop {
-    /// Tells an instrument of everything from now on.
+    /// Notifies an instrument of everything from now on.
     func add(_ instrument: any RunLoopInstrument) {
         instruments.withLock { instruments in
             instruments.add(instrument)
@@ -55,7 +55,7 @@ extension ThreadRunLoop {
         }
     }
 
-    /// Tells an instrument nothing more; what the loop's thread is just telling it still arrives.
+    /// Stops notifying an instrument; a notification that is in progress still arrives.
     func remove(_ instrument: any RunLoopInstrument) {
         instruments.withLock { instruments in
             instruments.remove(instrument)
@@ -81,7 +81,7 @@ extension ThreadRunLoop {
 
     @inline(__always)
     func runEnds(_ span: InstrumentSpan, _ result: RunLoopRunResult) {
-        // Also to those who came during the run: a monitor has to know that the loop is out of it.
+        // Also for instruments that were added during the run: a monitor has to know that the loop has left it.
         if span != .none || isInstrumented.load(ordering: .relaxed) { tell(.runEnd(result), span) }
     }
 
@@ -107,7 +107,7 @@ extension ThreadRunLoop {
         run.wait = isInstrumented.load(ordering: .relaxed) ? tellWait(run, polls: polls) : .none
     }
 
-    /// The wait has found nothing to do: it is going to sleep.
+    /// The wait has found nothing to do: the loop is going to sleep.
     @inline(__always)
     func waitFallsIdle(_ run: inout LoopRun) {
         run.hasSlept = true
@@ -151,8 +151,8 @@ extension ThreadRunLoop {
         for instrument in instruments.withLock({ $0.list }) { instrument.loopFallsIdle(at: now) }
     }
 
-    /// A wait that found nothing has ended by the limit or by a wake-up. Which of the two is told by the clock: a
-    /// wake-up that comes at the very end of the limit counts as the limit.
+    /// A wait that found nothing was ended by the limit or by a wake-up. The clock decides which: a wake-up at the very
+    /// end of the limit counts as the limit.
     private func tellWaitEnd(_ run: LoopRun, _ event: LoopEvent, polls: Bool) {
         let cause: RunLoopTraceEvent.WaitCause =
             switch event {

@@ -13,7 +13,7 @@ final class LoopCounts: Sendable {
 
     var turns: Int { turnCount.load(ordering: .relaxed) }
 
-    /// Waits in the kernel, zero-time looks included.
+    /// Waits in the kernel, including polls with zero timeout.
     var kernelWaits: Int { lookCount.load(ordering: .relaxed) + sleepCount.load(ordering: .relaxed) }
 
     var waits: WaitCounts {

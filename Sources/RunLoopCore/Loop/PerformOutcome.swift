@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// What a call gave that somebody waits for, and who is to be told once it is there.
+/// The result of a call that another thread or a task waits for, and the waiter to notify.
 final class PerformOutcome<Success: Sendable>: Sendable {
     private struct State: Sendable {
         var result: Result<Success, any Error>?
@@ -18,12 +18,12 @@ final class PerformOutcome<Success: Sendable>: Sendable {
         state.withLock { $0.isOver ? $0.result : nil }
     }
 
-    /// Keeps the result of a call that has returned, for `finish`.
+    /// Stores the result of a call that has returned, for `finish`.
     func set(_ result: Result<Success, any Error>) {
         state.withLock { $0.result = result }
     }
 
-    /// Tells the waiter: the result that was set, or else the given error.
+    /// Passes the waiter the result that was set, or else the given error.
     func finish(_ error: @autoclosure () -> any Error) {
         let (waiter, result) = state.withLock { state in
             let result = state.result ?? .failure(error())
@@ -46,7 +46,7 @@ final class PerformOutcome<Success: Sendable>: Sendable {
 }
 
 extension PerformRequest {
-    /// Makes a request whose result somebody waits for.
+    /// Makes a request whose result another thread or a task waits for.
     convenience init<Success>(
         on loop: ThreadRunLoop, outcome: PerformOutcome<Success>, _ body: @escaping @Sendable () throws -> Success
     ) {

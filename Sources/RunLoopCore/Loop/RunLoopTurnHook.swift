@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// A bracket is what lies between a call of `begin` and the call of `end` that belongs to it. Each run of the loop in
-// one of the hook's modes has its own, and the brackets of nested runs nest. The hook remembers the depths of the runs
-// whose brackets are open, so a run's bracket is ended by that run only, and only if it was begun.
+// A bracket is the time between a call of `begin` and its call of `end`. Each run of the loop in one of the hook's
+// modes has its own, and the brackets of nested runs nest. The hook remembers the depths of the runs whose brackets are
+// open, so only the run that began a bracket ends it.
 
 import Synchronization
 
-/// Work at the beginning and at the end of every turn of a loop's runs, as the main loop of a Cocoa program creates and
+/// Work at the beginning and at the end of every pass of a loop's runs, as the main loop of a Cocoa program creates and
 /// drains its autorelease pools.
 ///
 /// `begin` is called when a run is entered, before all other observers. Before each wait, after all other observers,
 /// `end` and `begin` are called: what was done since the last wait is cleaned up before the loop sleeps. `end` is
-/// called when the run is left, after all other observers. (A turn that polls does not wait; it is in one bracket with
-/// the next.) Among observers with the first or the last order of all, who was added first is called first.
+/// called when the run exits, after all other observers. (A pass that polls does not wait; it shares a bracket with the
+/// next one.) Among observers with the lowest or the highest possible order, the one that was added first is called
+/// first.
 ///
 /// The calls are balanced: each `begin` is followed by its `end`, also when the run is stopped or finishes, and a
-/// nested run has a bracket of its own inside of that of the run below. A run that starts inside of `begin` or `end`
-/// has none. A hook that is added while a run is under way begins at that run's next wait.
+/// nested run has a bracket of its own inside that of the run below. A run that starts inside `begin` or `end` has
+/// none. A hook that is added during a run begins at that run's next wait.
 ///
-/// The loop keeps the hook until it is invalidated or the thread ends. Hooks do not keep a run going.
+/// The loop holds the hook until it is invalidated or the thread ends. Hooks do not keep a run going.
 ///
 /// - Important: Thread safety: any thread. `begin` and `end` are called on the loop's thread, with no lock held.
 public final class RunLoopTurnHook: Sendable {
@@ -29,7 +30,7 @@ public final class RunLoopTurnHook: Sendable {
         var depths: [Int] = []
         /// `begin` or `end` is under way.
         var isCalling = false
-        // Kept by the loop.
+        // Owned by the loop.
         weak var opening: RunLoopObserver?
         weak var closing: RunLoopObserver?
     }
@@ -46,7 +47,7 @@ public final class RunLoopTurnHook: Sendable {
     /// Whether it still begins brackets.
     public var isValid: Bool { state.withLock { $0.isValid } }
 
-    /// Begins no more brackets. One that is open is ended where it ends anyway: before its run's next wait, or at its
+    /// Begins no more brackets. One that is open ends where it would end anyway: before its run's next wait, or at its
     /// exit.
     public func invalidate() {
         state.withLock { $0.isValid = false }
@@ -100,7 +101,7 @@ public final class RunLoopTurnHook: Sendable {
         state.withLock { $0.isCalling = false }
     }
 
-    /// Takes an invalid hook's observers out of the loop, once it has no bracket left to end.
+    /// Removes an invalid hook's observers from the loop, once it has no bracket left to end.
     private func removeUnlessOpen() {
         let observers = state.withLock { state in
             state.isValid || !state.depths.isEmpty ? [] : [state.opening, state.closing]
@@ -110,13 +111,13 @@ public final class RunLoopTurnHook: Sendable {
 }
 
 extension ThreadRunLoop {
-    /// Adds a hook that is called at the beginning and at the end of every turn. See ``RunLoopTurnHook``.
+    /// Adds a hook that is called at the beginning and at the end of every pass. See ``RunLoopTurnHook``.
     ///
     /// - Parameters:
     ///   - modes: in which modes; ``RunLoopMode/common`` for all common modes.
     ///   - begin: what to call when a run is entered, and before each wait after `end`.
-    ///   - end: what to call before each wait, and when a run is left.
-    /// - Returns: the hook, with which it can be ended.
+    ///   - end: what to call before each wait, and when a run exits.
+    /// - Returns: the hook, for invalidating it.
     /// - Important: Thread safety: any thread.
     @discardableResult
     public func addTurnHook(
@@ -127,6 +128,6 @@ extension ThreadRunLoop {
         return hook
     }
 
-    /// How many runs are under way, one inside of the other.
+    /// How many runs are in progress, one inside the other.
     fileprivate var runDepth: Int { state.withLock { $0.runs.count } }
 }

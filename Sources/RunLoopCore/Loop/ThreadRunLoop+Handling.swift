@@ -4,7 +4,7 @@
 import Synchronization
 
 extension ThreadRunLoop {
-    /// Calls the observers of an activity: those that are there now, without those that are under way.
+    /// Calls the observers of an activity: those that the loop has now, except those that are being called already.
     func notify(_ activity: RunLoopActivity, in mode: Int) {
         activityBegins(activity)
         for observer in state.withLock({ $0.modes[mode].observers.observers(of: activity) }) {
@@ -15,10 +15,10 @@ extension ThreadRunLoop {
         }
     }
 
-    /// Calls the blocks and runs the jobs that wait for the mode now; those that they post have to wait for the next
-    /// time.
+    /// Calls the blocks and runs the jobs that wait for the mode now; those that they post wait for the next time.
     ///
-    /// Each is taken when its turn comes. So a run that is nested inside of one finds the rest, and goes on with it.
+    /// Each is dequeued just before it is called. So a run that is nested inside one finds the rest, and continues with
+    /// it.
     func performBlocks(in mode: Int) {
         var phase = BlockPass()
         while let item = state.withLock({ $0.takeBlock(of: &phase, for: mode) }) { perform(item) }
@@ -60,9 +60,9 @@ extension RunLoopState {
         return customSource(first.id, in: mode)
     }
 
-    /// Takes a custom source off the lists of the signalled: that of the mode, and those of its other modes.
+    /// Removes a custom source from the mode's list of signalled sources, and from those of its other modes.
     ///
-    /// - Returns: false when it is no longer on the mode's.
+    /// - Returns: false when it is no longer on the mode's list.
     mutating func takeSignal(_ id: ItemID, in mode: Int) -> Bool {
         guard modes[mode].signalled.remove(id) != nil else { return false }
         for index in places(of: id) { modes[index].signalled.remove(id) }

@@ -8,12 +8,13 @@ extension ThreadRunLoop {
     /// Adds a source to a mode.
     ///
     /// Its `schedule` routine is called on the calling thread for each mode in which it is new. Adding it again changes
-    /// nothing, adding an invalid source or adding to a loop that has ended is ignored. A source that is signalled or
-    /// ready is noticed at once. The loop keeps the source until it is removed or invalidated.
+    /// nothing; adding an invalid source, or to a loop that has ended, does nothing. A source that is already signalled
+    /// or ready is noticed at once. The loop holds the source until it is removed or invalidated.
     ///
-    /// Traps when the kernel refuses to watch the source's descriptor: it is not open, or cannot be waited for (a regular
-    /// file). While the kernel has nothing left to watch it with, no descriptors, say, the source is not called for it,
-    /// and the loop tries again every 20 ms. To get an error instead, add first, and use ``RunLoopSource/watch(_:)`` then.
+    /// Traps when the kernel refuses to watch the source's descriptor because it is not open or cannot be waited for (a
+    /// regular file). While the kernel lacks the resources to watch it, descriptors for example, the source is not
+    /// called for it, and the loop tries again every 20 ms. To get an error instead, add the source first and then use
+    /// ``RunLoopSource/watch(_:)``.
     ///
     /// - Parameters:
     ///   - source: the source.
@@ -26,9 +27,9 @@ extension ThreadRunLoop {
         }
     }
 
-    /// Adds a source to a mode, as ``add(_:to:)-(RunLoopSource,_)`` does, but throws where that traps, or tries again.
+    /// Adds a source to a mode, as ``add(_:to:)-(RunLoopSource,_)`` does, but throws where that traps or tries again.
     ///
-    /// - Throws: why the kernel does not watch the descriptor; the source is then in the mode no more than before.
+    /// - Throws: why the kernel does not watch the descriptor; the modes that the source is in are then unchanged.
     package func tryAdd(_ source: RunLoopSource, to mode: RunLoopMode) throws(SystemError) {
         try source.add(to: self, mode)
     }
@@ -39,10 +40,10 @@ extension ThreadRunLoop {
                 + "invalid, and use one that can be waited for.")
     }
 
-    /// Takes a source out of a mode; its `cancel` routine is called on the calling thread for each mode that it leaves.
+    /// Removes a source from a mode; its `cancel` routine is called on the calling thread for each mode that it leaves.
     ///
-    /// A callout that is under way goes on. Taking a source out of the common modes leaves it in the modes to which it
-    /// was added by itself.
+    /// A callout that is in progress continues. Removing a source from the common modes leaves it in the modes to which
+    /// it was added individually.
     ///
     /// - Parameters:
     ///   - source: the source.
@@ -61,8 +62,8 @@ extension ThreadRunLoop {
         state.withLock { $0.contains(source.id, in: mode) }
     }
 
-    /// Adds a timer to a mode. An invalid timer is ignored, as is a loop that has ended. The loop keeps the timer until
-    /// it is removed or invalidated.
+    /// Adds a timer to a mode. Does nothing for an invalid timer or a loop that has ended. The loop holds the timer
+    /// until it is removed or invalidated.
     ///
     /// - Parameters:
     ///   - timer: the timer.
@@ -71,11 +72,11 @@ extension ThreadRunLoop {
         timer.add(to: self, mode)
     }
 
-    /// Takes a timer out of a mode.
+    /// Removes a timer from a mode.
     ///
     /// - Parameters:
     ///   - timer: the timer.
-    ///   - mode: the mode, or ``RunLoopMode/common``, which leaves it in the modes to which it was added by itself.
+    ///   - mode: the mode, or ``RunLoopMode/common``, which leaves it in the modes to which it was added individually.
     public func remove(_ timer: RunLoopTimer, from mode: RunLoopMode = .default) {
         timer.remove(from: self, mode)
     }
@@ -90,7 +91,7 @@ extension ThreadRunLoop {
         state.withLock { $0.contains(timer.id, in: mode) }
     }
 
-    /// Adds an observer to a mode. An invalid observer is ignored, as is a loop that has ended. The loop keeps the
+    /// Adds an observer to a mode. Does nothing for an invalid observer or a loop that has ended. The loop holds the
     /// observer until it is removed or invalidated. Observers do not keep a run going.
     ///
     /// - Parameters:
@@ -100,11 +101,11 @@ extension ThreadRunLoop {
         observer.add(to: self, mode)
     }
 
-    /// Takes an observer out of a mode.
+    /// Removes an observer from a mode.
     ///
     /// - Parameters:
     ///   - observer: the observer.
-    ///   - mode: the mode, or ``RunLoopMode/common``, which leaves it in the modes to which it was added by itself.
+    ///   - mode: the mode, or ``RunLoopMode/common``, which leaves it in the modes to which it was added individually.
     public func remove(_ observer: RunLoopObserver, from mode: RunLoopMode = .default) {
         observer.remove(from: self, mode)
     }
@@ -121,7 +122,7 @@ extension ThreadRunLoop {
 }
 
 extension ThreadRunLoop {
-    /// Takes an item out of a mode, and wakes the loop when that leaves its run nothing to wait for.
+    /// Removes an item from a mode, and wakes the loop when that leaves its run nothing to wait for.
     func takeOut(_ id: ItemID, from mode: RunLoopMode?) -> (departures: [RunLoopState.Departure], isGone: Bool) {
         let (departures, isGone, mustWake) = state.withLock { state in
             let departures = mode.map { state.remove(id, from: $0) } ?? state.removeEverywhere(id)

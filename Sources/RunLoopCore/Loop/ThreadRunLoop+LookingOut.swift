@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Where a loop looks by itself, and when. It begins when it waits, and has found nothing. When the wait is over it stops, or
-// goes on where nobody else listens: then nobody has to tell it of what comes while it handles something, because it looks
-// again before it waits. So two loops that answer each other need no call of the kernel as long as neither sleeps. It stops in any
-// case when the run ends, when another one begins inside of it, and before a sleep that no wake channel ends.
+// Which memory a loop polls by itself, and when. It begins to poll when it waits and has found nothing. When the wait
+// is over it stops, or continues where no other thread watches: then no peer need notify it of what arrives while it
+// handles something, because it polls again before it waits. So two loops that answer each other need no system call as
+// long as neither sleeps. It always stops when the run ends, when another run begins inside it, and before a sleep that
+// no wake channel ends.
 
 import PortSystem
 
 extension ThreadRunLoop {
-    /// Begins to look at the places of the sources that were reported last, besides those at which the loop looks already.
+    /// Begins to poll the memory of the sources that were reported last, besides that which the loop polls already.
     ///
-    /// - Returns: all of them: `endWait` is to be told.
+    /// - Returns: all entries; the caller passes them to `endWait`.
     func lookOut(in mode: Int) -> SmallList<BusyPollEntry> {
         let old = lookout.places
         if !lookout.isEmpty, !lookout.isStale, old.allSatisfy({ $0.isKept }) { return old }
@@ -41,7 +42,7 @@ extension ThreadRunLoop {
         return places
     }
 
-    /// A wait in which the loop looked is over. It goes on to look where it may.
+    /// A wait in which the loop polled is over. It continues to poll where it may.
     func endWait(at places: SmallList<BusyPollEntry>) {
         if places.allSatisfy({ $0.isKept }) { return }
         var kept: SmallList<BusyPollEntry> = .none
@@ -56,7 +57,7 @@ extension ThreadRunLoop {
         lookout.places = kept
     }
 
-    /// Takes in what has come where the loop looks while it handles.
+    /// Receives what has arrived where the loop still polls while it handles events.
     ///
     /// - Returns: whether there was something.
     func takeInKept() -> Bool {
@@ -70,7 +71,7 @@ extension ThreadRunLoop {
         return hasCome
     }
 
-    /// Stops to look anywhere. What has come is taken in.
+    /// Stops polling everywhere. What has arrived is received.
     func stopLooking() {
         if lookout.isEmpty { return }
         let places = lookout.places

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// The main dispatch queue in the main thread's loop (S8). A source in the common modes stands for it, so a sleep ends
-// when blocks come, and the loop has something to wait for in each common mode. It differs from other sources, all as
-// in CFRunLoop: it has a place of its own in a turn (step 5), its service is no handled source, and it is not served
-// inside of itself.
+// The main dispatch queue in the main thread's loop (S8). A source in the common modes represents it, so a sleep ends
+// when blocks arrive, and the loop has something to wait for in each common mode. It differs from other sources, always
+// as in CFRunLoop: it has a step of its own in a pass (step 5), serving it does not count as a handled source, and it
+// is not served recursively.
 //
-// libdispatch makes the descriptor readable with the first block that comes to an empty queue, and runs those that are
-// there when it is called. So the loop reads the descriptor and calls then. What comes while a block runs a nested loop
-// is owed: the descriptor is made readable again when the outer service has returned.
+// libdispatch makes the descriptor readable with the first block that enters an empty queue, and runs the queued blocks
+// when it is called. So the loop reads the descriptor and then calls it. Serving blocks that arrive while a block runs
+// a nested loop is deferred: the descriptor is made readable again when the outer service has returned.
 
 import PortSystem
 import Synchronization
 
 extension ThreadRunLoop {
-    /// Adds the main queue to the common modes, before the main loop's first run. While there is no descriptor for it, that is
-    /// tried again, now and then and before each run.
+    /// Adds the main queue to the common modes, before the main loop's first run. While its descriptor cannot be made,
+    /// the loop tries again every 20 ms, and before each run.
     ///
-    /// Where the system refuses eventfds, which libdispatch needs, the queue is not served: the loop says so once, on
-    /// standard error, and goes on.
+    /// Where the system refuses eventfds, which libdispatch needs, the queue is not served: the loop reports that once,
+    /// on standard error, and continues.
     func beginServingMainQueue() {
         if state.withLock({ $0.mainQueue != nil }) { return }
         let descriptor: CInt?
@@ -39,7 +39,7 @@ extension ThreadRunLoop {
 
     private func mainQueueSource(_ descriptor: CInt?) -> RunLoopSource {
         guard let descriptor else { return RunLoopSource(name: "main queue (not served)") {} }
-        // Before all others that the kernel reports with it, which are 64 at most.
+        // Before all others that the kernel reports together with it: at most 64.
         return RunLoopSource(name: "main queue", descriptor: descriptor, order: .min) {}
     }
 
@@ -57,10 +57,10 @@ extension ThreadRunLoop {
         add(timer, to: .common)
     }
 
-    /// Whether blocks are there that go before every event of the kernel: from a run's second turn on, but not twice in
-    /// a row, and only when no source that rang and no timer is ready. So a stream of messages costs no system call.
-    /// Where nobody sees whether the turn waits, this need not be asked: the wait reports the main queue before all
-    /// others.
+    /// Whether blocks are queued that go before every event of the kernel: from a run's second pass on, but not twice
+    /// in a row, and only when no signalled source and no timer is ready. So a stream of messages costs no system call.
+    /// When nothing can observe whether the pass waits, this check is skipped: the wait reports the main queue before
+    /// all others.
     func mainQueueGoesFirst(_ run: LoopRun) -> Bool {
         if run.hasJustServedMainQueue { return false }
         let descriptor = state.withLock { state -> CInt? in
@@ -82,7 +82,7 @@ extension ThreadRunLoop {
         }
     }
 
-    /// Runs the blocks of the main queue, unless that is being done further down on the stack.
+    /// Runs the blocks of the main queue, unless a service of it is already in progress further up the stack.
     func serveMainQueue(in mode: Int) {
         guard let (descriptor, mayServe) = state.withLock({ $0.beginMainQueue(in: mode) }) else { return }
         Self.read(descriptor)
@@ -101,9 +101,9 @@ extension ThreadRunLoop {
 }
 
 extension RunLoopState {
-    /// Takes the main queue off the ready list.
+    /// Removes the main queue from the ready list.
     ///
-    /// - Returns: its descriptor, which is to be read, and whether its blocks may run now.
+    /// - Returns: its descriptor, which the caller reads, and whether its blocks may run now.
     fileprivate mutating func beginMainQueue(in mode: Int) -> (descriptor: CInt, mayServe: Bool)? {
         guard let queue = mainQueue, let descriptor = queue.descriptor else { return nil }
         if let number = seats.seat(of: queue.source, in: mode) {
@@ -113,7 +113,7 @@ extension RunLoopState {
         return (descriptor, !queue.isServed)
     }
 
-    /// - Returns: whether blocks have come that nobody has run.
+    /// - Returns: whether blocks have arrived that were not run.
     fileprivate mutating func endMainQueue() -> Bool {
         defer {
             mainQueue?.isServed = false

@@ -6,19 +6,19 @@
 import Synchronization
 
 extension ThreadRunLoop {
-    /// Posts a closure that can be cancelled, by its request or with all others for its target.
+    /// Posts a closure that can be cancelled, through its request or with all others for its target.
     ///
     /// The call returns at once and wakes the loop. The loop calls the body once, when it runs in one of the modes,
-    /// after all blocks and requests that were posted before. When the thread has ended already, everything is released
+    /// after all blocks and requests that were posted before. When the thread has already ended, everything is released
     /// at once.
     ///
     /// - Parameters:
     ///   - modes: in which modes, at least one or the call traps; ``RunLoopMode/common`` means the modes that are
-    ///     common when the loop looks.
-    ///   - target: the object for which it is done; kept until the call has returned or will not come. Nil when only
-    ///     the request itself shall cancel it.
-    ///   - body: what to call, on the loop's thread; kept as long as the target.
-    /// - Returns: the request; it need not be kept.
+    ///     common when the loop calls its blocks.
+    ///   - target: the object for which it is done; retained until the call has returned or can no longer come. Nil
+    ///     when only the request itself may cancel it.
+    ///   - body: what to call, on the loop's thread; retained as long as the target.
+    /// - Returns: the request; the caller need not retain it.
     /// - Important: Thread safety: any thread.
     @discardableResult
     public func perform(
@@ -31,21 +31,21 @@ extension ThreadRunLoop {
         return request
     }
 
-    /// Asks for a call after some time, which can be cancelled, by its request or with all others for its target.
+    /// Requests a call after a delay, which can be cancelled, through its request or with all others for its target.
     ///
     /// The call returns at once. The request is a timer: the loop calls the body once, when the time has passed and the
-    /// loop runs in one of the modes and is free; it keeps a run in these modes going until then. Requests whose time
-    /// comes at the same moment are called in the order in which they were made. When the thread has ended already,
+    /// loop runs in one of the modes and is free; it keeps a run in these modes going until then. Requests that are due
+    /// at the same moment are called in the order in which they were made. When the thread has already ended,
     /// everything is released at once.
     ///
     /// - Parameters:
     ///   - name: what the request's timer is called in traces and reports.
-    ///   - delay: how long to wait at least; zero or less means the next turn that fires timers, a delay beyond the
+    ///   - delay: how long to wait at least; zero or less means the next pass that fires timers, a delay beyond the
     ///     clock's range means never.
     ///   - modes: in which modes, at least one or the call traps; in ``RunLoopMode/common`` it is in all common modes.
-    ///   - target: the object for which it is done; kept until the call has returned or will not come.
-    ///   - body: what to call, on the loop's thread; kept as long as the target.
-    /// - Returns: the request; it need not be kept.
+    ///   - target: the object for which it is done; retained until the call has returned or can no longer come.
+    ///   - body: what to call, on the loop's thread; retained as long as the target.
+    /// - Returns: the request; the caller need not retain it.
     /// - Important: Thread safety: any thread.
     @discardableResult
     public func perform(
@@ -60,7 +60,7 @@ extension ThreadRunLoop {
             request.drop()
             return request
         }
-        // Cancelled meanwhile, it is invalid, and adding it does nothing.
+        // If it was cancelled meanwhile, the timer is invalid, and adding it does nothing.
         for mode in modes { add(timer, to: mode) }
         return request
     }
@@ -93,12 +93,12 @@ extension ThreadRunLoop {
         if !isAccepted { request.drop() }
     }
 
-    /// Takes requests that are over out of the loop's list, and the blocks of those that will not be called.
+    /// Removes requests that are over from the loop's list, and the blocks of those that will not be called.
     func forget(_ ids: Set<ItemID>, blocks: Set<ItemID> = []) {
         let released = state.withLock { state in
             (ids.map { state.requests.remove($0) }, blocks.isEmpty ? [] : state.blocks.remove(blocks))
         }
-        _ = released  // goes here, without the lock
+        _ = released  // released here, without the lock
     }
 
     static func checkRequestModes(_ modes: [RunLoopMode]) {
@@ -109,7 +109,7 @@ extension ThreadRunLoop {
 }
 
 extension RunLoopState {
-    /// Keeps a request until it is over.
+    /// Holds a request until it is over.
     ///
     /// - Returns: false when the thread has ended: nothing was done.
     mutating func insert(_ request: PerformRequest) -> Bool {
@@ -118,9 +118,9 @@ extension RunLoopState {
         return true
     }
 
-    /// Puts a block behind all others.
+    /// Appends a block to the queue.
     ///
-    /// - Returns: whether a loop that sleeps has to be woken for it.
+    /// - Returns: whether a sleeping loop must be woken for it.
     mutating func post(
         _ block: @escaping @Sendable () -> Void, id: ItemID? = nil, in modes: [RunLoopMode], name: String? = nil
     ) -> Bool {

@@ -8,21 +8,23 @@ extension ThreadRunLoop {
     /// Calls a closure on the loop's thread and blocks until it has returned.
     ///
     /// On the loop's own thread it is called at once, whatever the modes and the limit are. Elsewhere it is posted,
-    /// after all that the calling thread has posted to this loop before, and called when the loop runs in one of the
-    /// modes. The loop is woken. Two threads that wait for each other in this way wait until a limit passes.
+    /// after everything that the calling thread has posted to this loop before, and called when the loop runs in one of
+    /// the modes. The loop is woken. Two threads that wait for each other in this way wait until a limit passes.
     ///
-    /// What the body holds is released before the call returns, or when the limit has passed during the body, after it.
+    /// Whatever the body holds is released before the call returns; or, when the limit passes during the body, after
+    /// the body.
     ///
     /// - Parameters:
     ///   - modes: in which modes, at least one or the call traps; ``RunLoopMode/common`` means the modes that are
-    ///     common when the loop looks.
-    ///   - limit: the longest time to wait for its return. Zero or less never waits: on another thread nothing is
-    ///     posted.
+    ///     common when the loop calls its blocks.
+    ///   - limit: the longest time to wait for the body to return. Zero or less never waits: on another thread nothing
+    ///     is posted.
     ///   - body: what to call, on the loop's thread.
     /// - Returns: what the body returned.
     /// - Throws: what the body threw; ``RunLoopError`` with the code ``RunLoopError/Code/threadEnded`` when the loop's
     ///   thread has ended, or ends before it has begun the body; ``RunLoopError/Code/timedOut`` when the limit has
-    ///   passed: a body that has not begun is never called then, one that has begun goes on and its result is dropped.
+    ///   passed: a body that has not begun is then never called, one that has begun continues and its result is
+    ///   dropped.
     /// - Important: Thread safety: any thread.
     @available(*, noasync, message: "It blocks the thread. Leave `within` out to suspend the task instead.")
     public func performAndWait<Success: Sendable>(
@@ -47,11 +49,12 @@ extension ThreadRunLoop {
     /// On the loop's own thread, as in a task of an actor that runs on this loop, it is called at once, whatever the
     /// modes are. Elsewhere it is posted, and called when the loop runs in one of the modes. The loop is woken.
     ///
-    /// There is no limit. Cancelling the task withdraws a body that has not begun; one that has begun is waited for.
+    /// There is no limit. Cancelling the task withdraws a body that has not begun; the call waits for one that has
+    /// begun.
     ///
     /// - Parameters:
     ///   - modes: in which modes, at least one or the call traps; ``RunLoopMode/common`` means the modes that are
-    ///     common when the loop looks.
+    ///     common when the loop calls its blocks.
     ///   - body: what to call, on the loop's thread.
     /// - Returns: what the body returned.
     /// - Throws: what the body threw; `CancellationError` when the task was cancelled before the body began, which is
@@ -70,7 +73,7 @@ extension ThreadRunLoop {
             try await withCheckedThrowingContinuation { continuation in
                 outcome.whenOver { continuation.resume(with: $0) }
                 post(request, in: modes)
-                // Cancelled before it was posted: the withdrawal has found nothing to take out.
+                // Cancelled before it was posted: the withdrawal found nothing to remove from the loop.
                 if Task.isCancelled, !request.isPending { forget([request.id], blocks: [request.id]) }
             }
         } onCancel: {

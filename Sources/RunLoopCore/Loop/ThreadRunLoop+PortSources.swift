@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// How a turn performs the port-based source that it has found, and when the next turns need not begin anew.
+// How a pass performs the port-based source that it has found, and when the next passes can skip their other steps.
 //
-// A stream of messages to one port makes turns of which nothing but the source's callout could be seen: nobody observes
-// the mode, and no block, signalled source, timer, stop or other ready source waits. One look at the loop's state tells;
-// as long as nobody has been at it since, and the mode has no timer, it is not looked at again. Then the source is
-// performed again in place of the other steps. Such a turn is counted like any other. It is never the one in which
-// descriptors are due to be looked at, a run is to return, or an instrument looks on.
+// A stream of messages to one port leads to passes of which only the source's callout is observable: no observer is in
+// the mode, and no block, signalled source, timer, stop or other ready source waits. One check of the loop's state
+// establishes that; as long as no thread has accessed the state since, and the mode has no timer, it is not checked
+// again. Then the source is performed again in place of the other steps. Such a pass is counted like any other. It is
+// never a pass in which descriptors are due to be polled, a run must return, or an instrument is attached.
 
 import PortSystem
 import Synchronization
 
 extension ThreadRunLoop {
-    /// Performs a port-based source that was found ready, in this turn and in those that would find nothing else.
+    /// Performs a port-based source that was found ready, in this pass and in the following ones that would find
+    /// nothing else.
     ///
     /// - Parameters:
     ///   - source: the source.
-    ///   - seat: where its seat was.
-    ///   - hasBegun: it is off the ready list already.
+    ///   - seat: its last index in the registration table.
+    ///   - hasBegun: whether it has already left the ready list.
     ///   - run: the run.
-    ///   - condition: the run's.
-    /// - Returns: whether it handled anything: not when something else has handled it or taken it out meanwhile.
+    ///   - condition: the run's condition.
+    /// - Returns: whether it handled anything: false when it was handled or removed elsewhere meanwhile.
     func performReadySource(
         _ source: RunLoopSource, near seat: RegistrationIndex, hasBegun: Bool, _ run: inout LoopRun,
         while condition: () -> Bool
@@ -39,15 +40,15 @@ extension ThreadRunLoop {
         return outcome.hasHandled
     }
 
-    /// Whether nothing but the source, which has more, is there for the next turn: then that one begins here.
+    /// Whether the next pass would find nothing but the source, which has more: then that pass begins here.
     private func goesOn(
         with source: RunLoopSource, near seat: RegistrationIndex, _ run: inout LoopRun, while condition: () -> Bool
     ) -> Bool {
         if run.polls || run.returnsAfterSource || isInstrumented.load(ordering: .relaxed) { return false }
         if run.isConditional && !condition() { return false }
-        // Who has no limit needs no exact time: how long descriptors have not been looked at, a clock tells that lags
-        // by up to one timer interrupt, and is much cheaper. When that begins is exact: else the next wait would find
-        // it over.
+        // A run without a limit needs no exact time. Whether descriptors are due to be polled is decided by a clock
+        // that lags by up to one timer interrupt, and is much cheaper. The beginning of that interval is exact:
+        // otherwise the next wait would find it over.
         let now = run.deadline == .distantFuture && run.nextLook != nil ? MonotonicInstant.coarse : .now
         if run.deadline <= now || run.isLookDue(at: now) { return false }
         if !state.holds(.onlySource) {

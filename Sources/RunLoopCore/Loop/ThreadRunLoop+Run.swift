@@ -7,7 +7,7 @@ import Synchronization
 extension ThreadRunLoop {
     /// Runs the loop in the default mode until it is stopped or has nothing left to wait for.
     ///
-    /// - Returns: which of the two it was: `.stopped` or `.finished`.
+    /// - Returns: which of the two: `.stopped` or `.finished`.
     /// - Important: Thread safety: loop thread only, traps elsewhere.
     @available(*, noasync, message: "It blocks the thread. Run a loop on a thread of its own, as ResidentThread does.")
     @discardableResult
@@ -17,14 +17,14 @@ extension ThreadRunLoop {
 
     /// Runs the loop in a mode for some time.
     ///
-    /// Blocks until one of the results holds. Zero or less means: handle what is there, at most one timer or source
-    /// event besides the signalled custom sources, and do not wait. May be called inside of any callout of the same
-    /// loop: then it is a nested run with its own mode, limit and stop.
+    /// Blocks until one of the results holds. A limit of zero or less means: handle what is ready, at most one timer or
+    /// source event besides the signalled custom sources, and do not wait. May be called inside any callout of the same
+    /// loop: the run is then a nested run with its own mode, limit and stop.
     ///
     /// - Parameters:
     ///   - mode: the mode; in ``RunLoopMode/common``, an unknown or an empty one the run finishes at once.
     ///   - limit: the longest time.
-    ///   - returnAfterSourceHandled: whether to return after the turn in which a source was handled.
+    ///   - returnAfterSourceHandled: whether to return after the pass in which a source was handled.
     /// - Returns: why it returned.
     /// - Important: Thread safety: loop thread only, traps elsewhere.
     @available(*, noasync, message: "It blocks the thread. Run a loop on a thread of its own, as ResidentThread does.")
@@ -43,7 +43,7 @@ extension ThreadRunLoop {
     /// - Parameters:
     ///   - mode: the mode; in ``RunLoopMode/common``, an unknown or an empty one the run finishes at once.
     ///   - deadline: when to return at the latest; ``MonotonicInstant/distantFuture`` for no limit.
-    ///   - returnAfterSourceHandled: whether to return after the turn in which a source was handled.
+    ///   - returnAfterSourceHandled: whether to return after the pass in which a source was handled.
     /// - Returns: why it returned.
     /// - Important: Thread safety: loop thread only, traps elsewhere.
     @available(*, noasync, message: "It blocks the thread. Run a loop on a thread of its own, as ResidentThread does.")
@@ -70,13 +70,13 @@ extension ThreadRunLoop {
 
     /// Runs the loop in a mode until a condition is false, for a request that waits for its answer.
     ///
-    /// The run goes on while the mode is empty. A stop during it is kept for the run below it.
+    /// The run continues while the mode is empty. A stop during it is left for the run below it.
     ///
     /// - Parameters:
     ///   - mode: the mode, made when it is unknown.
     ///   - deadline: when to give up.
-    ///   - condition: is asked before each sleep and after each event, with no lock held. Whoever makes it false on
-    ///     another thread calls ``wakeUp()`` after that.
+    ///   - condition: is evaluated before each sleep and after each event, with no lock held. A thread that makes it
+    ///     false calls ``wakeUp()`` afterwards, unless it is the loop's own.
     /// - Returns: `.handledSource` when the condition is false, `.timedOut` at the deadline.
     package func run(
         mode: RunLoopMode, until deadline: MonotonicInstant, while condition: () -> Bool
@@ -93,11 +93,11 @@ extension ThreadRunLoop {
         return perform(&run, while: condition)
     }
 
-    /// Steps 1 and 10 around the turns.
+    /// Steps 1 and 10 around the passes.
     private func perform(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult {
         let span = runBegins(until: run.deadline)
         let outer = doorbell.beginNesting()
-        stopLooking()  // for the run in which this one begins
+        stopLooking()  // for the run inside which this one begins
         notify(.entry, in: run.mode)  // 1
         var result = stopResult()
         while result == nil {
@@ -124,12 +124,12 @@ extension ThreadRunLoop {
         return hasHandledSource
     }
 
-    /// One turn: steps 2 to 9.
+    /// One pass: steps 2 to 9.
     ///
-    /// - Returns: the run's result; nil when it goes on.
+    /// - Returns: the run's result; nil when the run continues.
     private func turn(_ run: inout LoopRun, while condition: () -> Bool) -> RunLoopRunResult? {
         counts.didTurn()
-        // Steps 2 to 6 call nobody then, so nothing that is on this thread can change that meanwhile.
+        // Then steps 2 to 6 call nothing, so nothing on this thread can change that meanwhile.
         let isQuiet =
             !isInstrumented.load(ordering: .relaxed)
             && (state.holds(.quiet) || state.withLock { $0.isQuiet(run.mode) })
@@ -146,7 +146,8 @@ extension ThreadRunLoop {
             if !polls && !event.hasBegun { notify(.afterWaiting, in: run.mode) }  // 8
         }
         if handle(event, &run, while: condition) { hasHandledSource = true }  // 9
-        // One look at the state tells that it holds nothing for the rest of the turn, and for the beginning of the next.
+        // One check of the state covers the rest of this pass and the beginning of the next: it holds nothing for
+        // either.
         let isPlain = state.find(.quiet) { state in
             if let past = run.pastWait { state.learn(from: past, in: run.mode) }
             return (state.isQuiet(run.mode), state.isPlain(run))
@@ -156,7 +157,7 @@ extension ThreadRunLoop {
         return result(run, hasHandledSource: hasHandledSource, isPlain: isPlain, while: condition)
     }
 
-    /// Handles the event of a turn.
+    /// Handles the event of a pass.
     ///
     /// - Returns: whether it was a source that handled something.
     private func handle(_ event: LoopEvent, _ run: inout LoopRun, while condition: () -> Bool) -> Bool {
@@ -187,7 +188,7 @@ extension ThreadRunLoop {
         return !isPlain && state.withLock { $0.isEmpty(run.mode) } ? .finished : nil
     }
 
-    /// Uses the run's stop up.
+    /// Consumes the run's stop.
     private func stopResult() -> RunLoopRunResult? {
         state.withLock { $0.takeStop() } ? .stopped : nil
     }

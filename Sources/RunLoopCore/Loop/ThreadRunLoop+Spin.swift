@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Before a loop sleeps it may spin: look again and again whether it was rung, which needs no system call on either
-// side, and now and then whether a descriptor is ready. Who shall answer may wait for this very processor: so an
-// adaptive loop lets others have it now and then, and the kernel, to which both want to run, finds another one for one
-// of them. See `WaitStrategy`.
+// Before a loop sleeps it may spin: poll again and again whether it was woken, which needs no system call on either
+// side, and now and then whether a descriptor is ready. The thread that is to answer may wait for this very processor,
+// so an adaptive loop yields now and then: the kernel, with two threads to run, then moves one of them to another
+// processor. See `WaitStrategy`.
 
 import PortSystem
 import Synchronization
 
 extension ThreadRunLoop {
-    /// How often a spin polls before it asks for the time: about half a microsecond.
+    /// How many polls a spin makes between two readings of the clock: about half a microsecond.
     private static let looksBetweenTimes = 16
 
     /// How the loop waits; `.adaptive` unless set, here or by `PORT_WAIT` in the environment (`adaptive`, `blocking`,
@@ -29,7 +29,7 @@ extension ThreadRunLoop {
 
     /// Spins as long as the plan allows, unless it is not worth it.
     ///
-    /// - Returns: whether the loop has to look for an event again: it was rung, a descriptor is ready, or the wait is
+    /// - Returns: whether the loop must check for an event again: it was woken, a descriptor is ready, or the wait is
     ///   over.
     func spin(_ run: inout LoopRun, _ plan: WaitPlan, _ wait: inout PresentWait, from now: MonotonicInstant) -> Bool {
         if plan.spin <= .zero || plan.isConsiderate && !processors.allowsSpinning(at: now) { return false }
@@ -41,10 +41,10 @@ extension ThreadRunLoop {
         return paid
     }
 
-    /// Spins until something has come, or the time is over, or somebody else has had the processor.
+    /// Spins until something has arrived, the time is over, or another thread has had the processor.
     ///
-    /// - Returns: whether something has come; false also when it came while somebody else had the processor, so that
-    ///   such spins become rare.
+    /// - Returns: whether something has arrived; false also when it arrived while another thread had the processor, so
+    ///   that such spins become rare.
     private func spin(
         _ run: inout LoopRun, _ wait: inout PresentWait, from start: MonotonicInstant, until end: MonotonicInstant,
         yields: Bool
@@ -77,9 +77,9 @@ extension ThreadRunLoop {
         }
     }
 
-    /// Polls `looks` times whether something has come.
+    /// Polls up to `looks` times whether something has arrived.
     private func hasCome(at places: SmallList<BusyPollEntry>, looks: Int) -> Bool {
-        // Mostly there is one place: that is looked at by itself, so that no look counts references.
+        // Mostly there is one entry. It has a loop of its own, so that no poll counts references.
         if case .one(let looked) = places { return hasCome(at: looked.place, looks: looks) }
         for _ in 0..<looks {
             if doorbell.isRung || places.contains(where: { $0.place.hasArrived && $0.place.takeIn() }) { return true }
@@ -98,14 +98,14 @@ extension ThreadRunLoop {
 }
 
 extension LoopRun {
-    /// Keeps what its mode is to learn from a wait that has ended.
+    /// Stores what its mode will learn from a wait that has ended.
     mutating func didWait(_ wait: PresentWait, until now: MonotonicInstant) {
         if let start = wait.start { pastWait = PastWait(start: start, end: now, spin: wait.spin, yield: wait.yield) }
     }
 }
 
 extension RunLoopState {
-    /// How a run may wait; not at all when something is there already.
+    /// How a run may wait; not at all when something is ready already.
     func waitPlan(_ run: LoopRun) -> WaitPlan {
         if !modes[run.mode].signalled.isEmpty || !modes[run.mode].ready.isEmpty { return .none }
         if hasBlock(for: run.mode) { return .none }
@@ -122,7 +122,7 @@ extension RunLoopState {
         return plan
     }
 
-    /// Has a mode learn from a wait that has ended.
+    /// Lets a mode learn from a wait that has ended.
     mutating func learn(from wait: PastWait, in mode: Int) {
         modes[mode].spins.didWait(wait.start.duration(to: wait.end), wait.spin)
         modes[mode].spins.didYield(wait.yield, until: wait.end)

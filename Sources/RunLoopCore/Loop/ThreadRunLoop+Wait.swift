@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Step 7 of a turn: how a loop gets its next event, and how it sleeps.
+// Step 7 of a pass: how a loop gets its next event, and how it sleeps.
 //
-// One event per turn: all timers that are due, or one port-based source, or nothing. Timers go first, but not twice in
-// a row while a source is ready: neither keeps the other waiting. Sources that rang cost no system call. The kernel is
-// asked for descriptors when nothing else is there, and after 128 events or 2 ms without asking.
+// One event per pass: all timers that are due, or one port-based source, or nothing. Timers go first, but not twice in
+// a row while a source is ready, so neither starves the other. Sources that were signalled cost no system call. The
+// loop polls the kernel for descriptors when nothing else is ready, and after 128 events or 2 ms without a poll.
 //
-// The rule for the timeout of a wait: zero when the turn polls, was woken, or has anything pending (a stop, a block, a
+// The rule for the timeout of a wait: zero when the pass polls, was woken, or has anything pending (a stop, a block, a
 // signalled source, a condition that is false, an empty mode); else until the run's deadline or the date at which a
 // timer of the mode needs the loop, whichever comes first; without limit when there is neither.
 
@@ -19,7 +19,8 @@ enum LoopEvent {
     case nothing
     case timers
     case mainQueue
-    /// A port-based source, where its seat was, and whether its perform has begun: then nothing comes before it.
+    /// A port-based source, its last index in the registration table, and whether its perform has begun: then nothing
+    /// may be called before it.
     case source(RunLoopSource, near: RegistrationIndex, hasBegun: Bool)
 }
 
@@ -28,7 +29,7 @@ extension ThreadRunLoop {
     func waitForEvent(_ run: inout LoopRun, polls: Bool, while condition: () -> Bool) -> LoopEvent {
         isAsleep.store(true, ordering: .releasing)
         defer { isAsleep.store(false, ordering: .releasing) }
-        // From here on whoever has work for the loop rings; then the loop looks.
+        // From here on a thread with work for the loop ends its wait; after that the loop checks its state.
         var mustNotSleep = polls || !doorbell.willWait()
         defer { doorbell.didWake() }
         var wait = PresentWait()
@@ -70,16 +71,16 @@ extension ThreadRunLoop {
         }
     }
 
-    /// An event that is there without asking the kernel.
+    /// An event that is ready without a system call.
     ///
-    /// The first port-based source that is ready now; those before it that are not leave the ready list. Each is asked
-    /// once: what rings again meanwhile, even by its own check, waits for the next look, so that a run sees its limit,
-    /// stops and timers.
+    /// Finds the first port-based source that is ready now; sources before it that are not ready leave the ready list.
+    /// Each is checked once: one that is signalled again meanwhile, even by its own check, waits for the next scan, so
+    /// that a run notices its limit, stops and timers.
     ///
     /// - Parameters:
     ///   - run: the run.
     ///   - now: the present moment.
-    ///   - plan: is set when there is none: how the run may wait then.
+    ///   - plan: set when there is no event: how the run may wait then.
     /// - Returns: the event; nil when there is none.
     private func readyEvent(_ run: inout LoopRun, at now: MonotonicInstant, _ plan: inout WaitPlan) -> LoopEvent? {
         var look = ReadyScan()
@@ -87,8 +88,7 @@ extension ThreadRunLoop {
             switch state.find(.mayPerform, { $0.next(&look, run, at: now) }) {
             case .ask:
                 guard let source = look.source else { continue }
-                // First the mark goes, then the check is asked: a ring after the check puts the source back on the
-                // list.
+                // Clear the mark first, then check: a signal after the check puts the source back on the list.
                 source.isRung.store(false, ordering: .sequentiallyConsistent)
                 guard source.isReady(look.candidate?.watch, turn: turnCount, polls: run.polls) else { continue }
                 let answer = accept(&look, run)
@@ -108,24 +108,25 @@ extension ThreadRunLoop {
         }
     }
 
-    /// Takes note that the source that was asked is ready. When nobody has been at the loop's state since it was taken off
-    /// the list, that is as `next` has presumed.
+    /// Records that the source that was checked is ready. When no thread has locked the loop's state since the source
+    /// left the list, what `next` has assumed holds.
     private func accept(_ look: inout ReadyScan, _ run: LoopRun) -> ReadyAnswer {
         let mayBegin = !isInstrumented.load(ordering: .relaxed)
         if mayBegin, state.holds(.mayPerform) { return .begins }
         return state.withLock { $0.accept(&look, in: run.mode, mayBegin: mayBegin) }
     }
 
-    /// Waits in the kernel, or only looks when the deadline is past, and puts reported sources on the ready list.
+    /// Waits in the kernel, or only polls it when the deadline is past, and puts reported sources on the ready list.
     ///
-    /// This is the one place in which a loop sleeps: where descriptors are watched, until one of them or the doorbell's
-    /// is ready, else on the doorbell's word.
+    /// This is the only function in which a loop sleeps: where descriptors are watched, until one of them or the event
+    /// descriptor is ready; otherwise on the futex.
     ///
     /// - Parameters:
     ///   - run: the run.
-    ///   - deadline: when to come back at the latest.
-    ///   - watchesNothing: no descriptor was watched when the loop announced its wait. With the first one it is rung.
-    /// - Returns: whether the kernel was asked: not when something had come where the loop looks by itself.
+    ///   - deadline: when to return at the latest.
+    ///   - watchesNothing: no descriptor was watched when the loop announced its wait. The first one that is added
+    ///     wakes it.
+    /// - Returns: whether the kernel was polled: false when something had arrived in memory that the loop polls.
     @discardableResult
     func look(_ run: inout LoopRun, until deadline: MonotonicInstant, watchesNothing: Bool = false) -> Bool {
         let set = watchesNothing ? nil : state.withLock { $0.modes[run.mode].descriptors }
@@ -167,16 +168,16 @@ extension ThreadRunLoop {
 }
 
 extension LoopEvent {
-    /// Whether it is being handled already.
+    /// Whether its handling has begun.
     var hasBegun: Bool {
         if case .source(_, _, hasBegun: true) = self { true } else { false }
     }
 }
 
 extension RunLoopSource {
-    /// Whether the source is ready: its check says so, or the kernel says so of its descriptor, now and not some turns
-    /// ago, unless the source finds that out when it is performed. A run that polls has one turn, which is for something that
-    /// is there.
+    /// Whether the source is ready: its check says so, or the kernel reported its descriptor in this very pass. An
+    /// older report is confirmed by a poll, unless performing the source finds that out itself. A run that polls has
+    /// only one pass, which must go to a source that is really ready, so it always confirms an older report.
     func isReady(_ watch: RegistrationWatch?, turn: Int, polls: Bool) -> Bool {
         if routine.isReady() { return true }
         guard let watch else { return false }

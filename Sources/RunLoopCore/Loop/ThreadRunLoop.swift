@@ -6,17 +6,17 @@ package import Synchronization
 
 /// The run loop of a thread: waits for sources, timers and blocks, and calls their handlers on that thread.
 ///
-/// Each thread has one, made when it is first asked for and ended with the thread. It is found with ``current`` on its
-/// own thread and may be passed to others, which may add to it, remove from it, wake it, stop it and post blocks to it.
-/// Only its own thread runs it. The order of a run is in `Docs/RunLoopOrder.md`.
+/// Each thread has one, made on first use and ended with the thread. ``current`` returns it on its own thread; it may
+/// be passed to other threads, which may add to it, remove from it, wake it, stop it and post blocks to it. Only its
+/// own thread runs it. The order of a run is in `Docs/RunLoopOrder.md`.
 ///
-/// A loop keeps what was added to it until it is removed or invalidated, or until the thread ends: then sources are
-/// cancelled, timers and observers dropped, and blocks released without being called; the jobs of actors and tasks are
-/// run before that.
+/// A loop holds what was added to it until that is removed or invalidated, or until the thread ends: then sources are
+/// cancelled, timers and observers dropped, and blocks released without being called; the jobs of actors and tasks run
+/// before that.
 ///
-/// A loop that watches no descriptor holds none. The first source with a descriptor takes one (an eventfd), and each
+/// A loop that watches no descriptor holds none. The first source with a descriptor opens one (an eventfd), and each
 /// mode with such a source one more. They are closed when the thread ends. The main thread's loop serves the main
-/// queue, and so takes the first two when it first runs.
+/// queue, and so opens the first two when it first runs.
 ///
 /// - Important: Thread safety: any thread, except for the `run` functions: loop thread only, they trap elsewhere.
 public final class ThreadRunLoop: Sendable {
@@ -28,7 +28,7 @@ public final class ThreadRunLoop: Sendable {
     let processors = ProcessorAllowance()  // loop thread
     let lookout = BusyPollSet()  // loop thread
     let instruments = Mutex(Instruments())  // takes no other lock
-    /// What the thread waits for, as the layer that makes it wait has noted it for other threads to see.
+    /// What the thread waits for, as noted by the layer that makes it wait, for other threads to read.
     package let waitNote = Mutex<(any AnyObject & Sendable)?>(nil)  // takes no other lock
     let isInstrumented = Atomic<Bool>(false)  // written under the lock of `instruments`
     let lastSpan = Atomic<UInt64>(0)  // written by the loop's thread
@@ -77,10 +77,10 @@ public final class ThreadRunLoop: Sendable {
         )
     }
 
-    /// How often the loop has waited in the kernel, zero-time looks included.
+    /// How often the loop has waited in the kernel, including polls with zero timeout.
     package var kernelWaitCount: Int { counts.kernelWaits }
 
-    /// How many turns the loop has made.
+    /// How many passes the loop has made.
     package var turnCount: Int { counts.turns }
 }
 

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// The numbers of what waits for one mode, in the order of posting.
+/// The numbers of the entries that wait for one mode, in the order of posting.
 ///
-/// What is taken out elsewhere leaves its number as a gap. A gap does not count, is dropped when it comes first, and
-/// when there are more gaps than entries, and more than a few, all are dropped: each removal costs O(1) over time.
+/// An entry that was removed elsewhere leaves its number as a gap. A gap does not count, and is dropped when it comes
+/// first. When there are more gaps than entries, and more than a few, all gaps are dropped: each removal costs
+/// amortized O(1).
 struct BlockFIFO: Sendable {
     private static let gapLimit = 32
 
     private var stamps: [UInt64] = []
-    /// Where the first number is that was not dropped.
+    /// The index of the first number that was not dropped.
     private var head = 0
     /// How many of them still wait.
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
-    /// How many numbers are kept, gaps included.
+    /// How many numbers are stored, gaps included.
     var length: Int { stamps.count }
 
-    /// Puts a number behind all others.
+    /// Appends a number.
     mutating func append(_ stamp: UInt64) {
         stamps.append(stamp)
         count += 1
@@ -27,8 +28,8 @@ struct BlockFIFO: Sendable {
     /// The first number that still waits.
     ///
     /// - Parameters:
-    ///   - items: what waits.
-    ///   - steps: grows by the looks at numbers.
+    ///   - items: the entries that wait.
+    ///   - steps: incremented for each number that is examined.
     /// - Returns: the number.
     mutating func first(in items: [UInt64: BlockQueue.Item], _ steps: inout Int) -> UInt64? {
         if isEmpty { return nil }
@@ -40,12 +41,12 @@ struct BlockFIFO: Sendable {
         return nil
     }
 
-    /// Says that a number of this line waits no more.
+    /// Records that a number of this queue no longer waits.
     ///
     /// - Parameters:
     ///   - stamp: the number.
-    ///   - items: what still waits.
-    ///   - steps: grows by the looks at numbers.
+    ///   - items: the entries that still wait.
+    ///   - steps: incremented for each number that is examined.
     mutating func didRemove(_ stamp: UInt64, in items: [UInt64: BlockQueue.Item], _ steps: inout Int) {
         steps += 1
         count -= 1

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// A time at which a loop performs blocks and jobs: those that were posted before it began.
+/// One pass over a loop's blocks and jobs: it performs those that were posted before it began.
 struct BlockPass: Sendable {
-    /// The number of the last one that is performed; nil before the first.
+    /// The number of the last one to perform; nil before the first.
     var limit: UInt64?
-    /// What was taken last is a job.
+    /// The last item that was dequeued is a job.
     var isRunningJob = false
 }
 
 extension RunLoopState {
-    /// Takes out the next block or job of a phase.
+    /// Dequeues the next block or job of a pass.
     ///
     /// - Parameters:
-    ///   - phase: the phase.
+    ///   - phase: the pass.
     ///   - mode: the mode of its run.
-    /// - Returns: what is to be performed; nil when the phase is over.
+    /// - Returns: what to perform; nil when the pass is over.
     mutating func takeBlock(of phase: inout BlockPass, for mode: Int) -> BlockQueue.Item? {
         if phase.isRunningJob { isRunningJob = false }
         let limit = phase.limit ?? blocks.lastStamp

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Each entry has a number that grows with the order of posting. Each mode has a line of the numbers that wait for it,
-// the jobs have one of their own; an entry for several modes is in several lines. What waits for a mode is the first of
-// the mode's own line, that of the common modes and that of the jobs. So nothing here costs more because of what waits
-// for other modes.
+// Each entry has a number that grows with the order of posting. Each mode has a queue of the numbers that wait for it,
+// and the jobs have one of their own; an entry for several modes is in several queues. The next entry for a mode is the
+// first of the mode's own queue, the queue of the common modes and that of the jobs. So entries that wait for other
+// modes cost nothing here.
 
 /// The blocks and the jobs of actors and tasks that wait to be performed on a loop, in the order in which they were
 /// posted.
 struct BlockQueue: Sendable {
     struct Entry: Sendable {
-        /// The request that it calls; nil for a block that nobody can take back.
+        /// The request that it calls; nil for a block that cannot be cancelled.
         var id: ItemID?
         /// Each mode once.
         var modes: [RunLoopMode]
@@ -20,7 +20,7 @@ struct BlockQueue: Sendable {
 
     enum Item: Sendable {
         case block(Entry)
-        /// Jobs are for the common modes. They must be run: whoever drops one leaves a task that waits for ever.
+        /// Jobs are for the common modes. They must be run: dropping one leaves its task suspended forever.
         case job(UnownedJob, JobKind)
     }
 
@@ -33,20 +33,21 @@ struct BlockQueue: Sendable {
 
     private var items: [UInt64: Item] = [:]
     private var requests: [ItemID: UInt64] = [:]
-    /// A mode for which nothing waits has no line, so that names do not add up; the default mode keeps its memory.
+    /// A mode for which nothing waits has no queue, so that unused names do not accumulate; the default mode's queue
+    /// stays.
     private var lines: [RunLoopMode: BlockFIFO] = [:]
     private var jobs = BlockFIFO()
-    /// The number of what was posted last.
+    /// The number of the last entry that was posted.
     private(set) var lastStamp: UInt64 = 0
-    /// What the queue has cost so far, in looks at entries: what tests measure costs by.
+    /// The cost of the queue so far, in entries examined: tests measure costs by it.
     private(set) var steps = 0
 
     var isEmpty: Bool { items.isEmpty }
     var jobCount: Int { jobs.count }
-    /// How many numbers the lines keep.
+    /// How many numbers the queues store.
     var lineLength: Int { lines.values.reduce(jobs.length) { $0 + $1.length } }
 
-    /// Puts a block behind all others.
+    /// Appends a block.
     mutating func append(
         _ block: @escaping @Sendable () -> Void, id: ItemID? = nil, modes: [RunLoopMode], name: String? = nil
     ) {
@@ -57,19 +58,20 @@ struct BlockQueue: Sendable {
         for mode in modes { lines[mode, default: BlockFIFO()].append(lastStamp) }
     }
 
-    /// Puts a job behind all others.
+    /// Appends a job.
     mutating func append(_ job: UnownedJob, _ kind: JobKind) {
         lastStamp += 1
         items[lastStamp] = .job(job, kind)
         jobs.append(lastStamp)
     }
 
-    /// Takes out the blocks of requests, whatever their modes; the others keep their places.
+    /// Removes the blocks of requests, whatever their modes; the others keep their order.
     mutating func remove(_ ids: Set<ItemID>) -> [Item] {
         ids.compactMap { requests[$0] }.compactMap { remove($0) }
     }
 
-    /// Whether something waits for the mode. Whether the mode is common counts now, not when the block was posted.
+    /// Whether something waits for the mode. What counts is whether the mode is common now, not when the block was
+    /// posted.
     ///
     /// - Parameters:
     ///   - mode: the mode.
@@ -86,14 +88,14 @@ struct BlockQueue: Sendable {
         lines[mode].map { !$0.isEmpty } ?? false
     }
 
-    /// Takes out the first that waits for the mode; the others keep their places.
+    /// Dequeues the first entry that waits for the mode; the others keep their order.
     ///
     /// - Parameters:
     ///   - mode: the mode.
     ///   - isCommon: whether it is a common mode now.
-    ///   - admitsJobs: whether a job may be taken.
-    ///   - limit: the number of the last one that may be taken.
-    /// - Returns: what was taken; nil when nothing waits.
+    ///   - admitsJobs: whether it may be a job.
+    ///   - limit: the highest number that may be dequeued.
+    /// - Returns: the entry; nil when nothing waits.
     mutating func takeFirst(
         for mode: RunLoopMode, isCommon: Bool, admitsJobs: Bool = true, upTo limit: UInt64 = .max
     ) -> Item? {
@@ -104,7 +106,7 @@ struct BlockQueue: Sendable {
         return first <= limit ? remove(first) : nil
     }
 
-    /// Takes out the first job.
+    /// Dequeues the first job.
     mutating func takeFirstJob() -> Item? {
         jobs.first(in: items, &steps).flatMap { remove($0) }
     }
@@ -117,7 +119,7 @@ struct BlockQueue: Sendable {
             for mode in entry.modes { leave(mode, stamp) }
         case .job: jobs.didRemove(stamp, in: items, &steps)
         }
-        // The memory of a time with many entries goes with the last of them.
+        // The memory that many entries needed is released with the last of them.
         if items.isEmpty, items.capacity > 128 {
             items = [:]
             requests = [:]

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// A place at which a loop looks, the number of the look, and the source for which it does: not the source itself, which may keep
-/// its port. An object, because a place may have weak references, with which each copy of a list would take long.
+/// Memory that a loop polls, the number of the polling period, and the source for which the loop polls: its id, because
+/// the source itself may own its port. A class, because the memory's type may have weak references, which make each
+/// copy of a list slow.
 final class BusyPollEntry: Sendable {
     let place: any BusyPollable  // immutable
     let look: UInt64  // immutable
@@ -16,25 +17,26 @@ final class BusyPollEntry: Sendable {
 }
 
 // @unchecked: only the loop's thread waits.
-/// The places at which a loop looks also while it handles what has come: those of the run that it is in.
+/// The memory that a loop polls also while it handles events, for its innermost run.
 @safe final class BusyPollSet: @unchecked Sendable {
-    // SAFETY: the loop's thread alone is at both, and no access contains another. To have that checked would cost each
-    // message more.
+    // SAFETY: only the loop's thread uses the two, and no access contains another. A dynamic check of that would cost
+    // each message more.
     @exclusivity(unchecked) private var list: SmallList<BusyPollEntry> = .none  // loop thread
     @exclusivity(unchecked) private var mayHaveMore = false  // loop thread
 
-    /// The places.
+    /// The entries.
     var places: SmallList<BusyPollEntry> {
         get { unsafe list }
         set { unsafe list = newValue }
     }
 
-    /// Whether others may be worth a look since the list was made: the kernel has told of something, or one has gone.
+    /// Whether other memory may be worth polling since the list was made: the kernel has reported something, or an
+    /// entry has gone.
     var isStale: Bool {
         get { unsafe mayHaveMore }
         set { unsafe mayHaveMore = newValue }
     }
 
-    /// Whether there is none.
+    /// Whether there is no entry.
     var isEmpty: Bool { if case .none = unsafe list { true } else { false } }
 }

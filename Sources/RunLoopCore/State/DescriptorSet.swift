@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// The descriptors that a mode waits for, with the loop's doorbell among them: one epoll set.
+// The descriptors that a mode waits for, and the loop's event descriptor with them: one epoll set.
 //
-// Several sources may watch one descriptor; the kernel knows it once, under a key that is never used again. A report
-// under a key that is not known any more is stale and dropped. When a stale key comes again, its descriptor was
-// closed while a duplicate of it lives on, and the kernel cannot be told to forget it: then the set is made anew.
+// Several sources may watch one descriptor; it is in the kernel's set once, under a key that is never reused. A report
+// under a key that is no longer registered is stale, and is dropped. When a stale key is reported again, its descriptor
+// was closed while a duplicate of it lives on, and cannot be removed from the kernel's set: then the set is replaced.
 
 import PortCLibrary
 import PortSystem
@@ -27,7 +27,7 @@ struct DescriptorWatch: Sendable {
 /// Thread safety: any thread may join and leave; only the loop's thread waits. The lock is the last that a thread
 /// takes.
 final class DescriptorSet: Sendable {
-    /// The kernel's set: replaced as a whole, and kept by a wait that is under way.
+    /// The kernel's set: replaced as a whole, and retained by a wait that is in progress.
     fileprivate final class Kernel: Sendable {
         let set: EpollSet  // immutable
 
@@ -39,7 +39,7 @@ final class DescriptorSet: Sendable {
     fileprivate struct Entry {
         var descriptor: CInt
         var sources: SourceList
-        /// It is a wake channel, which no source watches.
+        /// Set for a wake channel, which no source watches.
         var channel: WakeChannelWatch?
 
         var events: EpollEvents { channel == nil ? .readable : [.readable, .edgeTriggered] }
@@ -48,29 +48,29 @@ final class DescriptorSet: Sendable {
     fileprivate struct Registrations {
         var kernel: Kernel
         var entries: [UInt64: Entry] = [:]
-        /// The key under which the kernel knows a descriptor's number.
+        /// The key under which a descriptor's number is in the kernel's set.
         var keys: [CInt: UInt64] = [:]
         var lastKey: UInt64 = 0
-        /// The keys that were reported and are not known any more, since the kernel's set was made.
+        /// The keys that were reported after they had ended, since the kernel's set was made.
         var staleKeys: Set<UInt64> = []
-        /// One report may have been on its way when its key ended; so may many in the course of time.
+        /// One report may have been under way when its key ended; over time there may be many of those.
         static let staleKeyLimit = 256
     }
 
     private static let bellKey: UInt64 = 0
-    /// How long a loop leaves the processor when it cannot make its set anew.
+    /// How long a loop leaves the processor when it cannot replace its set.
     private static let timeUntilRenewal = Duration.milliseconds(1)
 
     private let bell: LoopParker.Bell  // immutable
     private let state: Mutex<Registrations>
 
-    /// Makes a set that holds the doorbell alone.
+    /// Makes a set that holds only the event descriptor.
     init(bell: LoopParker.Bell) throws(SystemError) {
         self.bell = bell
         state = Mutex(Registrations(kernel: try Self.makeKernel(bell)))
     }
 
-    /// The kernel's set, for as long as it is not made anew: readable while something is to be reported.
+    /// The kernel's set, until it is replaced: readable while there is something to report.
     var raw: CInt { state.withLock { $0.kernel.set.raw } }
 
     private static func makeKernel(_ bell: LoopParker.Bell) throws(SystemError) -> Kernel {
@@ -81,8 +81,7 @@ final class DescriptorSet: Sendable {
 
     /// Registers a source's descriptor.
     ///
-    /// - Returns: the registration, and whether it is a new one: it is not when the source has watched this very open
-    ///   file already.
+    /// - Returns: the registration, and whether it is new: false when the source already watches this very open file.
     func join(_ descriptor: CInt, _ source: RunLoopSource) throws(SystemError) -> (watch: DescriptorWatch, isNew: Bool)
     {
         let (key, isNew) = try state.withLock { (state) throws(SystemError) in
@@ -91,12 +90,12 @@ final class DescriptorSet: Sendable {
         return (DescriptorWatch(set: self, key: key, descriptor: descriptor), isNew)
     }
 
-    /// Ends a registration; the kernel forgets the descriptor with its last source.
+    /// Ends a registration; the last source of a descriptor removes it from the kernel's set.
     func leave(_ key: UInt64, _ source: RunLoopSource) {
         state.withLock { $0.leave(key, source) }
     }
 
-    /// Waits until a descriptor is ready, the doorbell is rung or the deadline has come.
+    /// Waits until a descriptor is ready, the event descriptor is signalled or the deadline has passed.
     ///
     /// - Parameters:
     ///   - deadline: when to give up.
@@ -114,7 +113,7 @@ final class DescriptorSet: Sendable {
         if mustRenew { renew() }
     }
 
-    /// Has edges of a wake channel end the waits.
+    /// Lets edges of a wake channel end the waits.
     ///
     /// - Returns: the key of the registration.
     func join(wakeChannel descriptor: CInt, _ channel: WakeChannelWatch) throws(SystemError) -> UInt64 {
@@ -124,17 +123,18 @@ final class DescriptorSet: Sendable {
     /// Ends the registration of a wake channel, which is still open.
     func leave(_ key: UInt64, wakeChannel descriptor: CInt) {
         let entry = state.withLock { $0.leave(key, wakeChannel: descriptor) }
-        withExtendedLifetime(entry) {}  // goes without the lock
+        withExtendedLifetime(entry) {}  // released without the lock
     }
 
-    /// Puts another set in the kernel's place. While there is nothing left to make one with, the old one serves, and the
-    /// next stale report asks again.
+    /// Replaces the kernel's set. While no resources are left to make another, the old one stays in use, and the next
+    /// stale report tries again.
     private func renew() {
         do throws(SystemError) {
             let kernel = try Self.makeKernel(bell)
             try state.withLock { (state) throws(SystemError) in try state.replace(with: kernel) }
         } catch {
-            // Until then the stale report ends each wait at once: the processor is left to others meanwhile.
+            // Until then the stale report ends each wait at once: the loop pauses, and leaves the processor to other
+            // threads.
             if error.isShortage || error.isRefusal { return sysPause(Self.timeUntilRenewal) }
             fatalError(
                 "A descriptor was closed while a run loop source watched it, and the loop cannot recover: \(error). "
@@ -150,7 +150,7 @@ extension DescriptorSet.Registrations {
         } catch {
             guard error.code == EEXIST else { throw error }
             guard let key = keys[descriptor] else {
-                // The kernel still has the file under a key that has ended: the number was closed and is open again.
+                // The kernel still has the file under a key that has ended: the number was closed and opened again.
                 try kernel.set.modify(descriptor, .readable, key: lastKey + 1)
                 return (register(descriptor, source), true)
             }
@@ -196,7 +196,7 @@ extension DescriptorSet.Registrations {
         return entry
     }
 
-    /// What was reported; nil when it has left meanwhile.
+    /// The entry for a reported key; nil when it has left meanwhile.
     fileprivate mutating func entry(of key: UInt64) -> (DescriptorSet.Entry?, mustRenew: Bool) {
         if let entry = entries[key] { return (entry, false) }
         let isNew = staleKeys.insert(key).inserted
@@ -205,7 +205,7 @@ extension DescriptorSet.Registrations {
 
     /// Moves every registration to a new kernel set; those whose descriptor is closed never report again.
     ///
-    /// - Throws: when the kernel has nothing left for one of them: then everything is as it was.
+    /// - Throws: when the kernel lacks the resources for one of them: then nothing has changed.
     fileprivate mutating func replace(with fresh: DescriptorSet.Kernel) throws(SystemError) {
         var closed: [CInt] = []
         for (descriptor, key) in keys {

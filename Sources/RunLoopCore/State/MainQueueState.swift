@@ -4,10 +4,10 @@
 /// What the main loop knows about the main dispatch queue.
 struct MainQueueState: Sendable {
     let source: ItemID
-    /// nil where the system refuses libdispatch what it needs: then the source only stands for the queue.
+    /// nil where the system refuses what libdispatch needs: then the source only represents the queue.
     let descriptor: CInt?
-    /// A service is under way.
+    /// The queue is being served.
     var isServed = false
-    /// Blocks came during it that a nested run saw.
+    /// A nested run saw blocks arrive while the queue was being served.
     var isOwed = false
 }

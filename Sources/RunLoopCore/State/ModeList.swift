@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// The modes that an item is in, in no order: mostly one, which lies in place. It takes a pointer's room, as there may
-/// be very many items, and to copy it mostly counts no reference.
+/// The modes that an item is in, unordered. Mostly there is one, which is stored inline. The list has the size of a
+/// pointer, as there may be very many items, and copying it mostly counts no reference.
 enum ModeList: Sendable {
     case one(Int32)
     case many([Int])

@@ -26,7 +26,7 @@ struct ModeState: Sendable {
     var spins = SpinPredictor()
     /// The sources whose descriptors were reported last.
     var recentReports = RecentReports()
-    /// The kernel's set, once a source with a descriptor has been here.
+    /// The kernel's set, once a source with a descriptor has been added.
     var descriptors: DescriptorSet?
 
     init(name: RunLoopMode) {
@@ -38,13 +38,13 @@ struct ModeState: Sendable {
         if item.keepsModeAlive { lastingCount += difference }
     }
 
-    /// Puts an item in that has no seat, and is new here.
+    /// Adds an item that is not registered in the table, and is new here.
     mutating func insert(_ item: RunLoopItem) {
         count(item, 1)
         if case .observer(let observer) = item { observers.insert(observer) }
     }
 
-    /// Takes out an item that has no seat, and is here.
+    /// Removes an item that is not registered in the table, and is here.
     mutating func remove(_ item: RunLoopItem) {
         count(item, -1)
         switch item {

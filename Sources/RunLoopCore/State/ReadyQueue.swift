@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// The version-1 sources of a mode that may be ready: those that rang, and those whose descriptor the kernel reported.
+// The version-1 sources of a mode that may be ready: those that were signalled, and those whose descriptor the kernel
+// reported.
 //
-// A loop performs one of them per turn: the lowest `order`, then the one that has waited longest. So that a busy source
-// cannot keep the others waiting, the list is served in passes: a source that was performed in this pass comes back in
-// the next one, which begins when every other ready source has had its turn, or none is ready.
+// A loop performs one of them per loop pass: the one with the lowest `order`, then the one that has waited longest. So
+// that a busy source cannot starve the others, the list is served in passes of its own: a source that was performed in
+// one comes back in the next, which begins when every other ready source has been performed, or none is ready.
 //
-// The list holds the numbers of their seats. Where it has each, what was reported of it, and when it was performed, is
-// written in the seat.
+// The list holds the indices of their registrations. Each registration holds its index in the list, the report on its
+// descriptor, and when it was performed.
 
-/// The version-1 sources of a mode that may be ready, in the order in which they are to be looked at.
+/// The version-1 sources of a mode that may be ready, in the order in which they are checked.
 struct ReadyQueue: Sendable {
     struct Key: Comparable, Sendable {
         var pass: UInt64
@@ -24,13 +25,13 @@ struct ReadyQueue: Sendable {
         }
     }
 
-    /// A source that is to be asked whether it is ready.
+    /// A source to check for readiness.
     struct Candidate: Sendable {
         var seat: RegistrationIndex
         var key: Key
         /// What the kernel has reported of its descriptor.
         var watch: RegistrationWatch?
-        /// Whether it counts as performed already, as it will be when it is ready.
+        /// Whether it was recorded as performed in advance, which is right if it is ready.
         var isPresumed = false
     }
 
@@ -40,22 +41,22 @@ struct ReadyQueue: Sendable {
     private var only: Heap.Entry?
     private var heap = Heap()
     private var pass: UInt64 = 0
-    /// Who was performed in this round comes back in the next pass. One that ends because nobody waits leads to no other
-    /// pass: who was performed in it, and who was not, are equal then.
+    /// A source that was performed in this round comes back in the next pass. A round that ends because no source waits
+    /// begins no new pass: the sources that were performed in it and those that were not are then equal.
     private var round: UInt64 = 1
     private var lastStamp: UInt64 = 0
 
     var isEmpty: Bool { only == nil && heap.isEmpty }
     var count: Int { only == nil ? heap.count : 1 }
-    /// The one that is to be looked at next.
+    /// The one to check next.
     var first: RegistrationIndex? { only?.id ?? heap.first?.id }
-    /// What the list has cost so far, in looks at entries.
+    /// The cost of the list so far, in entries examined.
     var steps: Int { heap.steps }
 
-    /// Puts a source on the list; one that is there keeps its place.
+    /// Puts a source on the list; one that is listed keeps its position.
     mutating func insert(_ number: RegistrationIndex, order: Int, _ seats: inout RegistrationTable) {
         if seats.list[number].isListed { return }
-        // Nobody waits, so every ready source has had its turn: the pass is over.
+        // No source waits, so every ready source has been performed: the round is over.
         if isEmpty { round += 1 }
         lastStamp += 1
         let comesBack = seats.list[number].lastRound == round
@@ -81,7 +82,7 @@ struct ReadyQueue: Sendable {
         seats.setReport(report, of: number)
     }
 
-    /// Takes the first source off the list, to ask it whether it is ready.
+    /// Removes the first source from the list, to check whether it is ready.
     mutating func takeFirst(_ seats: inout RegistrationTable) -> Candidate? {
         guard let entry = only ?? heap.removeFirst(&seats) else { return nil }
         only = nil
@@ -89,22 +90,23 @@ struct ReadyQueue: Sendable {
         return Candidate(seat: entry.id, key: entry.key, watch: forgetPlace(of: entry.id, &seats))
     }
 
-    /// Has the memory of those fetched that come next: of many sources it has left the caches since they came last. First the
-    /// seat, then the source of which it tells.
+    /// Prefetches the memory of the sources that come next: with many sources, it has left the caches since their last
+    /// message. First the registration, then the source to which it refers.
     private func fetchAhead(_ seats: inout RegistrationTable) {
         if let far = heap.upcoming(4) { seats.fetch(far) }
         if let near = heap.upcoming(2) { seats.fetchSource(of: near) }
     }
 
-    /// Counts a source that is about to be asked as performed: it mostly will be. Only where that begins no pass.
+    /// Records a source that is about to be checked as performed, because it mostly will be; but not where that begins
+    /// a pass.
     mutating func presume(_ candidate: inout Candidate, _ seats: inout RegistrationTable) {
         guard candidate.key.pass == pass else { return }
         candidate.isPresumed = true
         seats.list[candidate.seat].lastRound = round
     }
 
-    /// It was not ready, or cannot be performed now. When it has rung meanwhile, it does not come back in the next pass,
-    /// but comes in this one.
+    /// Undoes `presume`: the source was not ready, or cannot be performed now. If it was signalled meanwhile, it is
+    /// listed for this pass, not for the next one.
     mutating func retract(_ candidate: inout Candidate, _ seats: inout RegistrationTable) {
         candidate.isPresumed = false
         seats.list[candidate.seat].lastRound = 0
@@ -116,7 +118,7 @@ struct ReadyQueue: Sendable {
         seats.setReport(report, of: candidate.seat)
     }
 
-    /// Puts a source that was found ready back to its place.
+    /// Puts a source that was found ready back in its position.
     mutating func putBack(_ candidate: Candidate, _ seats: inout RegistrationTable) {
         let report = candidate.watch?.report ?? seats.watch(of: candidate.seat)?.report
         if seats.list[candidate.seat].isListed { _ = takeOff(candidate.seat, &seats) }
@@ -124,16 +126,16 @@ struct ReadyQueue: Sendable {
         seats.setReport(report, of: candidate.seat)
     }
 
-    /// Takes a source off the list to perform it.
+    /// Removes a source from the list to perform it.
     ///
-    /// - Returns: false when it is no longer there.
+    /// - Returns: false when it is no longer listed.
     mutating func takeForPerform(_ number: RegistrationIndex, _ seats: inout RegistrationTable) -> Bool {
         if !seats.list[number].isListed { return false }
         beginPerform(number, takeOff(number, &seats), &seats)
         return true
     }
 
-    /// Takes a source to perform it that was found ready, and that may have rung again meanwhile.
+    /// Removes a source that was found ready, to perform it; it may have been listed again meanwhile.
     mutating func takeForPerform(_ candidate: Candidate, _ seats: inout RegistrationTable) {
         if seats.list[candidate.seat].isListed { _ = takeOff(candidate.seat, &seats) }
         beginPerform(candidate.seat, candidate.key, &seats)
@@ -147,7 +149,7 @@ struct ReadyQueue: Sendable {
         seats.list[number].lastRound = round
     }
 
-    /// Takes a source off the list whose seat is about to be free.
+    /// Removes a source whose registration is about to be freed from the list.
     mutating func remove(_ number: RegistrationIndex, _ seats: inout RegistrationTable) {
         if seats.list[number].isListed { _ = takeOff(number, &seats) }
     }
@@ -164,9 +166,9 @@ struct ReadyQueue: Sendable {
         return key
     }
 
-    /// A source is off the list.
+    /// A source has left the list.
     ///
-    /// - Returns: what was reported of its descriptor, which is forgotten.
+    /// - Returns: what was reported of its descriptor; the report is cleared.
     @inline(__always)
     private func forgetPlace(of number: RegistrationIndex, _ seats: inout RegistrationTable) -> RegistrationWatch? {
         seats.list[number].place = Registration.nowhere

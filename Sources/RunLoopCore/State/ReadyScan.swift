@@ -1,49 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// How a wait looks for what is there already: one look at the loop's state for each source that may be ready, and one
-// when there is none, which says how the loop may wait.
+// How a wait finds what is ready already: one access to the loop's state for each source that may be ready, and one
+// when there is none, which decides how the loop may wait.
 
 import PortSystem
 
-/// A look for an event, in steps: between two of them a source is asked whether it is ready.
+/// A scan for an event, in steps: between two steps a source is checked for readiness.
 struct ReadyScan {
     /// What to do next.
     enum Step {
-        /// Ask the source whether it is ready; it is off the ready list now.
+        /// Check whether the source is ready; it has left the ready list.
         case ask
-        /// Timers are due, and it is their turn.
+        /// Timers are due, and go next.
         case timers
-        /// Nothing is there: wait as planned.
+        /// Nothing is ready: wait as planned.
         case nothing
     }
 
-    /// The source that is to be asked, and what was known of it.
+    /// The source to check, and what was known of it.
     fileprivate(set) var source: RunLoopSource?
     fileprivate(set) var candidate: ReadyQueue.Candidate?
-    /// How to wait, when nothing is there.
+    /// How to wait, when nothing is ready.
     fileprivate(set) var plan = WaitPlan.none
     fileprivate var timersAreDue = false
-    /// How many sources may still be asked; nil before the first step.
+    /// How many sources may still be checked; nil before the first step.
     fileprivate var left: Int?
 }
 
-/// What becomes of a source that was found ready.
+/// The result of accepting a source that was found ready.
 enum ReadyAnswer {
     /// It has left the mode meanwhile.
     case gone
-    /// It is back in its place on the ready list.
+    /// It is back in its position on the ready list.
     case isListed
-    /// It is the main queue, and back there.
+    /// It is the main queue, and back on the list.
     case mainQueue
-    /// It is to be performed: nobody has to be told anything before.
+    /// It is to be performed: there is no observer to notify before.
     case begins
 }
 
 extension RunLoopState {
-    /// The next step of a look; the source that is to be asked is off the list.
+    /// The next step of a scan; the source to check has left the list.
     ///
-    /// - Returns: whether the source, if it is ready, may be performed without another look at the state; the step.
+    /// - Returns: whether the source, if it is ready, may be performed without another access to the state; and the
+    ///   step.
     mutating func next(_ look: inout ReadyScan, _ run: LoopRun, at now: MonotonicInstant) -> (Bool, ReadyScan.Step) {
         if look.candidate != nil { dismiss(&look, in: run.mode) }
         let left: Int
@@ -64,7 +65,7 @@ extension RunLoopState {
         return (false, .nothing)
     }
 
-    /// Takes note that the source that was asked is not ready.
+    /// Records that the source that was checked is not ready.
     private mutating func dismiss(_ look: inout ReadyScan, in mode: Int) {
         guard var candidate = look.candidate, candidate.isPresumed, let source = look.source,
             seats.seat(of: source, in: mode, near: candidate.seat) == candidate.seat
@@ -72,13 +73,13 @@ extension RunLoopState {
         modes[mode].ready.retract(&candidate, &seats)
     }
 
-    /// Takes note that the source that was asked is ready.
+    /// Records that the source that was checked is ready.
     ///
     /// - Parameters:
-    ///   - look: the look; the number of the source's seat is corrected when it has left the mode and come back.
+    ///   - look: the scan; its registration index is corrected when the source has left the mode and come back.
     ///   - mode: the run's mode.
-    ///   - mayBegin: whether it is to be performed at once, if no observer has to be told of the end of the wait.
-    /// - Returns: where it is now.
+    ///   - mayBegin: whether to perform it at once, if there is no observer to notify of the end of the wait.
+    /// - Returns: what becomes of it.
     mutating func accept(_ look: inout ReadyScan, in mode: Int, mayBegin: Bool) -> ReadyAnswer {
         guard let source = look.source, var candidate = look.candidate else { return .gone }
         look.candidate = nil
@@ -98,14 +99,14 @@ extension RunLoopState {
 }
 
 extension ModeState {
-    /// Takes the first source off the ready list, and does for it what `accept` would do if it is ready and nobody comes
-    /// between, unless that takes another look.
+    /// Removes the first source from the ready list. Unless that takes another access to the state, it also does in
+    /// advance what `accept` will do, which is right if the source is ready and the state does not change in between.
     ///
     /// - Parameters:
     ///   - candidate: what was known of the source.
     ///   - mainQueue: the main queue's source, which is not performed.
-    ///   - seats: the seats.
-    /// - Returns: its seat, and whether that was done; nil when there was none.
+    ///   - seats: the registration table.
+    /// - Returns: its registration, and whether it was accepted in advance; nil when the list is empty.
     fileprivate mutating func takeFirst(
         _ candidate: inout ReadyQueue.Candidate?, unless mainQueue: ItemID?, _ seats: inout RegistrationTable
     ) -> (seat: RegistrationIndex, isPresumed: Bool)? {

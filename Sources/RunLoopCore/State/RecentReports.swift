@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// The sources of a mode that the kernel has reported last, by their seats.
+/// The sources of a mode that the kernel has reported last, by their registrations.
 struct RecentReports: Sendable {
     static let limit = 4
 
@@ -14,7 +14,7 @@ struct RecentReports: Sendable {
         seats.append(seat)
     }
 
-    /// Forgets a seat that is about to be free.
+    /// Forgets a registration that is about to be freed.
     mutating func remove(_ seat: RegistrationIndex) {
         seats.removeAll { $0 == seat }
     }

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What a loop knows of a port-based source in a mode lies in one place, its seat there. A message costs the loop a
-// handful of looks at it, so none of them searches a table: whoever has to do with a source keeps the number of a seat
-// of it. That may be out of date. So each look compares the source first, and searches when it is another's.
+// All that a loop knows of a port-based source in a mode is in one registration. A message accesses it several times,
+// and none of these accesses should search a table: so sources and callers cache the index of a registration. The
+// cached index may be out of date, so each access first compares the source, and searches when the registration is
+// another source's.
 
-/// The number of a seat in its loop. It is used again when the seat is free.
+/// The index of a registration in its loop's table. It is reused when the registration is freed.
 typealias RegistrationIndex = Int
 
 /// What a loop knows of a port-based source in one mode: 32 bytes, as there may be very many sources.
 struct Registration: Sendable {
-    /// Nil when the seat is free.
+    /// Nil when the registration is free.
     var source: RunLoopSource?
-    /// The round of the ready list in which it was performed last.
+    /// The round of the ready list in which it was last performed.
     var lastRound: UInt64 = 0
     /// The index of the mode.
     let mode: Int32
-    /// The next seat of the source, in a circle.
+    /// The next registration of the source, in a circular list.
     var next: Int32
-    /// Where the mode's ready list has it; `nowhere` when it is not there.
+    /// Its index in the mode's ready list; `nowhere` when it is not listed.
     var place = Self.nowhere
-    /// What is known of its descriptor, among the loop's watches; `nowhere` when it watches none.
+    /// The index of its descriptor's entry in the loop's watches; `nowhere` when it watches none.
     var watch = Self.nowhere
 
     static let nowhere: Int32 = -1
@@ -33,6 +34,6 @@ struct RegistrationWatch: Sendable {
     /// The key of the registration in the mode's set, which is the only one.
     var key: UInt64
     var descriptor: CInt
-    /// The turn in which the kernel last reported the descriptor, until the report is taken.
+    /// The pass in which the kernel last reported the descriptor, until the report is consumed.
     var report: Int?
 }

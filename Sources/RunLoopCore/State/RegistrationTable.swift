@@ -3,51 +3,51 @@
 
 import PortSystem
 
-/// The seats of a loop.
+/// A loop's registrations: a slab.
 struct RegistrationTable: Sendable {
-    /// So many places are kept when nobody is there.
+    /// The capacity that an empty table keeps at most.
     private static let most = 64
 
-    /// Each seat by its number. A number is looked at where it lies: a copy counts references.
+    /// Each registration by its index. It is accessed in place: a copy counts references.
     var list: [Registration] = []
     private var free: [Int32] = []
-    /// One seat of each source, for those who have no number.
+    /// One registration of each source, for callers that have no index.
     private var known: [ItemID: Int32] = [:]
     private var watches: [RegistrationWatch] = []
     private var freeWatches: [Int32] = []
 
-    /// How many are taken.
+    /// How many are in use.
     var count: Int { list.count - free.count }
 
-    /// A seat of a source.
+    /// A registration of a source.
     ///
     /// - Parameters:
     ///   - source: the source.
-    ///   - hint: where one was.
-    /// - Returns: its number; nil when the source has no seat.
+    ///   - hint: the cached index of one.
+    /// - Returns: its index; nil when the source has no registration.
     func seat(of source: RunLoopSource, near hint: RegistrationIndex) -> RegistrationIndex? {
         if hint < list.count, list[hint].source === source { return hint }
         return seat(of: source.id)
     }
 
-    /// The seat of a source in a mode.
+    /// The registration of a source in a mode.
     ///
     /// - Parameters:
     ///   - source: the source.
     ///   - mode: the mode.
-    ///   - hint: where it was.
-    /// - Returns: its number; nil when the source is not in the mode.
+    ///   - hint: its cached index.
+    /// - Returns: its index; nil when the source is not in the mode.
     func seat(of source: RunLoopSource, in mode: Int, near hint: RegistrationIndex) -> RegistrationIndex? {
         if hint < list.count, list[hint].source === source, Int(list[hint].mode) == mode { return hint }
         return seat(of: source.id, in: mode)
     }
 
-    /// A seat of a source.
+    /// A registration of a source.
     func seat(of id: ItemID) -> RegistrationIndex? {
         known[id].map { Int($0) }
     }
 
-    /// The seat of a source in a mode.
+    /// The registration of a source in a mode.
     func seat(of id: ItemID, in mode: Int) -> RegistrationIndex? {
         guard let first = seat(of: id) else { return nil }
         var number = first
@@ -58,7 +58,7 @@ struct RegistrationTable: Sendable {
         return nil
     }
 
-    /// The modes in which a source is.
+    /// The modes that a source is in.
     func modes(of id: ItemID) -> [Int] {
         guard let first = seat(of: id) else { return [] }
         var modes: [Int] = []
@@ -77,17 +77,17 @@ struct RegistrationTable: Sendable {
 }
 
 extension RegistrationTable {
-    /// Has a seat fetched that will be looked at soon.
+    /// Prefetches a registration that will soon be accessed.
     mutating func fetch(_ number: RegistrationIndex) {
         unsafe withUnsafePointer(to: &list[number]) { unsafe sysPrefetch($0) }
     }
 
-    /// The same with its source.
+    /// Prefetches a registration's source.
     func fetchSource(of number: RegistrationIndex) {
         if let source = list[number].source { unsafe sysPrefetch(Unmanaged.passUnretained(source).toOpaque()) }
     }
 
-    /// Gives a source a seat in a mode in which it has none.
+    /// Registers a source in a mode in which it is not registered.
     mutating func take(for source: RunLoopSource, in mode: Int) -> RegistrationIndex {
         let number = free.popLast() ?? Int32(list.count)
         var seat = Registration(source: source, mode: Int32(mode), next: number)
@@ -101,7 +101,7 @@ extension RegistrationTable {
         return Int(number)
     }
 
-    /// Frees the seat of a source, which is on no ready list.
+    /// Frees the registration of a source, which is on no ready list.
     mutating func giveUp(_ number: RegistrationIndex) {
         guard let source = list[number].source else { return }
         let next = list[number].next
@@ -115,7 +115,7 @@ extension RegistrationTable {
         if count == 0 { empty() }
     }
 
-    /// Nobody is there: what there is room for begins anew, and goes when it is much.
+    /// The table is empty: it starts over, and releases its memory when that is much.
     private mutating func empty() {
         if list.capacity > Self.most {
             self = RegistrationTable()
@@ -127,12 +127,12 @@ extension RegistrationTable {
 }
 
 extension RegistrationTable {
-    /// What is known of the descriptor of a seat's source; nil when it watches none.
+    /// What is known of the descriptor of a registration's source; nil when it watches none.
     func watch(of number: RegistrationIndex) -> RegistrationWatch? {
         list[number].watch == Registration.nowhere ? nil : watches[Int(list[number].watch)]
     }
 
-    /// Sets, or forgets, what descriptor the source of a seat watches.
+    /// Sets, or clears, the descriptor that a registration's source watches.
     mutating func setWatch(_ watch: RegistrationWatch?, of number: RegistrationIndex) {
         var place = list[number].watch
         guard let watch else {
@@ -153,7 +153,7 @@ extension RegistrationTable {
         if list[number].watch != Registration.nowhere { watches[Int(list[number].watch)].report = turn }
     }
 
-    /// Forgets the report of a descriptor.
+    /// Clears the report of a descriptor.
     ///
     /// - Returns: what was known, if there was a report.
     mutating func takeReport(of number: RegistrationIndex) -> RegistrationWatch? {

@@ -56,7 +56,8 @@ extension RunLoopState {
         return found
     }
 
-    /// Takes an item out of a mode, or of the common modes: then it stays in those to which it was added by itself.
+    /// Removes an item from a mode, or from the common modes: then it stays in those to which it was added
+    /// individually.
     ///
     /// - Returns: the modes that it has left, with the registrations of its descriptor.
     mutating func remove(_ id: ItemID, from mode: RunLoopMode) -> [Departure] {
@@ -69,7 +70,7 @@ extension RunLoopState {
         return leave(id, places(of: id).sorted().filter { !common.ownModes.contains($0) })
     }
 
-    /// Takes an item out of everything.
+    /// Removes an item from everything.
     mutating func removeEverywhere(_ id: ItemID) -> [Departure] {
         commonItems[id] = nil
         return leave(id, places(of: id).sorted())
@@ -91,7 +92,7 @@ extension RunLoopState {
         return leaving.map { Departure(mode: $0, name: modes[$0].name) }
     }
 
-    /// Takes a port-based source out of a mode.
+    /// Removes a port-based source from a mode.
     private mutating func unseat(_ id: ItemID, _ index: Int) -> Departure? {
         guard let number = seats.seat(of: id, in: index), let source = seats.list[number].source else { return nil }
         let departure = Departure(mode: index, name: modes[index].name, watch: watch(of: number))
@@ -102,7 +103,7 @@ extension RunLoopState {
         return departure
     }
 
-    /// The registration of a port-based source's descriptor in the mode of a seat.
+    /// The watch of a port-based source's descriptor in the mode of a registration.
     func watch(of number: RegistrationIndex) -> DescriptorWatch? {
         guard let watch = seats.watch(of: number), let set = modes[Int(seats.list[number].mode)].descriptors
         else { return nil }
@@ -132,7 +133,7 @@ extension RunLoopState {
         return index(of: mode).map { isMember(id, of: $0) } ?? false
     }
 
-    /// Whether the item is anywhere in this loop.
+    /// Whether the item is in any mode of this loop.
     func contains(_ id: ItemID) -> Bool {
         commonItems[id] != nil || residents[id] != nil || seats.seat(of: id) != nil
     }
@@ -147,7 +148,7 @@ extension RunLoopState {
             .filter { enter($0, index) }.map { ($0, index) }
     }
 
-    /// Every item that is anywhere in this loop, some more than once.
+    /// Every item that is in this loop, some more than once.
     var everyItem: [RunLoopItem] {
         residents.values.map(\.item) + seats.all.map { .source($0.source) } + commonItems.values.map(\.item)
     }

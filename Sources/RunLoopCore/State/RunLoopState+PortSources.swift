@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What a message costs the loop's state. A hint is the number of a seat that may be another source's meanwhile.
+// The operations on a loop's state that a message costs. A hint is a cached index, whose registration may be another
+// source's by now.
 
 extension RunLoopState {
-    /// Has a port-based source looked at in each mode that it is in.
+    /// Lists a port-based source as possibly ready in each mode that it is in.
     ///
-    /// - Returns: whether a loop that sleeps has to be woken for it.
+    /// - Returns: whether a sleeping loop must be woken for it.
     mutating func noteRing(of source: RunLoopSource, near hint: RegistrationIndex) -> Bool {
         guard let first = seats.seat(of: source, near: hint) else { return false }
         let order = source.order
@@ -22,13 +23,13 @@ extension RunLoopState {
         return mustWake
     }
 
-    /// Takes note that the kernel has reported a source's descriptor.
+    /// Records that the kernel has reported a source's descriptor.
     mutating func noteReport(of source: RunLoopSource, in mode: Int, turn: Int) {
         guard let number = seats.seat(of: source.id, in: mode) else { return }
         modes[mode].ready.insert(number, order: source.order, report: turn, &seats)
     }
 
-    /// Takes a port-based source off the ready list to perform it.
+    /// Removes a port-based source from the ready list to perform it.
     ///
     /// - Returns: false when it is no longer there.
     mutating func takeForPerform(_ source: RunLoopSource, in mode: Int, near hint: RegistrationIndex) -> Bool {
@@ -36,19 +37,19 @@ extension RunLoopState {
         return modes[mode].ready.takeForPerform(number, &seats)
     }
 
-    /// Whether a turn in the mode would find nothing in its first steps: no observer, no block, no signalled source.
+    /// Whether a pass in the mode would find nothing in its first steps: no observer, no block, no signalled source.
     func isQuiet(_ mode: Int) -> Bool {
         blocks.isEmpty && modes[mode].signalled.isEmpty && modes[mode].observers.isEmpty
     }
 
-    /// Whether a turn can end without another look: no block waits, and a run that minds was not stopped and has what
-    /// to wait for.
+    /// Whether a pass can end without another check: no block waits, and the run is either conditional, or was not
+    /// stopped and has something to wait for.
     func isPlain(_ run: LoopRun) -> Bool {
         blocks.isEmpty && (run.isConditional || !isStopped && !isEmpty(run.mode))
     }
 
-    /// Whether a port-based source that is being performed, and has more, is all that the next turn would find. If it
-    /// is on the ready list, it is taken off.
+    /// Whether a port-based source that is being performed, and has more, is all that the next pass would find. If it
+    /// is on the ready list, it is removed.
     mutating func goesOn(with source: RunLoopSource, in mode: Int, near hint: RegistrationIndex) -> Bool {
         if isStopped || !isQuiet(mode) || modes[mode].timers.isDue(at: .now) { return false }
         guard let number = seats.seat(of: source, in: mode, near: hint) else { return false }

@@ -2,10 +2,10 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 extension RunLoopState {
-    /// A run that is under way.
+    /// A run that is in progress.
     struct ActiveRun: Sendable {
         var mode: Int
-        /// Whether a stop is for it, or for the run below.
+        /// Whether a stop applies to it, or to the run below.
         var takesStops: Bool
         var isStopped = false
     }
@@ -20,7 +20,7 @@ extension RunLoopState {
     ///
     /// - Parameters:
     ///   - mode: the mode.
-    ///   - performing: the version-1 sources inside of whose perform routines it begins.
+    ///   - performing: the version-1 sources inside whose perform routines it begins.
     /// - Returns: how it starts.
     mutating func beginRun(in mode: RunLoopMode, inside performing: [ItemID]) -> RunStart {
         if mode == .common { return .finished }
@@ -30,7 +30,7 @@ extension RunLoopState {
         return .runs(index)
     }
 
-    /// Begins a run that leaves stops to the run below, whatever is in its mode.
+    /// Begins a run that leaves stops to the run below, whatever its mode contains.
     mutating func beginConditionalRun(in mode: RunLoopMode, inside performing: [ItemID]) -> Int {
         let index = makeIndex(of: mode)
         begin(ActiveRun(mode: index, takesStops: false), inside: performing)
@@ -39,7 +39,7 @@ extension RunLoopState {
 
     private mutating func begin(_ run: ActiveRun, inside performing: [ItemID]) {
         runs.append(run)
-        // A source that is being performed is asked after it whether more is there; a run inside cannot wait for that.
+        // A source that is being performed is checked for more afterwards; a run inside it cannot wait for that.
         for id in performing {
             guard let number = seats.seat(of: id, in: run.mode), let order = seats.list[number].source?.order
             else { continue }
@@ -52,7 +52,7 @@ extension RunLoopState {
         if runs.popLast()?.isStopped == true { stop() }
     }
 
-    /// Stops the innermost run that takes stops, or else the next run.
+    /// Stops the innermost run that accepts stops, or else the next run.
     mutating func stop() {
         if let index = runs.lastIndex(where: \.takesStops) {
             runs[index].isStopped = true
@@ -64,7 +64,7 @@ extension RunLoopState {
     /// Whether the innermost run was stopped.
     var isStopped: Bool { runs.last?.isStopped ?? false }
 
-    /// Uses up the stop of the innermost run.
+    /// Consumes the stop of the innermost run.
     mutating func takeStop() -> Bool {
         guard isStopped else { return false }
         runs[runs.count - 1].isStopped = false

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// All state of a loop: pure values that decide, under the loop's one lock. Nothing here calls out, waits or makes a
+// All state of a loop: plain values, which change under the loop's one lock. Nothing here calls out, waits or makes a
 // system call.
 
-/// What a loop knows.
+/// A loop's state.
 struct RunLoopState: Sendable {
-    /// An item that is in a mode, and has no seat.
+    /// An item that is in a mode, and is not registered in the table.
     struct Resident {
         var item: RunLoopItem
         var places: ModeList
@@ -15,11 +15,12 @@ struct RunLoopState: Sendable {
     struct CommonItem {
         var item: RunLoopItem
         var serial: Int
-        /// The modes to which it was added by itself, too.
+        /// The modes to which it was added individually as well.
         var ownModes: Set<Int>
     }
 
-    /// Every mode that something was added to, or that was run. Modes never go away, so an index names a mode for ever.
+    /// Every mode that something was added to, or that was run. Modes are never removed, so an index names a mode
+    /// permanently.
     var modes = [ModeState(name: .default)]
     private var indices: [RunLoopMode: Int] = [.default: 0]
     /// The other modes that a block was posted for.
@@ -28,7 +29,7 @@ struct RunLoopState: Sendable {
     var seats = RegistrationTable()
     /// All other items.
     var residents: [ItemID: Resident] = [:]
-    /// How many modes were looked at so far on behalf of items: what tests measure costs by.
+    /// How many modes were examined so far on behalf of items: tests measure costs by it.
     var modeSteps = 0
     var commonModes: Set<RunLoopMode> = [.default]
     var commonItems: [ItemID: CommonItem] = [:]
@@ -38,18 +39,18 @@ struct RunLoopState: Sendable {
     var mainQueue: MainQueueState?
     /// A timer tries again to serve it.
     var isMainQueueLate = false
-    /// Of sources whose descriptors the kernel does not watch: the timers that have it try again.
+    /// For sources whose descriptors the kernel does not watch: the timers that try again.
     var lateWatches: [ItemID: RunLoopTimer] = [:]
     var blocks = BlockQueue()
-    /// A job is under way: runs nested inside of it leave the other jobs waiting.
+    /// A job is in progress: runs nested inside it leave the other jobs waiting.
     var isRunningJob = false
     /// The requests of the perform family that wait for their call.
     var requests = PerformRequests()
-    /// The runs that are under way, innermost last.
+    /// The runs that are in progress, innermost last.
     var runs: [ActiveRun] = []
-    /// The observers whose handlers are under way.
+    /// The observers whose handlers are being called.
     var firingObservers: Set<ItemID> = []
-    /// A stop that came while no run could take it, for the next one.
+    /// A stop for the next run, which was requested while no run could accept it.
     var stopIsPending = false
     private(set) var hasEnded = false
 
@@ -65,7 +66,7 @@ struct RunLoopState: Sendable {
         namesOfBlocks.contains(mode) ? makeIndex(of: mode) : indices[mode]
     }
 
-    /// Makes a mode known because a block was posted for it: that takes a name, no more.
+    /// Records a mode that a block was posted for: this stores only its name.
     mutating func noteBlock(in mode: RunLoopMode) {
         if mode != .common, indices[mode] == nil { namesOfBlocks.insert(mode) }
     }
@@ -91,12 +92,12 @@ struct RunLoopState: Sendable {
                 for: modes[mode].name, isCommon: commonModes.contains(modes[mode].name), admitsJobs: !isRunningJob)
     }
 
-    /// Takes out the first of the blocks for the mode and the jobs that may be run now.
+    /// Dequeues the first of the blocks for the mode and the jobs that may be run now.
     ///
     /// - Parameters:
     ///   - mode: the mode.
-    ///   - limit: the number of the last one that may be taken.
-    /// - Returns: what was taken; nil when nothing waits.
+    ///   - limit: the highest number that may be dequeued.
+    /// - Returns: the entry; nil when nothing waits.
     mutating func takeBlock(for mode: Int, upTo limit: UInt64) -> BlockQueue.Item? {
         if blocks.isEmpty { return nil }
         let name = modes[mode].name
@@ -104,31 +105,31 @@ struct RunLoopState: Sendable {
             for: name, isCommon: commonModes.contains(name), admitsJobs: !isRunningJob, upTo: limit)
     }
 
-    /// Whether a loop that sleeps has to be woken for a block that was posted just now.
+    /// Whether a sleeping loop must be woken for a block that was just posted.
     func mustWake(forBlockIn names: [RunLoopMode]) -> Bool {
         guard let run = runs.last else { return false }
         let name = modes[run.mode].name
         return names.contains(name) || names.contains(.common) && commonModes.contains(name)
     }
 
-    /// Whether a loop that sleeps has to be woken for a job that was posted just now.
+    /// Whether a sleeping loop must be woken for a job that was just posted.
     var mustWakeForJob: Bool { !isRunningJob && mustWake(forBlockIn: [.common]) }
 
     /// Whether nothing in the mode keeps a run going: observers do not, sources, timers and waiting blocks do.
     func isEmpty(_ mode: Int) -> Bool {
         var count = modes[mode].lastingCount
-        // The main queue does not keep a run going that was started inside of it, and that cannot serve it.
+        // The main queue does not keep a run going that was started inside it and cannot serve it.
         if let mainQueue, mainQueue.isServed, seats.seat(of: mainQueue.source, in: mode) != nil { count -= 1 }
         return count == 0 && !hasBlock(for: mode)
     }
 
     /// Empties the loop, because its thread ends.
     ///
-    /// - Returns: all that was in it, for the caller to release without the lock.
+    /// - Returns: everything that was in it, for the caller to release without the lock.
     mutating func end() -> RunLoopState {
         let all = self
         self = RunLoopState()
-        // The indices stay true for whoever holds one.
+        // Indices that other threads hold stay valid.
         modes = all.modes.map { ModeState(name: $0.name) }
         indices = all.indices
         namesOfBlocks = all.namesOfBlocks

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// The sources that are rung for the same thing: mostly one. Not generic, so that other modules do not pay for generic
-/// code, and that it takes a pointer's room: in a generic one it is not known that pointers have room for the case.
+/// The sources that are signalled for the same event: mostly one. Not generic: other modules then do not pay for
+/// generic code, and the list has the size of a pointer, because the compiler knows that a pointer has spare bits for
+/// the case.
 package struct SourceList: Sendable {
     private enum Sources {
         case none
@@ -57,7 +58,7 @@ package struct SourceList: Sendable {
             }
     }
 
-    /// Calls `body` for each. Takes no memory.
+    /// Calls `body` for each. Allocates nothing.
     func forEach(_ body: (RunLoopSource) -> Void) {
         switch sources {
         case .none: break
@@ -66,7 +67,7 @@ package struct SourceList: Sendable {
         }
     }
 
-    /// Rings each. Not with a lock held that guards the list.
+    /// Signals each. Not with a lock held that guards the list.
     package func ring() {
         switch sources {
         case .none: break

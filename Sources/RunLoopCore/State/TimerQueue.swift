@@ -27,7 +27,7 @@ struct TimerQueue: Sendable {
     /// The date at which the loop must be awake for a timer at the latest.
     var wakeDate: MonotonicInstant? { byLatestDate.first?.key.date }
 
-    /// What the queue has cost so far, in looks at entries.
+    /// The cost of the queue so far, in entries examined.
     var steps: Int { byFireDate.steps + byLatestDate.steps }
 
     func contains(_ id: ItemID) -> Bool {
@@ -40,13 +40,13 @@ struct TimerQueue: Sendable {
         byLatestDate.set(id, Key(date: schedule.latestDate, id: id))
     }
 
-    /// Takes a timer out.
+    /// Removes a timer.
     mutating func disarm(_ id: ItemID) {
         byFireDate.remove(id)
         byLatestDate.remove(id)
     }
 
-    /// Whether the first date has come. Without a date nobody looks at the clock.
+    /// Whether the first date has come. Without a date the clock is not read.
     func isDue(at now: @autoclosure () -> MonotonicInstant) -> Bool {
         guard let nextFireDate else { return false }
         return nextFireDate <= now()

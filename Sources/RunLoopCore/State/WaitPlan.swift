@@ -7,7 +7,7 @@ import PortSystem
 struct WaitPlan: Sendable {
     var limit: MonotonicInstant
     var spin = Duration.zero
-    /// Whether to spin only where that leaves a processor to others, and to let them have this one now and then.
+    /// Whether to spin only where that leaves a processor to other threads, and to yield this one to them now and then.
     var isConsiderate = false
     /// No descriptor is watched.
     var watchesNothing = false
@@ -22,7 +22,7 @@ struct PresentWait {
     var spin = SpinPredictor.Spin.none
     var yield = SpinPredictor.Yield.none
     var hasLooked = false
-    /// It has found something where the loop had not stopped to look.
+    /// It has found something in memory that the loop still polled.
     var hasTakenIn = false
 }
 

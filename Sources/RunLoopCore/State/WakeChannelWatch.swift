@@ -4,23 +4,24 @@
 package import PortSystem
 import Synchronization
 
-/// Where the edges of a wake channel go: into the set of one loop at a time, which stays the same while that loop parks.
+/// Delivers the edges of a wake channel: into the set of one loop at a time, which stays the same while that loop
+/// parks.
 ///
-/// The channel reads as ready to whatever asks for levels: it lies in no other set.
+/// The channel is always ready for level-triggered waits: it is in no other set.
 package final class WakeChannelWatch: Sendable {
     private struct State {
         weak var home: DescriptorSet?
-        /// Under which key it is in that set.
+        /// Its key in that set.
         var key: UInt64 = 0
-        /// How often other sets have asked since the home asked last.
+        /// How many attempts other sets have made to join since the home last joined.
         var strangerCount = 0
-        /// How many edges have come since something arrived, or since a date.
+        /// How many edges have come since something arrived, or since `idleSince`.
         var idleEdges = 0
         var idleSince = MonotonicInstant.distantPast
         /// It is in no set any more.
         var isOver = false
 
-        /// - Returns: the set that it has left, which goes without the lock.
+        /// - Returns: the set that it has left, to be released without the lock.
         mutating func leave(_ channel: WakeChannel) -> DescriptorSet? {
             let old = home
             old?.leave(key, wakeChannel: channel.rawValue)
@@ -29,10 +30,10 @@ package final class WakeChannelWatch: Sendable {
         }
     }
 
-    /// A loop that parks here for the first time moves the channel into its set only after as many tries: two loops that take
-    /// turns would move it each time.
+    /// A loop that parks here for the first time moves the channel into its set only at its eighth attempt: two loops
+    /// that alternate would otherwise move it each time.
     private static let strangerLimit = 8
-    /// A peer that wakes the loop this often within a second without writing anything is cut off.
+    /// A peer that wakes the loop more often than this within a second without writing anything is cut off.
     private static let idleLimit = 64
 
     private let channel: WakeChannel  // immutable
@@ -42,7 +43,7 @@ package final class WakeChannelWatch: Sendable {
         self.channel = channel
     }
 
-    /// Has edges end the waits of a set, if that is possible.
+    /// Lets edges end the waits of a set, if that is possible.
     ///
     /// - Returns: whether they do.
     func join(_ set: DescriptorSet) -> Bool {
@@ -60,14 +61,14 @@ package final class WakeChannelWatch: Sendable {
             }
             guard let key = try? set.join(wakeChannel: channel.rawValue, self) else { return (false, home) }
             (state.home, state.key, state.strangerCount) = (set, key, 0)
-            state.idleEdges -= 1  // a set reports what joins it, which nobody has sent
+            state.idleEdges -= 1  // a set reports what joins it; the peer has sent nothing
             return (true, home)
         }
-        withExtendedLifetime(old) {}  // goes without the lock
+        withExtendedLifetime(old) {}  // released without the lock
         return isJoined
     }
 
-    /// An edge has ended a wait of the loop, which looks for what has arrived after this. Loop thread.
+    /// An edge has ended a wait of the loop, which then receives what has arrived. Loop thread.
     func didReport() {
         let now = MonotonicInstant.coarse
         let old = state.withLock { state -> DescriptorSet? in

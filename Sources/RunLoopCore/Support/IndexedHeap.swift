@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// A heap of items, smallest key first, that knows where each item is.
+/// A heap of items, smallest key first, that can find each item.
 ///
-/// A few items are looked for one by one, which is quicker than a table of where they are.
+/// A few items are searched linearly, which is faster than a table of their positions.
 struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
     typealias Entry = PlacedHeap<ItemID, Key>.Entry
 
-    /// Where the items are: made when there are many, and empty again when there is none.
+    /// The positions of the items: built when there are many, and empty again when there is no item.
     private struct Table: HeapPlaces, Sendable {
         var places: [ItemID: Int] = [:]
 
@@ -24,7 +24,7 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
     var isEmpty: Bool { heap.isEmpty }
     var count: Int { heap.count }
     var first: Entry? { heap.first }
-    /// How many entries were compared or looked at so far, without the search among a few: what tests measure costs by.
+    /// How many entries were compared or examined so far, without the linear searches: tests measure costs by it.
     var steps: Int { heap.steps }
 
     func contains(_ id: ItemID) -> Bool {
@@ -45,12 +45,12 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
         return nil
     }
 
-    /// Puts an item in, or gives it another key.
+    /// Adds an item, or changes its key.
     mutating func set(_ id: ItemID, _ key: Key) {
         if let place = place(of: id) { heap.setKey(key, at: place, &table) } else { add(id, key) }
     }
 
-    /// Puts an item in that is not there.
+    /// Adds an item that is not in the heap.
     mutating func add(_ id: ItemID, _ key: Key) {
         heap.add(id, key, &table)
         guard table.places.isEmpty, heap.count > Self.fewest else { return }
@@ -59,9 +59,9 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
         }
     }
 
-    /// Takes an item out.
+    /// Removes an item.
     ///
-    /// - Returns: its key, nil when it was not there.
+    /// - Returns: its key, nil when it was not in the heap.
     @discardableResult
     mutating func remove(_ id: ItemID) -> Key? {
         guard let place = place(of: id) else { return nil }
@@ -71,7 +71,7 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
         return key
     }
 
-    /// Takes the item with the smallest key out.
+    /// Removes the item with the smallest key.
     mutating func removeFirst() -> Entry? {
         guard let entry = heap.removeFirst(&table) else { return nil }
         forget(entry.id)

@@ -3,20 +3,20 @@
 
 import Synchronization
 
-// @unchecked: what is put in is Sendable, which the type of the object does not say.
-/// Where an object is left that is needed again soon: whoever needs one takes it, in place of making one anew.
+// @unchecked: an object that is put in is Sendable, which its stored type does not say.
+/// Stores one object for reuse: code that needs such an object removes it from here instead of making another.
 @safe package struct ObjectCache: ~Copyable, @unchecked Sendable {
     private let object = unsafe Atomic<Unmanaged<AnyObject>?>(nil)
 
     package init() {}
 
-    // SAFETY: each exchange takes out what another has put in, retained; nobody else has that retain.
-    /// Takes the object out, if there is one.
+    // SAFETY: each exchange removes what another has put in, retained; no other code has that retain.
+    /// Removes and returns the object, if there is one.
     package func take() -> AnyObject? {
         unsafe object.exchange(nil, ordering: .acquiringAndReleasing)?.takeRetainedValue()
     }
 
-    /// Leaves an object, in place of the one that is there.
+    /// Stores an object, in place of the previous one.
     package func put(_ leftover: any AnyObject & Sendable) {
         let retained = unsafe Unmanaged<AnyObject>.passRetained(leftover)
         unsafe object.exchange(retained, ordering: .acquiringAndReleasing)?.release()

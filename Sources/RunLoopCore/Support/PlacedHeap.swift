@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Where it is written down at which places of a heap its items are.
+/// Receives each item's position in a heap.
 protocol HeapPlaces<ID> {
     associatedtype ID
-    /// An item has come, or was moved, to a place.
+    /// An item was added at, or moved to, a position.
     mutating func note(_ place: Int, of id: ID)
 }
 
-/// A binary heap of items, smallest key first, that tells where each item is, so that any may be taken out: adding,
-/// removing and changing the key of any item cost O(log n), looking at the first costs O(1).
+/// A binary heap of items, smallest key first, that reports the position of each item, so that any item may be removed:
+/// adding, removing and changing the key of any item cost O(log n), reading the first costs O(1).
 ///
-/// Items that come in the order of their keys lie in that order, which is a heap too: then adding one and taking the
-/// first cost O(1). An item that comes, or goes, elsewhere ends that, until the heap is empty.
+/// Items that are added in the order of their keys are stored in that order, which is a heap too: then adding one and
+/// removing the first cost O(1). An item that is added or removed elsewhere ends that, until the heap is empty.
 struct PlacedHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
     struct Entry: Sendable {
         var id: ID
@@ -20,34 +20,35 @@ struct PlacedHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
     }
 
     private static var fewest: Int { 8 }
-    /// Places are numbered on to this, and then anew: four bytes hold each.
+    /// Positions are numbered on up to this limit, and then renumbered: each is stored in four bytes.
     private static var placeLimit: Int { 1 << 30 }
 
-    /// The heap begins at `head`: before it are the places of items that were taken while all lay in order.
+    /// The heap begins at `head`: before it are the slots of items that were removed while all were in order.
     private(set) var entries: [Entry] = []
     private(set) var head = 0
     private var isSorted = true
-    /// How many places at the beginning were given up since the heap was empty.
+    /// How many slots at the beginning were dropped since the heap was empty.
     private var shift = 0
-    /// How many entries were compared or looked at so far: what tests measure costs by.
+    /// How many entries were compared or examined so far: tests measure costs by it.
     private(set) var steps = 0
 
     var isEmpty: Bool { head == entries.count }
     var count: Int { entries.count - head }
     var first: Entry? { isEmpty ? nil : entries[head] }
 
-    /// The item that is to be taken after so many others, if nothing comes between; nil where that is not known.
+    /// The item that will be removed after `distance` others, if nothing changes meanwhile; nil where that is not
+    /// known.
     func upcoming(_ distance: Int) -> ID? {
         isSorted && distance < count ? entries[head + distance].id : nil
     }
 
-    /// The entry at a place.
+    /// The entry at a position.
     subscript(place: Int) -> Entry { entries[place - shift] }
 
-    /// The place of the entry at an index.
+    /// The position of the entry at an index.
     func place(ofEntry index: Int) -> Int { index + shift }
 
-    /// Puts an item in that is not there.
+    /// Adds an item that is not in the heap.
     mutating func add(_ id: ID, _ key: Key, _ places: inout some HeapPlaces<ID>) {
         steps += 1
         if isSorted, head > 0, head < entries.count, key < entries[head].key {
@@ -62,21 +63,21 @@ struct PlacedHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
         if !isSorted { moveUp(from: entries.count - 1, &places) }
     }
 
-    /// Gives the item at a place another key.
+    /// Changes the key of the item at a position.
     mutating func setKey(_ key: Key, at place: Int, _ places: inout some HeapPlaces<ID>) {
         entries[place - shift].key = key
         isSorted = false
         restoreOrder(around: place - shift, &places)
     }
 
-    /// Takes the item with the smallest key out. Where it was remains written down.
+    /// Removes the item with the smallest key. Its position is not updated.
     mutating func removeFirst(_ places: inout some HeapPlaces<ID>) -> Entry? {
         guard let entry = first else { return nil }
         remove(atIndex: head, &places)
         return entry
     }
 
-    /// Takes the item at a place out. Where it was remains written down.
+    /// Removes the item at a position. Its position is not updated.
     mutating func remove(at place: Int, _ places: inout some HeapPlaces<ID>) {
         remove(atIndex: place - shift, &places)
     }
@@ -97,7 +98,7 @@ struct PlacedHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
         giveUpPlaces(&places)
     }
 
-    /// Gives up the places before the first item: when there is none, and when they are most of all.
+    /// Drops the slots before the first item: when there is no item, and when they are more than half.
     private mutating func giveUpPlaces(_ places: inout some HeapPlaces<ID>) {
         if isEmpty {
             if head > 0 { entries.removeAll(keepingCapacity: true) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// The places in a run at which observers are called. The values are those of `CFRunLoopActivity`.
+/// The points in a run at which observers are called. The values are those of `CFRunLoopActivity`.
 public struct RunLoopActivity: OptionSet, Sendable, Hashable, CustomStringConvertible {
     /// The bits.
     public let rawValue: UInt
@@ -15,7 +15,7 @@ public struct RunLoopActivity: OptionSet, Sendable, Hashable, CustomStringConver
 
     /// A run begins.
     public static let entry = RunLoopActivity(rawValue: 1)
-    /// A turn begins; timers may fire in it.
+    /// A pass begins; timers may fire in it.
     public static let beforeTimers = RunLoopActivity(rawValue: 2)
     /// Signalled version-0 sources are about to be performed.
     public static let beforeSources = RunLoopActivity(rawValue: 4)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Why a run loop, or a thread with one, did not do what it was asked for.
+/// Why a run loop, or a thread with one, did not do what was requested.
 ///
 /// Compare ``code``; print the error for a sentence that says what to do.
 public struct RunLoopError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -10,11 +10,11 @@ public struct RunLoopError: Error, Hashable, Sendable, CustomStringConvertible {
         /// The code's name, as in the source.
         public let description: String
 
-        /// The loop's thread has ended, or ended before it came to what was posted; that was not called. A
-        /// ``ResidentThread`` takes nothing any more from the moment at which it is told to stop.
+        /// The loop's thread has ended, or ended before it got to the posted call; that was not made. A
+        /// ``ResidentThread`` accepts nothing more from the moment at which ``ResidentThread/stop()`` is called.
         public static let threadEnded = Code(description: "threadEnded")
-        /// The limit passed before what was posted had returned. Not begun by then, it is never called; begun, it goes
-        /// on.
+        /// The limit passed before the posted call had returned. If it had not begun by then, it is never made; if it
+        /// had, it continues.
         public static let timedOut = Code(description: "timedOut")
     }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// The name of a mode: the set of sources, timers and observers that a run of a loop looks at.
+/// The name of a mode: a set of sources, timers and observers that a run of a loop handles.
 ///
-/// Two modes are the same when their names are equal. Any name makes a mode; a loop knows it from the moment at which
-/// something is added to it or a block is posted for it.
+/// Two modes are the same when their names are equal. Any name makes a mode; a loop knows the mode once something is
+/// added to it or a block is posted for it.
 ///
-/// A loop knows its modes until its thread ends: they do not go away, and each takes memory. Use few names again and
-/// again, not a new one for each request.
+/// A loop's modes last until its thread ends: they are never removed, and each needs memory. Reuse a few names instead
+/// of making a new one for each request.
 public struct RunLoopMode: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
     /// The mode's name.
     public let rawValue: String
@@ -39,13 +39,13 @@ public struct RunLoopMode: RawRepresentable, Hashable, Sendable, ExpressibleBySt
     /// The mode for everything that has no reason to be elsewhere. It is a common mode of every loop.
     public static let `default` = RunLoopMode("default")
 
-    /// Stands for all common modes of a loop: what is added to it goes to each of them, also to those made common
-    /// later.
+    /// Stands for all common modes of a loop: items that are added to it are added to each of them, also to modes made
+    /// common later.
     ///
     /// It is no mode of its own: a run in it finishes at once.
     public static let common = RunLoopMode("common")
 
-    /// A mode for the time in which a user drags or scrolls, and only that shall be served. Make it common yourself
-    /// with ``ThreadRunLoop/addCommonMode(_:)`` when your common items shall go on during it.
+    /// A mode for the time in which a user drags or scrolls, and only that should be served. Make it common yourself
+    /// with ``ThreadRunLoop/addCommonMode(_:)`` when your common items should continue to be served during it.
     public static let eventTracking = RunLoopMode("eventTracking")
 }

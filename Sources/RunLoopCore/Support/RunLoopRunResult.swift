@@ -3,7 +3,8 @@
 
 /// Why a run of a loop returned.
 ///
-/// When several reasons hold at once, the first in this order is given: stopped, handled source, timed out, finished.
+/// When several reasons hold at once, the first in this order is returned: stopped, handled source, timed out,
+/// finished.
 public enum RunLoopRunResult: Sendable, Hashable {
     /// The mode has no source, no timer and no block left, or never had one.
     case finished
@@ -11,6 +12,6 @@ public enum RunLoopRunResult: Sendable, Hashable {
     case stopped
     /// The time limit has passed.
     case timedOut
-    /// A source was handled, and the run was asked to return after one.
+    /// A source was handled, and the run was to return after one.
     case handledSource
 }

@@ -11,16 +11,16 @@ public struct RunLoopTraceEvent: Sendable, Hashable {
         case runBegin(until: MonotonicInstant)
         /// A run ended; nil when the trace ended before it.
         case runEnd(RunLoopRunResult?)
-        /// The loop came to this activity, whether or not an observer observes it.
+        /// The loop reached this activity, whether or not an observer observes it.
         case activity(RunLoopActivity)
         /// A handler was called.
         case calloutBegin(RunLoopCallout)
         /// The handler returned, or the trace ended before that.
         case calloutEnd(RunLoopCallout)
-        /// The loop looked for an event, and was ready to wait for one until that date;
-        /// ``MonotonicInstant/distantPast`` means that it only looked.
+        /// The loop polled for an event, and was ready to wait for one until that date;
+        /// ``MonotonicInstant/distantPast`` means that it only polled.
         case waitBegin(until: MonotonicInstant)
-        /// The look or wait was over; `slept` says whether there was nothing to do meanwhile. Nil when the trace ended
+        /// The poll or wait was over; `slept` says whether there was nothing to do meanwhile. Nil when the trace ended
         /// before it.
         case waitEnd(WaitCause?, slept: Bool)
     }
@@ -35,9 +35,9 @@ public struct RunLoopTraceEvent: Sendable, Hashable {
         case mainDispatchQueue
         /// The loop was woken: by hand, or because of a block, a signalled source, a stop or a change.
         case wakeUp
-        /// The run's limit has come.
+        /// The run's limit has passed.
         case limit
-        /// The loop only looked, and found nothing.
+        /// The loop only polled, and found nothing.
         case nothing
 
         /// The cause in words.
@@ -59,16 +59,16 @@ public struct RunLoopTraceEvent: Sendable, Hashable {
     public let threadID: Int32
     /// The mode of the run in which it happened.
     public let mode: RunLoopMode
-    /// How many runs of the loop were under way: 1 in a run, 2 in a nested run, and so on.
+    /// How many runs of the loop were in progress: 1 in a run, 2 in a nested run, and so on.
     public let depth: Int
     /// What happened.
     public let kind: Kind
-    /// What a begin and its end have in common.
+    /// The number that a begin and its end have in common.
     let span: InstrumentSpan
 }
 
 extension RunLoopTraceEvent: CustomStringConvertible {
-    /// What happened, in words, without time and place.
+    /// What happened, in words, without its time and thread.
     public var description: String {
         switch kind {
         case .runBegin(let limit): "run in \(mode) begins, until \(Self.text(of: limit))"

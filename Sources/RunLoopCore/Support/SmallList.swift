@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// A list that mostly has no or one element: that lies in place, and takes no memory of its own. A copy keeps one
+/// A list that mostly has one element or none: those are stored inline, without an allocation. A copy retains one
 /// object.
 enum SmallList<Element: Sendable>: Sendable {
     case none
@@ -22,7 +22,7 @@ enum SmallList<Element: Sendable>: Sendable {
         case .none: self = .one(element)
         case .one(let first): self = .many([first, element])
         case .many(var elements):
-            self = .none  // so that the list is changed in place
+            self = .none  // so that the array is changed in place
             elements.append(element)
             self = .many(elements)
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// When a timer fires next, and when after that.
+/// When a timer next fires, and when after that.
 struct TimerSchedule: Sendable {
     /// The date at which it fires next.
     var fireDate: MonotonicInstant

@@ -5,16 +5,15 @@ import PortSystem
 import Synchronization
 
 extension ResidentThread {
-    /// Makes the thread end after the tasks that were posted before; those that come later are refused.
+    /// Makes the thread end after the tasks that were posted before; later ones are refused.
     ///
-    /// Returns at once, and may be called on the thread itself and again. When its turn comes, after those tasks, every
-    /// run of the loop that is under way is stopped, nested ones too: a task that waits in a nested run goes on. Then
-    /// the jobs of actors and tasks are run that wait for the loop, and the loop ends: sources are cancelled, timers
-    /// and observers dropped, and blocks that were posted to the loop itself meanwhile are released without being
-    /// called.
+    /// Returns at once, and may be called on the thread itself and repeatedly. After those tasks, every run of the loop
+    /// that is in progress is stopped, nested ones too: a task that waits in a nested run continues. Then the waiting
+    /// jobs of actors and tasks are run, and the loop ends: sources are cancelled, timers and observers dropped, and
+    /// blocks that were posted to the loop itself meanwhile are released without being called.
     ///
-    /// A task that never returns keeps the thread from ending. So do jobs that always make another: an actor or a task
-    /// of this loop that never comes to an end, and that does not wait for anything else meanwhile.
+    /// A task that never returns prevents the thread from ending. So do jobs that always make another: an actor or a
+    /// task of this loop that never finishes and never waits for anything else meanwhile.
     public func stop() {
         let (loop, keeper) = (loop, keeper)
         state.withLock { state in
@@ -27,12 +26,12 @@ extension ResidentThread {
         }
     }
 
-    /// Blocks until the thread is gone and its loop has ended. Somebody else has to call ``stop()``.
+    /// Blocks until the thread is gone and its loop has ended. ``stop()`` must be called elsewhere.
     ///
-    /// Several threads may wait, and later callers are answered at once. Traps on the thread itself. What keeps the
-    /// thread from ending, as ``stop()`` says, keeps a call without a limit from returning.
+    /// Several threads may wait, and later calls return at once. Traps on the thread itself. Whatever prevents the
+    /// thread from ending, as described at ``stop()``, prevents a call without a limit from returning.
     ///
-    /// - Parameter limit: the longest time; nil for no limit, zero or less to only look. The loop has ended within it.
+    /// - Parameter limit: the longest time; nil for no limit, zero or less to only check. The loop has ended within it.
     /// - Returns: whether the thread is gone.
     @discardableResult
     public func join(within limit: Duration? = nil) -> Bool {
@@ -50,7 +49,7 @@ extension ResidentThread {
 }
 
 extension ThreadRunLoop {
-    /// Stops every run that is under way, those that are nested and those below them.
+    /// Stops every run that is in progress, nested ones and those below them.
     func stopAllRuns() {
         state.withLock { $0.stopAllRuns() }
         doorbell.endWait()

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// A loop as the executor of actors and tasks. Why it is as it is: Docs/Decisions/0006-loops-as-executors.md.
+// A loop as the executor of actors and tasks. The reasons for its design: Docs/Decisions/0006-loops-as-executors.md.
 //
-// A job is one piece of an actor's or a task's code, from one suspension to the next. It waits among the blocks, for
-// the common modes, and costs no allocation of its own. Two rules keep what Swift promises to actors:
+// A job is one piece of an actor's or a task's code, from one suspension to the next. It is queued with the blocks, for
+// the common modes, and costs no allocation of its own. Two rules ensure what Swift guarantees to actors:
 //
-//   One at a time.  While a job is under way, runs that are nested inside of it leave the other jobs waiting.
-//   Each is run.    The jobs that wait when the thread ends are run on it before the loop ends. A job that comes later
-//                   is nobody's to run: that traps, instead of a task that waits for ever.
+//   One at a time.  While a job is in progress, runs that are nested inside it leave the other jobs waiting.
+//   Each is run.    The jobs that wait when the thread ends are run on it before the loop ends. No thread could run a job
+//                   that comes later: that traps, instead of leaving a task suspended forever.
 
 import Synchronization
 
 extension ThreadRunLoop: SerialExecutor, TaskExecutor {
-    /// Takes a job, which the loop runs once, in a common mode, after the blocks and jobs that were posted before.
+    /// Enqueues a job, which the loop runs once, in a common mode, after the blocks and jobs that were posted before.
     ///
     /// Called by Swift for actors whose `unownedExecutor` is the loop. The call returns at once and wakes the loop. The
     /// job's priority changes nothing. Traps when the loop's thread has ended: the loop's thread must outlive the
@@ -27,7 +27,7 @@ extension ThreadRunLoop: SerialExecutor, TaskExecutor {
 
     /// As ``enqueue(_:)``, for the jobs of tasks that prefer the loop.
     ///
-    /// Swift has one requirement of this name in each of the two protocols, and tells by nothing else on whose behalf
+    /// Swift has one requirement of this name in each of the two protocols, and only the protocol shows on whose behalf
     /// it calls. A job that is run for the wrong one is enqueued again each time its task calls or is called.
     ///
     /// - Parameter job: the job.
@@ -39,9 +39,9 @@ extension ThreadRunLoop: SerialExecutor, TaskExecutor {
 
     private func enqueue(_ job: UnownedJob, _ kind: BlockQueue.JobKind) {
         // Swift holds an executor without a reference. As soon as the job is in the queue, the loop's thread may run
-        // it, and that may end the actor, the thread and so the loop, while this thread has yet to leave the lock and
-        // ring. SAFETY: released below, once. A mere constant would not do: the compiler counts on the caller's
-        // reference.
+        // it, and that may end the actor, the thread and so the loop, while this thread has yet to release the lock and
+        // wake the loop. SAFETY: released below, once. A mere constant would not do: the compiler relies on the
+        // caller's reference.
         let kept = unsafe Unmanaged.passRetained(self)
         defer { unsafe kept.release() }
         let mustWake = state.withLock { state -> Bool? in
@@ -57,19 +57,19 @@ extension ThreadRunLoop: SerialExecutor, TaskExecutor {
         if mustWake { doorbell.endWait() }
     }
 
-    /// The loop as an actor's `unownedExecutor`. Whoever uses it keeps the loop's thread alive.
+    /// The loop as an actor's `unownedExecutor`. The actor's owner must keep the loop's thread alive.
     ///
-    /// - Returns: a reference that does not keep the loop.
+    /// - Returns: a reference that does not retain the loop.
     public func asUnownedSerialExecutor() -> UnownedSerialExecutor {
-        // SAFETY: whoever asks keeps the loop, as Swift demands of every executor.
+        // SAFETY: the caller retains the loop, as Swift requires for every executor.
         unsafe UnownedSerialExecutor(ordinary: self)
     }
 
-    /// The loop as the executor that a task prefers. Whoever uses it keeps the loop's thread alive.
+    /// The loop as the executor that a task prefers. The task's creator must keep the loop's thread alive.
     ///
-    /// - Returns: a reference that does not keep the loop.
+    /// - Returns: a reference that does not retain the loop.
     public func asUnownedTaskExecutor() -> UnownedTaskExecutor {
-        // SAFETY: as above; and a task that is started with a preference keeps its executor.
+        // SAFETY: as above; and a task that is started with a preference retains its executor.
         unsafe UnownedTaskExecutor(ordinary: self)
     }
 
@@ -101,10 +101,10 @@ extension ThreadRunLoop {
         }
     }
 
-    /// Runs the jobs that wait, and those that they make, until there is none; then empties the loop, because its
-    /// thread ends.
+    /// Runs the waiting jobs, and those that they make, until there is none; then empties the loop, because its thread
+    /// ends.
     ///
-    /// - Returns: all that was in it, for the caller to release without the lock.
+    /// - Returns: everything that was in it, for the caller to release without the lock.
     func endAfterJobs() -> RunLoopState {
         while true {
             let (job, contents) = state.withLock { state -> (BlockQueue.Item?, RunLoopState?) in

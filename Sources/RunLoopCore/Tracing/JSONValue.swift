@@ -5,7 +5,7 @@
 package enum JSONValue {
     case null
     case text(String)
-    /// The digits of a number, as JSON has them.
+    /// A number's digits, in JSON's notation.
     case number(String)
     case flag(Bool)
     case array([JSONValue])
@@ -41,8 +41,8 @@ package enum JSONValue {
         }
     }
 
-    /// Beyond what JSON asks for, all that a terminal might obey, or a reader not see, is written as a number: controls,
-    /// those beyond ASCII too, formats such as a change of direction, and separators of lines.
+    /// Beyond what JSON requires, writes as a number everything that a terminal might obey or a reader not see: control
+    /// characters, also those beyond ASCII, format characters such as a change of direction, and line separators.
     private static func append(quoted text: String, to bytes: inout [UInt8]) {
         bytes.append(UInt8(ascii: "\""))
         for scalar in text.unicodeScalars {

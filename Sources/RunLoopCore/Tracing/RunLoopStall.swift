@@ -13,15 +13,16 @@ public struct RunLoopStall: Sendable, Hashable, CustomStringConvertible {
     public let duration: Duration
     /// Whether the loop is free again. Each stall is reported once while it lasts, and once when it is over.
     public let isOver: Bool
-    /// The handler that is under way, the innermost when runs are nested; when it is over, or none is under way, the
-    /// one that took longest. Nil when no handler was called: then a readiness check or the loop itself is slow.
+    /// The handler that is being called, the innermost one when runs are nested; when the stall is over, or no handler
+    /// is being called, the one that took longest. Nil when no handler was called: then a readiness check or the loop
+    /// itself is slow.
     public let callout: RunLoopCallout?
-    /// How long that handler has been keeping the loop busy, without handlers that nested runs called inside of it.
+    /// How long that handler has kept the loop busy, without the handlers that nested runs called inside it.
     public let calloutDuration: Duration
     /// The mode in which that handler was called.
     public let mode: RunLoopMode
-    /// How many handlers were called meanwhile, or are under way. When many share the time, none of them may be slow by
-    /// itself.
+    /// How many handlers were called meanwhile, or are being called. When many share the time, each of them may be
+    /// fast.
     public let calloutCount: Int
 
     /// A sentence with all of that.

@@ -7,21 +7,23 @@ public import PortSystem
 ///
 /// A loop is busy from the moment at which it has something to do until it has nothing to do and sleeps, or its run
 /// ends. A loop that has been busy for the threshold has *stalled*: because one handler is slow, or because many
-/// together leave it no rest. Each stall is reported twice: while it lasts, with the handler that is under way, and
-/// when it is over, with its whole duration. A nested run that sleeps does not stall. What a thread does outside of the
-/// runs of its loop is not seen, nor is a handler that was under way before the monitor was made.
+/// handlers together leave it no idle time. Each stall is reported twice: while it lasts, with the handler that is
+/// being called, and when it is over, with its whole duration. A nested run that sleeps does not stall. The monitor
+/// does not see what a thread does outside the runs of its loop, nor a handler that was already being called when the
+/// monitor was made.
 ///
-/// The thread sleeps while the loop is idle, and wakes about once for each threshold while it works. It takes no
-/// descriptor. A loop may have several monitors. A monitor that is released ends, in an optimized build right after its last
-/// use: keep it in a property. When the handler keeps it,
-/// ``invalidate()`` ends it. When the loop's thread ends, a stall that was reported is over; nothing follows.
+/// The monitor's thread sleeps while the loop is idle, and wakes about once per threshold while the loop works. It uses
+/// no descriptor. A loop may have several monitors. A monitor ends when it is released, in an optimized build right
+/// after its last use: store it in a property. When its handler retains it, ``invalidate()`` ends it. When the loop's
+/// thread ends, a stall that was reported is over; nothing follows.
 ///
 /// - Important: Thread safety: any thread.
 public final class RunLoopStallMonitor: Sendable {
     /// What a monitor calls with each report.
     public typealias Handler = @Sendable (RunLoopStall) -> Void
 
-    /// How long a loop may be busy, unless said otherwise: what a person just takes for "at once" is over by then.
+    /// How long a loop may be busy, unless another limit is given: about the longest time that a person perceives as
+    /// "at once".
     public static let defaultThreshold = Duration.milliseconds(250)
 
     let watch: StallWatch
@@ -30,16 +32,16 @@ public final class RunLoopStallMonitor: Sendable {
     /// How long the loop may be busy.
     public let threshold: Duration
 
-    /// Begins to watch a loop.
+    /// Starts watching a loop.
     ///
     /// - Parameters:
     ///   - loop: the loop.
     ///   - threshold: how long it may be busy, greater than zero, or the call traps.
     ///   - reportLoop: the loop on which to call the handler, in its common modes; nil for the monitor's own thread,
-    ///     where the next report waits until the handler returns. On the watched loop itself every report comes when
+    ///     where the next report waits until the handler returns. On the watched loop itself every report arrives when
     ///     the stall is over.
-    ///   - handler: what to call. It is kept until the monitor has ended.
-    /// - Throws: `EAGAIN` when the system gives no thread.
+    ///   - handler: what to call. It is retained until the monitor has ended.
+    /// - Throws: `EAGAIN` when the system cannot make a thread.
     public init(
         of loop: ThreadRunLoop = .main, threshold: Duration = defaultThreshold,
         reportingOn reportLoop: ThreadRunLoop? = nil, _ handler: @escaping Handler
@@ -51,7 +53,7 @@ public final class RunLoopStallMonitor: Sendable {
         self.watch = watch
         self.threshold = threshold
         self.loop = loop
-        // The thread goes its own way: it ends after `end`.
+        // The thread is detached: it ends after `end`.
         _ = try sysStartThread(blocksSignals: true) {
             sysNameThread("stall-monitor")
             watch.watch { stall in
@@ -69,7 +71,7 @@ public final class RunLoopStallMonitor: Sendable {
     /// Whether it watches.
     public var isValid: Bool { !watch.isOver }
 
-    /// Ends the watch, for ever. A report that is under way goes on, and one that is posted to a loop arrives.
+    /// Ends the watch, permanently. A report that is in progress continues, and one that was posted to a loop arrives.
     public func invalidate() {
         loop?.remove(watch)
         watch.end()

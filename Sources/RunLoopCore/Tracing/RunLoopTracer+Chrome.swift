@@ -2,8 +2,8 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 // The trace-event format of Chrome's tracing, which Perfetto and other viewers open: an object with a list of events.
-// Runs, callouts and waits are pairs of "B" and "E", activities are instants "i", names of process and threads are
-// metadata "M". Times are microseconds of the monotonic clock.
+// Runs, callouts and waits are pairs of "B" and "E", activities are instants "i", the names of threads are metadata
+// "M". Times are microseconds of the monotonic clock.
 
 public import PortSystem
 
@@ -15,11 +15,11 @@ extension RunLoopTracer {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Writes ``chromeTrace``, piece by piece. Waits when the descriptor takes no more for now.
+    /// Writes ``chromeTrace``, piece by piece. Waits while the descriptor accepts no more data.
     ///
-    /// - Parameter descriptor: where to write; it stays the caller's.
-    /// - Throws: the kernel's error: `EBADF` when it is not open for writing, `ENOSPC` on a full disk, `EPIPE` when
-    ///   nobody reads (without a `SIGPIPE`), and so on. Part of the trace may have been written then.
+    /// - Parameter descriptor: where to write; it remains the caller's.
+    /// - Throws: the kernel's error: `EBADF` when it is not open for writing, `ENOSPC` on a full disk, `EPIPE` when it
+    ///   has no reader (without a `SIGPIPE`), and so on. Part of the trace may have been written then.
     public func writeChromeTrace(to descriptor: CInt) throws(SystemError) {
         try withoutBrokenPipeSignal { () throws(SystemError) in
             var failure: SystemError?
@@ -85,7 +85,7 @@ extension RunLoopTraceEvent {
             ])
     }
 
-    /// Phase, category and name. An end needs no name: it ends what began last.
+    /// Phase, category and name. An end needs no name: it ends the event that began last.
     private var phase: [(String, JSONValue)] {
         switch kind {
         case .runBegin: Self.begin("run", "run in \(mode)")

@@ -5,7 +5,7 @@ import PortSystem
 
 extension RunLoopTracer {
     /// The activities of the loops and the handlers that they called, one line each: seconds of the monotonic clock,
-    /// process and thread, and what it was. Handlers of observers, runs and waits are left out; nested runs are
+    /// process and thread, and what happened. Handlers of observers, runs and waits are left out; nested runs are
     /// indented.
     ///
     /// ```text
@@ -17,8 +17,7 @@ extension RunLoopTracer {
         events.filter(\.isActivityOrHandler).map { $0.line(ofProcess: sysProcessID()) + "\n" }.joined()
     }
 
-    /// Every event, one line each: as ``activityTrace``, with the handlers of observers, with runs and waits, and with
-    /// ends.
+    /// Every event, one line each: as ``activityTrace``, and also the handlers of observers, runs and waits, and ends.
     public var text: String {
         events.map { $0.line(ofProcess: sysProcessID()) + "\n" }.joined()
     }

@@ -6,19 +6,20 @@ import Synchronization
 
 /// Records what run loops do: runs, activities, callouts and waits, with their times.
 ///
-/// A tracer is attached to one or more loops, also while they run. It keeps the newest ``capacity`` events of each; the
-/// memory for them, about 100 bytes an event, is taken when a loop is attached. Recording an event takes a reading of
-/// the clock and three locks that nobody else holds for long, no memory and no other system call. A loop without a
-/// tracer pays one relaxed load for each activity, callout and wait.
+/// A tracer is attached to one or more loops, also while they run. It stores the newest ``capacity`` events of each;
+/// the memory for them, about 100 bytes an event, is allocated when a loop is attached. Recording an event costs one
+/// reading of the clock and three locks that no thread holds for long, no memory and no other system call. A loop
+/// without a tracer pays one relaxed load for each activity, callout and wait.
 ///
-/// What was recorded stays until the tracer is released, also when the loop's thread ends. A tracer that is released
-/// detaches itself. An optimized build may release it after its last use, which is mostly the one that reads what was recorded.
+/// The events are stored until the tracer is released, also when the loop's thread ends. A tracer that is released
+/// detaches itself. An optimized build may release it after its last use, which is mostly the one that reads the
+/// events.
 ///
 /// - Important: Thread safety: any thread.
 public final class RunLoopTracer: Sendable {
-    /// How many events of a loop are kept, unless said otherwise.
+    /// How many events of a loop are stored, unless another number is given.
     public static let defaultCapacity = 16_384
-    /// How many events of a loop can be kept at most.
+    /// The most events of a loop that can be stored.
     public static let maximumCapacity = 1_048_576
 
     private struct Attachment {
@@ -28,12 +29,12 @@ public final class RunLoopTracer: Sendable {
 
     private let attachments = Mutex<[Attachment]>([])
 
-    /// How many events of each loop are kept.
+    /// How many events of each loop are stored.
     public let capacity: Int
 
     /// Makes a tracer that is attached to nothing.
     ///
-    /// - Parameter capacity: how many events of each loop to keep: 1 to ``maximumCapacity``, or the call traps.
+    /// - Parameter capacity: how many events of each loop to store: 1 to ``maximumCapacity``, or the call traps.
     public init(capacity: Int = defaultCapacity) {
         if !(1...Self.maximumCapacity).contains(capacity) {
             fatalError(
@@ -67,7 +68,7 @@ public final class RunLoopTracer: Sendable {
         }
     }
 
-    /// Records no more of a loop. What was recorded stays; what is under way ends here in the trace.
+    /// Stops recording a loop. Recorded events stay; whatever is in progress ends here in the trace.
     ///
     /// - Parameter loop: the loop.
     public func detach(from loop: ThreadRunLoop) {
@@ -78,15 +79,16 @@ public final class RunLoopTracer: Sendable {
         }
     }
 
-    /// How many events were recorded and are not kept, of all loops.
+    /// How many events were recorded and are no longer stored, of all loops.
     public var droppedCount: Int { recordings.reduce(0) { $0 + $1.droppedCount } }
 
-    /// What was recorded, of all loops, oldest first. Of each loop, every begin has its end, and they nest: what is
-    /// under way ends with the time of the call, and ends whose begin was not seen, or is not kept, are left out.
+    /// The events of all loops, oldest first. Within each loop, every begin has its end, and they nest: whatever is in
+    /// progress ends at the time of the call, and ends whose begin was not recorded, or is no longer stored, are left
+    /// out.
     public var events: [RunLoopTraceEvent] {
         let all = recordings.map(\.events)
         if all.count == 1 { return all[0] }
-        // Stable, so the order of each loop stays.
+        // Stable, so the order within each loop is preserved.
         return Array(all.joined()).enumerated()
             .sorted { ($0.element.time, $0.offset) < ($1.element.time, $1.offset) }.map(\.element)
     }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What a stall monitor knows of its loop: pure values that decide, under the lock of `StallWatch`.
+// A stall monitor's state of its loop: plain values, which change under the lock of `StallWatch`.
 //
-//   idle   the loop sleeps, or does not run: `busySince` is nil
-//   busy   it runs: `busySince` says since when; a wait that found something to do at once does not change that
-//   told   it has been busy for too long, and that was reported; its end will be
+//   idle      the loop sleeps, or does not run: `busySince` is nil
+//   busy      it runs: `busySince` says since when; a wait that found something to do at once does not change that
+//   reported  it has been busy for too long, and that was reported (`isTold`); the end will be reported too
 //
-// The monitor's thread is `armed` when it has a date at which it looks again. The loop rings it when it becomes busy
-// and the thread is not armed, and when a stall that was reported is over. The thread that looks and finds that the
-// loop was not busy since the last look disarms itself, so an idle loop has no wake-ups; one that works all the time
-// costs about one for each threshold.
+// The monitor's thread is `armed` when it has a date for its next check. The loop wakes it when the loop becomes busy
+// and the thread is not armed, and when a stall that was reported is over. A check that finds that the loop was not
+// busy since the last one disarms the thread, so an idle loop causes no wake-ups; one that works all the time causes
+// about one per threshold.
 
 import PortSystem
 
@@ -22,7 +22,7 @@ struct StallState: Sendable {
         var mode: RunLoopMode
         /// When it began, or when the loop became busy after that.
         var since: MonotonicInstant
-        /// What callouts inside of it have taken since then.
+        /// How long callouts inside it have taken since then.
         var inner: Duration = .zero
     }
 
@@ -41,10 +41,10 @@ struct StallState: Sendable {
     private var isTold = false
     private var isArmed = false
     private var wasBusy = false
-    /// The stalls that are over and have not been reported so.
+    /// The stalls that are over and whose end was not yet reported.
     private var over: [RunLoopStall] = []
 
-    /// Whether nothing is under way and nothing is left to report.
+    /// Whether nothing is in progress and nothing is left to report.
     var isIdle: Bool { busySince == nil && over.isEmpty && !isArmed }
 
     init(threadID: Int32, threshold: Duration) {
@@ -53,9 +53,9 @@ struct StallState: Sendable {
         open.reserveCapacity(16)
     }
 
-    /// Takes note of what the loop does.
+    /// Records what the loop does.
     ///
-    /// - Returns: whether the monitor's thread must look.
+    /// - Returns: whether the monitor's thread must check.
     mutating func note(_ event: RunLoopTraceEvent) -> Bool {
         switch event.kind {
         case .runBegin, .waitEnd(_, slept: true): return becomeBusy(at: event.time)
@@ -74,7 +74,7 @@ struct StallState: Sendable {
 
     /// The loop has nothing to do.
     ///
-    /// - Returns: whether the monitor's thread must look.
+    /// - Returns: whether the monitor's thread must check.
     mutating func becomeIdle(at time: MonotonicInstant) -> Bool {
         guard let since = busySince else { return false }
         defer {
@@ -93,7 +93,7 @@ struct StallState: Sendable {
         return true
     }
 
-    /// What the monitor's thread has to report now, and when it has to look again.
+    /// What the monitor's thread must report now, and when it must check again.
     mutating func look(at now: MonotonicInstant) -> (reports: [RunLoopStall], next: MonotonicInstant) {
         var reports = over
         over = []

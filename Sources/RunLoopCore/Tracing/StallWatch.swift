@@ -4,12 +4,12 @@
 import PortSystem
 import Synchronization
 
-/// What a stall monitor's thread and the loop that it watches share. It knows neither monitor nor loop.
+/// The state that a stall monitor's thread shares with the loop that it watches. It refers to neither monitor nor loop.
 final class StallWatch: RunLoopInstrument {
     private let state: Mutex<StallState>  // taken on the loop's thread for each event
     private let bell = ThreadEvent()  // guards itself
     private let hasEnded = Atomic<Bool>(false)
-    /// Set when the monitor's thread touches nothing more.
+    /// Set when the monitor's thread accesses nothing more.
     let finished = ThreadEvent()  // guards itself
     private let looks = Atomic<Int>(0)  // written by the monitor's thread
     private let isReporting = Atomic<Bool>(false)  // written by the monitor's thread; set under the lock of `state`
@@ -51,7 +51,7 @@ final class StallWatch: RunLoopInstrument {
         var next = MonotonicInstant.distantFuture
         while !isOver {
             bell.wait(until: next)
-            // First cleared, then looked at: what is rung for after that is looked at again.
+            // Clear first, then check: what a later wake-up announces is checked again.
             bell.clear()
             looks.store(looks.load(ordering: .relaxed) + 1, ordering: .releasing)
             let found = state.withLock { state in

@@ -5,16 +5,16 @@ import PortSystem
 
 /// Makes traces well-formed: every begin has its end, and they nest.
 ///
-/// A trace may begin while something is under way, and end so, and the oldest events may be gone. Ends without a begin
-/// are left out. Begins without an end get one: where the trace stops, or where what they lie in ends.
+/// A trace may begin or end while something is in progress, and the oldest events may be gone. Ends without a begin are
+/// left out. Begins without an end get one: where the trace stops, or where the enclosing event ends.
 enum TraceBalance {
     /// The events of one loop, well-formed.
     ///
     /// - Parameters:
-    ///   - events: what was recorded, in order.
+    ///   - events: the recorded events, in order.
     ///   - position: of the first of them.
     ///   - cuts: where recording stopped.
-    ///   - time: when what is still under way shall end.
+    ///   - time: when whatever is still in progress should end.
     /// - Returns: the events, of which each begin has its end.
     static func balanced(
         _ events: [RunLoopTraceEvent], from position: Int, cuts: [TraceRing.Cut], endingAt time: MonotonicInstant

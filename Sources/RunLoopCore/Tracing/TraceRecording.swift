@@ -6,7 +6,7 @@ import Synchronization
 
 /// What a tracer has recorded of one loop. It outlives the loop and the thread.
 final class TraceRecording: RunLoopInstrument {
-    /// So many events are copied at once; a loop that records waits for that long at most.
+    /// How many events are copied at once; a loop that records waits at most that long.
     private static let copyLimit = 256
 
     let threadID: Int32  // immutable
@@ -40,7 +40,7 @@ final class TraceRecording: RunLoopInstrument {
     /// How many events were overwritten.
     var droppedCount: Int { ring.withLock { $0.firstPosition } }
 
-    /// The events that are there now, in which each begin has its end.
+    /// The events that are stored now, in which each begin has its end.
     var events: [RunLoopTraceEvent] {
         var copied: [RunLoopTraceEvent] = []
         let (start, end) = ring.withLock { ($0.firstPosition, $0.count) }
@@ -49,7 +49,7 @@ final class TraceRecording: RunLoopInstrument {
         while position < end {
             let (piece, first) = ring.withLock { $0.copy(from: position, limit: min(Self.copyLimit, end - position)) }
             if first != position {
-                // The loop was faster: what lies before the gap is gone from the ring too.
+                // The loop was faster: the events before the gap are gone from the ring too.
                 copied = []
                 next = first
             }

@@ -3,11 +3,11 @@
 
 import PortSystem
 
-/// The last events of a loop, in memory that is taken once.
+/// The last events of a loop, in memory that is allocated once.
 ///
 /// Events are numbered from 0; the number is their position.
 struct TraceRing: Sendable {
-    /// A moment at which recording stopped: whatever was under way has no end in the trace.
+    /// A moment at which recording stopped: whatever was in progress has no end in the trace.
     struct Cut: Sendable {
         /// The position of the first event after it.
         var position: Int
@@ -17,7 +17,7 @@ struct TraceRing: Sendable {
     private var slots: [RunLoopTraceEvent?]
     private var isOpen = false
     private var openingTime = MonotonicInstant.distantPast
-    /// How many events were recorded, those that were overwritten included.
+    /// How many events were recorded, including those that were overwritten.
     private(set) var count = 0
     private(set) var cuts: [Cut] = []
 
@@ -25,17 +25,17 @@ struct TraceRing: Sendable {
         slots = Array(repeating: nil, count: capacity)
     }
 
-    /// The position of the oldest event that is still there.
+    /// The position of the oldest event that is still stored.
     var firstPosition: Int { max(0, count - slots.count) }
 
-    /// Begins to record, or goes on.
+    /// Starts or resumes recording.
     mutating func open(at time: MonotonicInstant) {
         if isOpen { return }
         isOpen = true
         openingTime = max(time, cuts.last?.time ?? time)
     }
 
-    /// Stops to record.
+    /// Stops recording.
     mutating func close(at time: MonotonicInstant) {
         guard isOpen else { return }
         isOpen = false
@@ -44,8 +44,8 @@ struct TraceRing: Sendable {
         cuts.append(Cut(position: count, time: max(time, lastTime)))
     }
 
-    /// Records an event, over the oldest one when there is no room. One that happened before recording began is left
-    /// out: the loop was about to tell of it when recording stopped and began again.
+    /// Records an event, over the oldest one when there is no room. An event from before recording began is left out:
+    /// the loop was about to report it when recording stopped and began again.
     mutating func append(_ event: RunLoopTraceEvent) {
         guard isOpen, event.time >= openingTime else { return }
         slots[count % slots.count] = event
@@ -55,8 +55,8 @@ struct TraceRing: Sendable {
     /// Copies events.
     ///
     /// - Parameters:
-    ///   - position: of the first one; when it is gone, the oldest that is still there is the first.
-    ///   - limit: how many at most.
+    ///   - position: of the first one; when it is gone, the oldest stored event is the first.
+    ///   - limit: the most events to copy.
     /// - Returns: the events, and the position of the first of them.
     func copy(from position: Int, limit: Int) -> (events: [RunLoopTraceEvent], first: Int) {
         let first = max(position, firstPosition)

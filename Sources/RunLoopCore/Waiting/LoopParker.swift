@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// How a loop sleeps and is woken without a lost wake-up and without a needless system call.
+// How a loop sleeps and is woken, without a lost wake-up and without an unnecessary system call. Its phases:
 //
-//   deaf       the loop does not run, or handles an event: it looks at everything before it sleeps, so nobody need ring
-//   listening  steps 1 to 6: a wake-up is remembered and the turn does not sleep
-//   looking    the loop looks for an event, or spins: whoever has work for it says so here, without a system call
-//   dozing     the loop is about to sleep, or does, and no descriptor is watched: whoever has work for it wakes it
-//   sleeping   the loop is about to wait for descriptors, or does: whoever has work for it rings its bell, which is one
-//   rung       it was woken
+//   `deaf`       the loop is not running, or is handling an event. It checks everything before it sleeps, so no signal is
+//                needed
+//   `listening`  steps 1 to 6: a wake-up is remembered, and this pass does not sleep
+//   `looking`    the loop polls for an event, or spins: a thread with work for it sets `rung`, without a system call
+//   `dozing`     the loop is about to sleep on the futex, or does; no descriptor is watched. A thread with work wakes the
+//                futex
+//   `sleeping`   the loop is about to wait for descriptors, or does. A thread with work signals the event descriptor,
+//                which is one of them
+//   `rung`       the loop was woken
 //
-// Whoever has work first puts it into the loop's state, under its lock, and then calls `endWait`. The loop first
-// publishes `looking` and then looks at its state, under the lock. One of the two sees the other. From `looking` to
-// `dozing` or `sleeping` it goes in one atomic step, which fails when it was rung meanwhile.
+// A thread with work first puts it into the loop's state, under its lock, and then calls `endWait`. The loop first
+// publishes `looking`, and then reads its state, under the lock. One of the two sees the other. The step from `looking`
+// to `dozing` or `sleeping` is one atomic step, which fails when the loop was woken in between.
 
 import PortSystem
 import Synchronization
@@ -22,7 +25,7 @@ final class LoopParker: Sendable {
     enum Phase: UInt8, AtomicRepresentable {
         case deaf, listening, looking, dozing, sleeping, rung
 
-        /// Whether it looks or sleeps, and was not rung.
+        /// Whether the loop polls or sleeps, and was not woken.
         var isWaiting: Bool {
             switch self {
             case .looking, .dozing, .sleeping: true
@@ -31,7 +34,7 @@ final class LoopParker: Sendable {
         }
     }
 
-    /// The kernel object, shared with those who are about to ring it while the loop ends.
+    /// The kernel object, shared with the threads that are about to signal it while the loop ends.
     final class Bell: Sendable {
         let descriptor: EventDescriptor  // immutable
 
@@ -56,16 +59,16 @@ final class LoopParker: Sendable {
         }
     }
 
-    /// Lets the kernel object go: the loop's thread ends.
+    /// Releases the kernel object: the loop's thread ends.
     func end() {
         let bell = madeBell.withLock { bell in
             defer { bell = nil }
             return bell
         }
-        _ = bell  // goes here, without the lock
+        _ = bell  // released here, without the lock
     }
 
-    /// Remembers wake-ups from now on: a run or a turn begins.
+    /// Remembers wake-ups from now on: a run or a pass begins.
     func listen() {
         phase.store(.listening, ordering: .sequentiallyConsistent)
     }
@@ -79,19 +82,20 @@ final class LoopParker: Sendable {
 
     /// Announces a sleep; the kernel object exists.
     ///
-    /// - Returns: false when the loop was rung since it announced its wait.
+    /// - Returns: false when the loop was woken since it announced its wait.
     func willSleep() -> Bool {
         willEnter(.sleeping)
     }
 
-    /// The sleep is over, and the loop looks; unless it was rung, whoever has work for it says so without a system call again.
+    /// The sleep is over, and the loop polls. Unless it was woken, a thread with work again needs no system call to
+    /// wake it.
     func didSleep() {
         _ = phase.compareExchange(expected: .sleeping, desired: .looking, ordering: .sequentiallyConsistent)
     }
 
-    /// Announces a sleep in which nothing but a ring is waited for. It takes no descriptor.
+    /// Announces a sleep that only a wake-up or the deadline ends. It uses no descriptor.
     ///
-    /// - Returns: what `doze` needs; nil when the loop was rung since it announced its wait.
+    /// - Returns: what `doze` needs; nil when the loop was woken since it announced its wait.
     func willDoze() -> UInt32? {
         let ticket = word.ticket
         return willEnter(.dozing) ? ticket : nil
@@ -107,45 +111,46 @@ final class LoopParker: Sendable {
         return false
     }
 
-    /// Sleeps until the loop is rung, or the deadline has come; perhaps not so long.
+    /// Sleeps until the loop is woken or the deadline has passed; may return earlier.
     func doze(_ ticket: UInt32, until deadline: MonotonicInstant) {
         word.sleep(ticket, until: deadline)
     }
 
-    /// Whether the wait that was announced has been ended.
+    /// Whether the announced wait has been ended.
     var isRung: Bool { phase.load(ordering: .sequentiallyConsistent) == .rung }
 
-    /// Ignores wake-ups from now on: the loop is awake, and handles.
+    /// Ignores wake-ups from now on: the loop is awake, and handles an event.
     func didWake() {
         phase.store(.deaf, ordering: .sequentiallyConsistent)
     }
 
-    /// A run begins, perhaps inside of another: wake-ups are remembered for it from now on.
+    /// A run begins, perhaps inside another: wake-ups are remembered for it from now on.
     ///
     /// - Returns: what `endNesting` needs.
     func beginNesting() -> Phase {
         phase.exchange(.listening, ordering: .sequentiallyConsistent)
     }
 
-    /// A nested run has ended. A wake-up that it did not use goes to the run below, when that listened.
+    /// A nested run has ended. A wake-up that it did not use goes to the run below, if that one was listening.
     func endNesting(_ outer: Phase) {
         switch outer {
         case .deaf: phase.store(.deaf, ordering: .sequentiallyConsistent)
-        // A readiness check or a condition has run the loop: its wait was given up, so the turn looks and ends.
+        // A readiness check or a condition has run the loop and so given up its wait: the pass polls once more and
+        // ends.
         case .rung, .looking, .dozing, .sleeping: phase.store(.rung, ordering: .sequentiallyConsistent)
         case .listening:
             _ = phase.compareExchange(expected: .deaf, desired: .listening, ordering: .sequentiallyConsistent)
         }
     }
 
-    /// Wakes the loop: now when it waits; otherwise the turn that it is in does not sleep.
+    /// Wakes the loop: at once when it waits; otherwise its current pass does not sleep.
     func wakeUp() {
         if !phase.compareExchange(expected: .listening, desired: .rung, ordering: .sequentiallyConsistent).exchanged {
             endWait()
         }
     }
 
-    /// Ends the loop's wait; does nothing when it does not wait, because it will see what has been put into its state.
+    /// Ends the loop's wait. Does nothing when the loop does not wait: it will see what was put into its state.
     func endWait() {
         var seen = phase.load(ordering: .sequentiallyConsistent)
         while seen.isWaiting {

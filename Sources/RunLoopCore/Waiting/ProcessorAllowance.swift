@@ -4,9 +4,10 @@
 package import PortSystem
 import Synchronization
 
-/// Whether two or more processors may run this program, looked up again when the answer is old.
+/// Whether two or more processors may run this program. The answer is cached for a while.
 package final class ProcessorAllowance: Sendable {
-    /// For threads that wait for another process; what the thread may use that asked first in a while holds for all.
+    /// For threads that wait for another process. The answer for the thread that asked last, as far as it is still
+    /// valid, holds for all threads.
     package static let shared = ProcessorAllowance()
 
     static let validity = Duration.seconds(5)
@@ -16,7 +17,7 @@ package final class ProcessorAllowance: Sendable {
     private let isPlural = Atomic<Bool>(false)
     private let end = Atomic<Int64>(.min)  // until when it holds
 
-    /// Knows nothing yet.
+    /// Has no answer yet.
     ///
     /// - Parameters:
     ///   - processors: how many processors the calling thread may run on.
@@ -29,8 +30,8 @@ package final class ProcessorAllowance: Sendable {
         self.quota = quota
     }
 
-    /// Whether a thread that spins leaves a processor to the thread that it waits for. What counts is the
-    /// calling thread's affinity mask at the last look.
+    /// Whether a spinning thread leaves a processor to the thread that it waits for. What counts is the affinity mask
+    /// of the thread that asked when the answer was last refreshed.
     package func allowsSpinning(at now: MonotonicInstant) -> Bool {
         if now.nanoseconds < end.load(ordering: .relaxed) { return isPlural.load(ordering: .relaxed) }
         let answer = processors() >= 2 && (quota() ?? 2) >= 2

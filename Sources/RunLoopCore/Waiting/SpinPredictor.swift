@@ -3,8 +3,8 @@
 
 import PortSystem
 
-/// Guesses from the last waits of a mode whether the next one is so short that spinning beats sleeping, and when a spin
-/// is to let others have its processor for a moment: who shall answer may be waiting for it.
+/// Predicts from the last waits of a mode whether the next one is so short that spinning beats sleeping, and when a
+/// spin should yield its processor for a moment: the thread that is to answer may be waiting for that processor.
 struct SpinPredictor: Sendable {
     /// What a wait did before it ended.
     enum Spin: Sendable {
@@ -14,10 +14,10 @@ struct SpinPredictor: Sendable {
     /// What became of the last yield of a spin.
     enum Yield: Equatable, Sendable {
         case none
-        /// What was waited for had come when it was over: who sent it is on this processor.
+        /// Something had arrived when the yield was over: its sender runs on this processor.
         case paid
         case vain
-        /// Somebody else kept the processor for so long.
+        /// Another thread kept the processor for that long.
         case lost(Duration)
 
         /// What a yield was.
@@ -28,22 +28,22 @@ struct SpinPredictor: Sendable {
         var isLost: Bool { if case .lost = self { true } else { false } }
     }
 
-    /// A sleeping peer needs 20 to 80 µs to wake, the longer on a virtual machine, so an answer from one comes within
-    /// this time.
+    /// A sleeping peer needs 20 to 80 µs to wake, more on a virtual machine, so its answer arrives within this time.
     static let limit = Duration.microseconds(100)
     /// A round trip between two sleeping threads takes 50 to 165 µs, and noise on top.
     private static let shortGap = Duration.microseconds(250)
     /// A round trip between two processors takes less: it makes no system call.
     static let timeBetweenCalls = Duration.microseconds(5)
-    /// Who answers is done sooner. Who computes keeps the processor for its slice of it, which is milliseconds.
+    /// A thread that only answers is done sooner. One that computes keeps the processor for its time slice:
+    /// milliseconds.
     private static let longestYield = limit
-    /// For so many times as long as a lost yield took, there is none: so it costs less than a hundredth.
+    /// After a lost yield there is none for this multiple of its duration: so lost yields cost less than a hundredth.
     private static let restAfterLoss = 256
     private static let fewest = 4
     private static let most = 1024
 
     private var shortGaps = 0
-    /// So many short gaps in a row must have been seen: doubled by each spin that failed, halved by each that paid.
+    /// How many short gaps in a row a spin requires: doubled by each spin that failed, halved by each that paid.
     private var needed = Self.fewest
     private var yieldsAtOnce = false
     private var restEnd = MonotonicInstant.distantPast
@@ -51,7 +51,7 @@ struct SpinPredictor: Sendable {
     /// Whether the next wait is worth a spin.
     var expectsShortWait: Bool { shortGaps >= needed }
 
-    /// After how much time a spin that begins now yields first; nil when it is not to.
+    /// How long a spin that begins now waits before its first yield; nil when it must not yield.
     func firstYield(at now: MonotonicInstant) -> Duration? {
         if now < restEnd { return nil }
         return yieldsAtOnce ? .zero : Self.timeBetweenCalls
@@ -61,7 +61,7 @@ struct SpinPredictor: Sendable {
     ///
     /// - Parameters:
     ///   - gap: how long it took.
-    ///   - spin: whether it spun, and what for.
+    ///   - spin: whether it spun, and whether that paid.
     mutating func didWait(_ gap: Duration, _ spin: Spin) {
         switch spin {
         case .paid:

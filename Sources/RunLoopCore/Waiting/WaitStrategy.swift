@@ -3,26 +3,27 @@
 
 import PortSystem
 
-/// How a loop waits when nothing is there yet.
+/// How a loop waits when nothing is ready.
 ///
-/// To sleep and be woken takes tens of microseconds. A loop that spins instead notices an event in a fraction of one,
-/// and keeps a processor busy meanwhile.
+/// Sleeping and being woken takes tens of microseconds. A loop that spins notices an event within a fraction of a
+/// microsecond, and keeps a processor busy meanwhile.
 public enum WaitStrategy: Hashable, Sendable {
-    /// Spins for up to 100 µs before it sleeps, but only while the events in the mode have come less than 250 µs apart,
+    /// Spins for up to 100 µs before it sleeps, but only while the events in the mode arrive less than 250 µs apart,
     /// and only when two or more processors may run this program: by the thread's affinity mask and by the control
-    /// group's limit. A spin that did not pay makes the next one rarer. An idle program never spins. A spin that has
-    /// found nothing in 5 µs lets the threads that want its processor go first, by a system call each 5 µs
-    /// (`sched_yield`): the one that it waits for may be among them. Where somebody else keeps the processor then, that
-    /// is left off for a while.
+    /// group's limit. A spin that did not pay makes the next one rarer. An idle program never spins. After 5 µs without
+    /// an event, and every 5 µs from then on, a spin yields its processor to other threads (`sched_yield`): the one
+    /// that it waits for may be among them. When another thread then keeps the processor, the loop stops yielding for a
+    /// while.
     case adaptive
     /// Sleeps at once.
     case blocking
-    /// Spins for so long before it sleeps, always: also on a single processor, where it keeps others from running.
+    /// Always spins for the given time before it sleeps: also on a single processor, where it keeps other threads from
+    /// running.
     case spinning(for: Duration)
 }
 
 extension WaitStrategy {
-    /// What a new loop has: `PORT_WAIT` in the environment, `adaptive`, `blocking` or `spinning`; without a word there,
+    /// The strategy of a new loop: `PORT_WAIT` in the environment, `adaptive`, `blocking` or `spinning`; without it,
     /// adaptive.
     static let standard: WaitStrategy =
         switch sysEnvironment("PORT_WAIT") {
@@ -38,6 +39,6 @@ public struct WaitCounts: Hashable, Sendable {
     public var sleeps = 0
     /// Spins that an event, a wake-up, or the run's limit ended: no sleep was needed.
     public var spinsThatPaid = 0
-    /// Spins after which the loop slept nevertheless, or in which somebody else kept the processor.
+    /// Spins after which the loop slept nevertheless, or during which another thread kept the processor.
     public var spinsThatDidNot = 0
 }
