@@ -3,14 +3,14 @@
 
 import PortCLibrary
 
-/// A list of C strings that ends with a null pointer, as `execve(2)` takes it; it owns the strings.
+/// An array of C strings that ends with a null pointer, for `execve(2)`; it owns the strings.
 @safe struct CStringList: ~Copyable {
-    /// The list; valid as long as this value lives.
+    /// The array; valid as long as this value lives.
     private(set) var pointers: [UnsafeMutablePointer<CChar>?]
 
-    /// Copies texts.
+    /// Copies strings.
     ///
-    /// - Throws: EINVAL when one holds a NUL, ENOMEM.
+    /// - Throws: EINVAL when one contains a NUL, ENOMEM.
     init(_ texts: [String]) throws(SystemError) {
         unsafe pointers = []
         for text in texts {
@@ -23,14 +23,14 @@ import PortCLibrary
     /// Copies an environment, byte for byte, and changes variables in the copy.
     ///
     /// - Parameters:
-    ///   - environment: a list that ends with a null pointer.
-    ///   - changes: variables to set; nil takes one out.
-    /// - Throws: EINVAL when a name is empty or holds `=` or a NUL, or a value holds a NUL; ENOMEM.
+    ///   - environment: an array that ends with a null pointer.
+    ///   - changes: variables to set; nil removes one.
+    /// - Throws: EINVAL when a name is empty or contains `=` or a NUL, or a value contains a NUL; ENOMEM.
     init(
         environment: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, changing changes: [String: String?]
     ) throws(SystemError) {
         unsafe pointers = []
-        // A name is its bytes: as texts, two of them can be equal that are not the same.
+        // Names are compared as bytes: two different names can be equal as strings.
         let changed = Set(changes.keys.map { Array($0.utf8) })
         for (name, value) in changes {
             let isName = !name.isEmpty && !name.utf8.contains(0) && !name.utf8.contains(UInt8(ascii: "="))

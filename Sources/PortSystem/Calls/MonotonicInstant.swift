@@ -10,7 +10,7 @@ public struct MonotonicInstant: Hashable, Sendable, Comparable, InstantProtocol 
     /// Nanoseconds since the clock's start.
     public let nanoseconds: Int64
 
-    /// Makes the moment that lies so many nanoseconds after the clock's start.
+    /// Makes the moment that is a number of nanoseconds after the clock's start.
     ///
     /// - Parameter nanoseconds: nanoseconds since the clock's start.
     public init(nanoseconds: Int64) {
@@ -30,14 +30,14 @@ public struct MonotonicInstant: Hashable, Sendable, Comparable, InstantProtocol 
         return MonotonicInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
     }
 
-    /// The present moment as of the last timer interrupt: some milliseconds old, and cheaper.
+    /// The current moment as of the last timer interrupt: some milliseconds old, and cheaper.
     package static var coarse: MonotonicInstant {
         var time = timespec()
         unsafe clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
         return MonotonicInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
     }
 
-    /// The moment that lies `duration` from now.
+    /// The moment that is `duration` from now.
     ///
     /// - Parameter duration: how far ahead; negative for the past.
     /// - Returns: the moment, saturated.
@@ -45,7 +45,7 @@ public struct MonotonicInstant: Hashable, Sendable, Comparable, InstantProtocol 
         now.advanced(by: duration)
     }
 
-    /// The moment that lies `duration` after this one; ``distantFuture`` and ``distantPast`` stay what they are.
+    /// The moment that is `duration` after this one; ``distantFuture`` and ``distantPast`` do not change.
     ///
     /// - Parameter duration: how far ahead; negative for earlier.
     /// - Returns: the moment, saturated.
@@ -87,13 +87,14 @@ extension Duration {
     }
 }
 
-/// Leaves the processor for a while; a signal may end that sooner.
+/// Suspends the thread for a while; a signal may end that earlier.
 ///
 /// - Parameter duration: less than a second.
 package func sysPause(_ duration: Duration) { usleep(useconds_t(clamping: duration.nanoseconds / 1000)) }
 
 extension MonotonicInstant {
-    /// The nanoseconds left until this moment, at least zero, or -1 when the moment never comes: what the shims take.
+    /// The nanoseconds left until this moment, at least zero, or -1 when the moment never comes: the form that the
+    /// shims use.
     var remainingNanoseconds: Int64 {
         if self == .distantFuture { return -1 }
         if self == .distantPast { return 0 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// The first 40 bytes of a packet, as five numbers that lie in memory as they lie in the packet.
+/// The first 40 bytes of a packet, as five numbers in memory order.
 package typealias PacketWords = (UInt64, UInt64, UInt64, UInt64, UInt64)
 
 /// The 40 bytes.
@@ -9,7 +9,7 @@ package func bytes(of words: PacketWords) -> [UInt8] {
     unsafe withUnsafeBytes(of: words) { unsafe Array($0) }
 }
 
-/// The first 40 of some bytes; nil when there are fewer.
+/// The first 40 bytes as words; nil when there are fewer.
 package func packetWords(of bytes: [UInt8]) -> PacketWords? {
     if bytes.count < MemoryLayout<PacketWords>.size { return nil }
     return unsafe bytes.withUnsafeBytes { unsafe $0.loadUnaligned(as: PacketWords.self) }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Calls that an older kernel does not have, and that a filter (seccomp(2)) may forbid: at the start of a program, or at
-// any time after. The first refusal is remembered for as long as the process lives, so no call is tried again and again.
-// What is done instead stands where the call is made.
+// System calls that an older kernel does not have, and that a filter (seccomp(2)) may forbid: at the start of a
+// program, or at any time after. The first refusal is remembered for as long as the process lives, so no refused call
+// is repeated. The alternative is at the place of the call.
 
 import PortCLibrary
 import Synchronization
 
 extension SystemError {
-    /// True for the numbers with which kernels and filters say that they do not make a call at all.
+    /// True for the numbers with which kernels and filters refuse a call altogether.
     package var isRefusal: Bool { code == ENOSYS || code == EPERM || code == EINVAL || code == EOPNOTSUPP }
 }
 
 /// Whether the system refuses one call.
 package final class Refusal: Sendable {
-    private let code = Atomic<CInt>(0)  // zero, or what the first refusal said
+    private let code = Atomic<CInt>(0)  // zero, or the number of the first refusal
 
     package init() {}
 
-    /// What the system said when it refused the call; nil as long as it has not.
+    /// The system's error when it refused the call; nil until then.
     package var error: SystemError? {
         #if PORT_FAULTS
         if let memory = Refusals.memoryOfThread.value {
@@ -46,8 +46,8 @@ package final class Refusal: Sendable {
     /// - Parameters:
     ///   - isRefusal: which errors of this call mean that the system refuses it.
     ///   - call: makes the call.
-    /// - Returns: what the call gave.
-    /// - Throws: what the call threw, or the remembered refusal.
+    /// - Returns: the call's result.
+    /// - Throws: the call's error, or the remembered refusal.
     @inline(__always)
     package func remember<Result: ~Copyable>(
         _ isRefusal: (SystemError) -> Bool = { $0.isRefusal }, _ call: () throws(SystemError) -> Result
@@ -61,14 +61,14 @@ package final class Refusal: Sendable {
         }
     }
 
-    /// Makes the call, or does something else where the system refuses it.
+    /// Makes the call, or uses an alternative where the system refuses it.
     ///
     /// - Parameters:
     ///   - isRefusal: which errors of this call mean that the system refuses it.
     ///   - call: makes the call.
-    ///   - otherwise: does something else.
-    /// - Returns: what either gave.
-    /// - Throws: what the call threw when that was no refusal, or what the other way threw.
+    ///   - otherwise: the alternative.
+    /// - Returns: the result of either.
+    /// - Throws: the call's error when that was no refusal, or the alternative's error.
     @inline(__always)
     package func avoid<Result: ~Copyable>(
         _ isRefusal: (SystemError) -> Bool = { $0.isRefusal }, _ call: () throws(SystemError) -> Result,
@@ -85,43 +85,45 @@ package final class Refusal: Sendable {
     }
 }
 
-/// What this system has refused so far.
+/// The calls that this system has refused so far.
 package enum Refusals {
-    /// `epoll_pwait2(2)`, Linux 5.11: then limits are whole milliseconds.
+    /// `epoll_pwait2(2)`, Linux 5.11: without it, limits are whole milliseconds.
     package static let preciseWait = Refusal()
-    /// `eventfd(2)`: then pipes are rung.
+    /// `eventfd(2)`: without it, pipes are signalled.
     package static let eventDescriptor = Refusal()
-    /// `memfd_create(2)` with `MFD_NOEXEC_SEAL`, Linux 6.3: then without it.
+    /// `memfd_create(2)` with `MFD_NOEXEC_SEAL`, Linux 6.3: otherwise without the flag.
     package static let sealedMemory = Refusal()
-    /// `memfd_create(2)`: then there are no rings.
+    /// `memfd_create(2)`: without it, there are no shared rings.
     package static let memory = Refusal()
 
-    /// `pidfd_open(2)`, Linux 5.3: then a thread waits for each child, and the ends of others are seen by their locks.
+    /// `pidfd_open(2)`, Linux 5.3: without it, a thread waits for each child, and the ends of other processes are
+    /// detected by their locks.
     package static let processDescriptor = Refusal()
-    /// `pidfd_send_signal(2)`, Linux 5.1: then children are signalled by their numbers.
+    /// `pidfd_send_signal(2)`, Linux 5.1: without it, children are signalled by their numbers.
     package static let processSignal = Refusal()
-    /// `waitid(2)` with `P_PIDFD`, Linux 5.4: then children are waited for by their numbers.
+    /// `waitid(2)` with `P_PIDFD`, Linux 5.4: without it, children are waited for by their numbers.
     package static let processWait = Refusal()
     /// `getsockopt(2)` with `SO_PEERPIDFD`, Linux 6.5.
     package static let peerProcess = Refusal()
 
-    /// `getsockopt(2)` with `SO_PEERGROUPS`, Linux 4.13: then only a peer's first group is known.
+    /// `getsockopt(2)` with `SO_PEERGROUPS`, Linux 4.13: without it, only a peer's first group is known.
     package static let peerGroups = Refusal()
 
-    /// A second shutdown of a socket as an edge at its other end: then there are no rings.
+    /// A second shutdown of a socket as an edge at its other end: without it, there are no shared rings.
     package static let wakeChannel = Refusal()
 
-    /// `inotify_init1(2)`: then there are no watches of directories.
+    /// `inotify_init1(2)`: without it, there are no watches of directories.
     package static let directoryWatch = Refusal()
-    /// `renameat2(2)`, Linux 3.15: then a file gets its new name as a second one first. A file system that does not know the flag,
-    /// and a directory that forbids the change, speak for themselves alone.
+    /// `renameat2(2)`, Linux 3.15: without it, a file first gets its new name as a second link. An error of a file
+    /// system that does not know the flag, or of a directory that forbids the change, is not remembered.
     package static let exclusiveRename = Refusal()
 
-    /// Open-file-description locks (`fcntl(2)`), Linux 3.15: then a directory's first process decides which kind all take.
+    /// Open-file-description locks (`fcntl(2)`), Linux 3.15: without them, a directory's first process decides which
+    /// kind all processes use.
     package static let openFileLocks = Refusal()
 
     #if PORT_FAULTS
-    /// What a thread remembers for itself.
+    /// The refusals that a thread remembers for itself.
     fileprivate final class Memory {
         var errors: [ObjectIdentifier: SystemError] = [:]
         let isAlone: Bool
@@ -135,14 +137,14 @@ package enum Refusals {
 
     /// Runs `body` as in a process that has met no refusal, and forgets those that this thread meets: for tests.
     ///
-    /// - Returns: what the body gave.
-    /// - Throws: what the body threw.
+    /// - Returns: the body's result.
+    /// - Throws: the body's error.
     package static func forgetting<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value
     {
         try remembering(Memory(isAlone: true), body)
     }
 
-    /// Runs `body`, and forgets the refusals that this thread meets there: they were forced.
+    /// Runs `body`, and forgets the refusals that this thread meets in it: they were forced.
     static func notRemembering<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
         if memoryOfThread.value != nil { return try body() }
         return try remembering(Memory(isAlone: false), body)

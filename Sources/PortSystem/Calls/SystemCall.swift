@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// The one place through which every system call of the package goes, and the one EINTR policy: a call that was
-// interrupted is made again. (close(2) is the exception: on Linux the descriptor is gone even when EINTR is reported.)
-// Where PORT_FAULTS is defined, as in debug builds, a test may force results here: see `SystemCallFaults`.
+// The wrapper for the package's system calls, with the one EINTR policy: a call that was interrupted is repeated.
+// (close(2) is the exception: on Linux the descriptor is gone even when EINTR is reported.) Where PORT_FAULTS is
+// defined, as in debug builds, a test may force results here: see `SystemCallFaults`.
 
 import PortCLibrary
 
@@ -17,7 +17,7 @@ package enum SystemCall: String, Sendable, CaseIterable {
     case shutdown, socketpair, symlink, unlink, vfork, waitid, write
 }
 
-/// Makes a system call, again when it is interrupted.
+/// Makes a system call, and repeats it when it is interrupted.
 ///
 /// - Parameters:
 ///   - call: the call's name, for the fault seam.
@@ -37,12 +37,12 @@ func retrying<Result: FixedWidthInteger & SignedInteger>(
         #endif
         let (result, code) = (body(), errno)
         if result != -1 { return result }
-        // Any other number may be a file system's own choice, so none is a trap.
+        // Any other number may be a file system's choice, so none of them traps.
         if code != EINTR { throw SystemError(code) }
     }
 }
 
-/// Turns EAGAIN into nil.
+/// Maps EAGAIN to nil.
 ///
 /// - Parameter body: makes a system call on a non-blocking descriptor.
 /// - Returns: the call's result, or nil when it would have had to wait.

@@ -4,7 +4,7 @@
 #if PORT_FAULTS
 
 /// Forces results of system calls on the calling thread, so that tests reach the paths that a healthy system never
-/// takes. Debug builds have it, and what `Tests/optimized` builds.
+/// takes. Debug builds include it, and the builds of `Tests/optimized`.
 package final class SystemCallFaults {
     /// What happens instead of, or to, a call.
     package enum Fault: Sendable {
@@ -12,7 +12,7 @@ package final class SystemCallFaults {
         case fail(CInt)
         /// The call is made with at most this many bytes.
         case shorten(to: Int)
-        /// The call is made after this was called on the same thread: what happens between two calls.
+        /// The call is made after this closure was called on the same thread: it simulates an event between two calls.
         case precede(@Sendable () -> Void)
     }
 
@@ -58,10 +58,10 @@ package final class SystemCallFaults {
     /// Runs `body` and counts the system calls that this thread makes meanwhile through this package.
     ///
     /// - Parameters:
-    ///   - rules: what is in force meanwhile.
-    ///   - body: what is run.
+    ///   - rules: the rules in force meanwhile.
+    ///   - body: the closure to run.
     /// - Returns: the body's result, and how often each call was made, forced results included.
-    /// - Throws: what the body threw.
+    /// - Throws: the body's error.
     package static func counting<Result, Failure: Error>(
         with rules: [Rule] = [], _ body: () throws(Failure) -> Result
     ) throws(Failure) -> (result: Result, calls: [SystemCall: Int]) {
@@ -106,7 +106,7 @@ package final class SystemCallFaults {
 
 #endif
 
-/// The byte count that a transfer asks for, which a test may have shortened.
+/// The byte count of a transfer, which a test may have shortened.
 func transferCount(_ call: SystemCall, _ count: Int) -> Int {
     #if PORT_FAULTS
     SystemCallFaults.shortened(call, count)

@@ -3,7 +3,7 @@
 
 import PortCLibrary
 
-/// An error number that the kernel gave, as in `errno(3)`.
+/// An error number of the kernel, as in `errno(3)`.
 public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The error number, for example `EMFILE`.
     public let code: CInt
@@ -25,15 +25,15 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension SystemError {
-    /// True for the numbers that say that this process, or the system, has no descriptor left.
+    /// True for the numbers that mean that this process, or the system, has no descriptor left.
     package var isDescriptorLimit: Bool { code == EMFILE || code == ENFILE }
 
-    /// True for the numbers that say that the kernel has no memory at the moment.
+    /// True for the numbers that mean that the kernel has no memory at the moment.
     package var isMemoryShortage: Bool { code == ENOBUFS || code == ENOMEM }
 
-    /// True for the numbers that say that the kernel can watch no more descriptors until something is given back.
+    /// True for the numbers that mean that the kernel can watch no more descriptors until resources are released.
     package var isShortage: Bool { isDescriptorLimit || isMemoryShortage || code == ENOSPC }
 
-    /// True when the kernel passes no more descriptors for this user until some that are under way have been received.
+    /// True when the kernel passes no more descriptors for this user until some that are in flight have been received.
     package var isInFlightLimit: Bool { code == ETOOMANYREFS }
 }

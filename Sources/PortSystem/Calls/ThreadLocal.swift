@@ -5,7 +5,7 @@ import PortCLibrary
 
 /// One object per thread, released when its thread ends.
 ///
-/// Instances live for ever: make them static.
+/// Instances are never released: make them static.
 package final class ThreadLocal<Value: AnyObject>: Sendable {
     private let key: pthread_key_t  // immutable
     private let threadDidEnd: (@Sendable (Value) -> Void)?  // immutable
@@ -18,7 +18,7 @@ package final class ThreadLocal<Value: AnyObject>: Sendable {
         var key = pthread_key_t()
         let result = unsafe pthread_key_create(&key) { pointer in
             guard let pointer = unsafe pointer else { return }
-            // SAFETY: the slot holds nothing but what `value`'s setter retained.
+            // SAFETY: the slot holds only the object that `value`'s setter retained.
             unsafe Unmanaged<Slot>.fromOpaque(pointer).takeUnretainedValue().threadDidEnd()
         }
         if result != 0 {
@@ -44,7 +44,7 @@ package final class ThreadLocal<Value: AnyObject>: Sendable {
                 return
             }
             let slot = Slot(newValue) { [self] slot in
-                // The C library has emptied the slot before it calls; the object must be found while it is told.
+                // The C library has cleared the slot before this call; the object must be found during `threadDidEnd`.
                 unsafe store(Unmanaged.passUnretained(slot).toOpaque())
                 threadDidEnd?(newValue)
                 value = nil
@@ -62,7 +62,7 @@ package final class ThreadLocal<Value: AnyObject>: Sendable {
     }
 }
 
-/// What a thread's slot points at, retained.
+/// The object to which a thread's slot points, retained.
 private final class Slot {
     let value: AnyObject
     private let end: (Slot) -> Void

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// The kernel shows a user that this user namespace has no number for as the overflow id (65534 unless it is set
-// otherwise): all such users look the same, and like `nobody`. So that number stands for one user only where the
+// The kernel shows a user without a number in this user namespace as the overflow id (65534 unless configured
+// otherwise): all such users appear the same, and like `nobody`. So that number identifies one user only where the
 // namespace has a number for every user, as the first namespace of a machine has.
 
 package import PortCLibrary
 
-/// Whether a number stands for one user: not the overflow id, where users without a number may be behind it.
+/// Whether a number identifies one user: it is not the overflow id, or no user without a number can be behind it.
 package func sysStandsForOneUser(_ user: uid_t) -> Bool {
     Overflow.standsForOne(user, overflow: Overflow.user) { text("/proc/self/uid_map") }
 }
 
-/// Whether a number stands for one group, in the same way.
+/// Whether a number identifies one group, in the same way.
 package func sysStandsForOneGroup(_ group: gid_t) -> Bool {
     Overflow.standsForOne(group, overflow: Overflow.group) { text("/proc/self/gid_map") }
 }
@@ -20,11 +20,11 @@ package func sysStandsForOneGroup(_ group: gid_t) -> Bool {
 /// Whether a number that the kernel shows for a peer or a file is this process's effective user.
 package func sysIsOwnUser(_ user: uid_t) -> Bool { user == sysUserID() && sysStandsForOneUser(user) }
 
-/// Whether this user namespace gives each user a number, as the machine's first one does: then numbers that are written in a
-/// file mean the same users to all.
+/// Whether this user namespace gives each user a number, as the machine's first one does: then numbers that are stored
+/// in a file mean the same users to all processes.
 package var sysNumbersEachUser: Bool { text("/proc/self/uid_map").map(Overflow.isWhole) ?? false }
 
-/// What is known of the overflow ids.
+/// The overflow ids of this system.
 enum Overflow {
     static let user = number("/proc/sys/kernel/overflowuid")
     static let group = number("/proc/sys/kernel/overflowgid")
@@ -35,7 +35,7 @@ enum Overflow {
         return map().map(isWhole) ?? false
     }
 
-    /// Whether a map gives each id a number: all but the last, which is none.
+    /// Whether a map gives each id a number: all but the last, which is no id.
     static func isWhole(_ map: String) -> Bool {
         let counts = map.split(separator: "\n").map { line in
             line.split(separator: " ").last.flatMap { UInt64($0) } ?? 0

@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// close(2) takes as long as whoever made the open file says: a TCP socket that lingers, a file of a file system that
-// does not answer. So what came from a peer is closed by a thread of its own, and so is a socket in which packets of a
-// peer lie, perhaps with such files inside.
+// How long close(2) takes depends on the open file: a TCP socket may linger, a file's file system may not answer. So a
+// descriptor that a peer has sent is closed by a thread for that purpose, and so is a socket with a peer's unread
+// packets, which may contain such files.
 
 import Synchronization
 
-/// Is told how many descriptors of another process wait to be closed: closing may be slower than receiving.
+/// Is notified how many descriptors of another process wait to be closed: closing may be slower than receiving.
 package protocol CloseObserver: AnyObject, Sendable {
-    /// Nobody uses a descriptor any more. Called where the last reference to it goes, perhaps under a lock of the
+    /// A descriptor is no longer used. Called where its last reference is released, possibly under a lock of the
     /// caller's.
     func willClose()
-    /// That descriptor is closed. Called once for each `willClose`, with no lock held that is known here.
+    /// That descriptor is closed. Called once for each `willClose`, with no lock of this file held.
     func didClose()
 }
 
-/// Closes descriptors that came from other processes, on a thread that has nothing else to do.
+/// Closes descriptors that came from other processes, on a thread that does nothing else.
 ///
-/// The thread starts with the first such descriptor and stays. One that a file holds up for a second is replaced when
-/// the next descriptor comes, and ends when that file lets go of it. While no thread can be started, whoever lets go of
-/// a descriptor closes what waits. A forked child, in which the thread may have left its lock behind, closes its
-/// descriptors where they are let go.
+/// The thread starts with the first such descriptor and stays. A thread that a file blocks for a second is replaced
+/// when the next descriptor comes, and ends when that close returns. While no thread can be started, the thread that
+/// releases a descriptor closes all that wait. A forked child, in which the thread may have left its lock held, closes
+/// its descriptors where they are released.
 package enum AsyncCloser {
-    /// Most threads that files hold up; with so many the other descriptors wait.
+    /// The most threads that files may block; beyond that the other descriptors wait.
     package static let heldUpLimit = 16
-    /// How long a file may hold up the thread.
+    /// How long a file may block the thread.
     private static let patience = Duration.seconds(1)
 
     private struct State {
-        /// What is to be closed after the next ones, in the order in which it came: no giver waits for ever behind
-        /// others.
+        /// The descriptors to close after those in `next`, in the order in which they came: so no peer's descriptors
+        /// wait forever behind those of others.
         var waiting: [Closing] = []
-        /// What is to be closed next, from the end.
+        /// The descriptors to close next, from the end.
         var next: [Closing] = []
         var worker: Worker?
-        /// Since when the worker closes one.
+        /// Since when the worker has been closing one.
         var busySince: MonotonicInstant?
         var heldUpCount = 0
         /// How many callers close descriptors themselves, because no thread can be started.
         var callerCount = 0
-        /// A test has everything wait.
+        /// A test makes everything wait.
         var isSuspended = false
 
         mutating func popFirst() -> Closing? {
@@ -72,7 +72,7 @@ package enum AsyncCloser {
     }
 
     private static let state = Mutex(State())
-    /// Of the process that first had something to close.
+    /// The fork count of the process that first had something to close.
     private static let forkCount = sysForkCount()
 
     /// Whether nothing is being closed, and nothing waits for that.
@@ -90,7 +90,7 @@ package enum AsyncCloser {
     ///
     /// - Parameters:
     ///   - descriptor: the descriptor.
-    ///   - giver: who is told that it waits, and that it is closed.
+    ///   - giver: the observer to notify that it waits, and that it is closed.
     static func close(_ descriptor: CInt, of giver: (any CloseObserver)? = nil) {
         if forkCount != sysForkCount() { return sysCloseForeign(descriptor) }
         giver?.willClose()
@@ -98,7 +98,7 @@ package enum AsyncCloser {
     }
 
     #if PORT_FAULTS
-    /// Closes nothing while `body` runs: so a test sees what waits.
+    /// Closes nothing while `body` runs: so a test can see what waits.
     package static func suspended<Result, Failure: Error>(
         _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -129,12 +129,12 @@ package enum AsyncCloser {
         do throws(SystemError) {
             _ = try sysStartThread(blocksSignals: true) { run(worker) }
         } catch {
-            // Without a thread the caller does the work; the next one tries to start it again.
+            // Without a thread the caller does the work; the next call tries to start one again.
             closeHere()
         }
     }
 
-    /// One by one: what waits behind a file that holds this caller up is left for the next one.
+    /// One by one: when a file blocks this caller, the next caller closes the rest.
     private static func closeHere() {
         state.withLock { $0.giveUpWorker() }
         while let closing = state.withLock({ $0.isSuspended ? nil : $0.popFirst() }) { closing.perform() }
@@ -151,7 +151,7 @@ package enum AsyncCloser {
         state.withLock { $0.heldUpCount -= 1 }
     }
 
-    /// - Returns: what the worker closes now; nil when there is nothing, or another has taken its place.
+    /// - Returns: what the worker closes now; nil when there is nothing, or another worker has replaced it.
     private static func next(for worker: Worker) -> Closing? {
         state.withLock { state in
             guard state.worker === worker else { return nil }

@@ -18,7 +18,7 @@ package func sysRead(_ descriptor: CInt, capacity: Int) throws(SystemError) -> [
     return bytes
 }
 
-/// Reads at most so many bytes, up to 512, and drops them.
+/// Reads and discards at most `capacity` bytes, up to 512.
 ///
 /// - Returns: how many there were; nil when a non-blocking descriptor has nothing now.
 package func sysDiscard(_ descriptor: CInt, _ capacity: Int) throws(SystemError) -> Int? {
@@ -28,9 +28,9 @@ package func sysDiscard(_ descriptor: CInt, _ capacity: Int) throws(SystemError)
     }
 }
 
-/// Writes as many of the bytes as the descriptor takes.
+/// Writes as many of the bytes as the descriptor accepts.
 ///
-/// - Returns: how many were written; nil when a non-blocking descriptor takes none now.
+/// - Returns: how many were written; nil when a non-blocking descriptor accepts none now.
 package func sysWrite(_ descriptor: CInt, _ bytes: some Collection<UInt8>) throws(SystemError) -> Int? {
     let count = transferCount(.write, bytes.count)
     let array = Array(bytes)
@@ -39,13 +39,13 @@ package func sysWrite(_ descriptor: CInt, _ bytes: some Collection<UInt8>) throw
     }
 }
 
-/// Reads the whole of a file.
+/// Reads the rest of a file.
 ///
 /// - Parameters:
 ///   - descriptor: the open file.
-///   - limit: how much to read of one whose size somebody else decides.
-/// - Returns: what is in it, from where it is read next on.
-/// - Throws: what read(2) says.
+///   - limit: the most bytes to read, for a file whose size others decide.
+/// - Returns: its contents, from the current position on.
+/// - Throws: the errors of read(2).
 package func sysReadAll(_ descriptor: CInt, limit: Int = .max) throws(SystemError) -> [UInt8] {
     var contents: [UInt8] = []
     while contents.count < limit,
@@ -64,7 +64,7 @@ package func sysWriteAll(_ descriptor: CInt, _ bytes: [UInt8]) throws(SystemErro
     }
 }
 
-/// Writes a sentence to standard error, as far as that takes it.
+/// Writes a sentence to standard error, as far as that accepts it.
 package func sysWriteToStandardError(_ sentence: String) {
     try? withoutBrokenPipeSignal { () throws(SystemError) in _ = try sysWrite(STDERR_FILENO, sentence.utf8) }
 }

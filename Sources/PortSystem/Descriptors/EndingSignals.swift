@@ -4,10 +4,10 @@
 import CPortShims
 import PortCLibrary
 
-/// Has something done before a signal ends the process: SIGINT, SIGTERM, SIGHUP, SIGQUIT, or a fault, as far as the
-/// program leaves them to the kernel. It ends by that signal all the same. SIGKILL tells nobody.
+/// Calls a function before a signal ends the process: SIGINT, SIGTERM, SIGHUP, SIGQUIT, or a fault, as far as the
+/// program leaves them to the kernel. The signal still ends the process afterwards. SIGKILL cannot be handled.
 ///
-/// - Parameter body: called on a thread of its own. After a fault of a thread's own it has ten seconds: that thread may
+/// - Parameter body: called on a thread of its own. After a fault of another thread it has ten seconds: that thread may
 ///   hold any lock.
 /// - Throws: `EMFILE`, `ENFILE`, `EAGAIN` when there is no descriptor or thread for it.
 package func sysBeforeEndingSignal(_ body: @escaping @Sendable () -> Void) throws(SystemError) {
@@ -27,7 +27,7 @@ private func start(_ ends: inout [CInt], _ body: @escaping @Sendable () -> Void)
         }
     }
     let numbers = ends
-    // shim_pipe makes them non-blocking, as a handler needs it; the thread waits with poll.
+    // shim_pipe makes them non-blocking, as a signal handler needs; the thread waits with poll.
     _ = try sysStartThread(blocksSignals: true) {
         sysNameThread("last words")
         while (try? sysPoll(numbers[0], .readable, until: .distantFuture)) != nil {

@@ -4,7 +4,7 @@
 import CPortShims
 import PortCLibrary
 
-/// What to wait for on a descriptor, and what was seen on it.
+/// The events to wait for on a descriptor, or those that were seen on it.
 package struct EpollEvents: OptionSet, Hashable, Sendable {
     package let rawValue: UInt32
 
@@ -17,9 +17,9 @@ package struct EpollEvents: OptionSet, Hashable, Sendable {
     package static let peerClosed = EpollEvents(rawValue: SHIM_EPOLLRDHUP)
     package static let hangUp = EpollEvents(rawValue: SHIM_EPOLLHUP)
     package static let error = EpollEvents(rawValue: SHIM_EPOLLERR)
-    /// Reports what happens, not what is: for `add` and `modify`.
+    /// Reports changes, not the state: for `add` and `modify`.
     package static let edgeTriggered = EpollEvents(rawValue: SHIM_EPOLLET)
-    /// One value, because a list of two is put together by generic code each time.
+    /// A single value, because an array literal of two is assembled by generic code each time.
     package static let hangUpOrError = EpollEvents(rawValue: SHIM_EPOLLHUP | SHIM_EPOLLERR)
 }
 
@@ -34,14 +34,14 @@ package struct EpollReport: Hashable, Sendable {
     }
 }
 
-/// A set of descriptors that can be waited on together (`epoll(7)`), level-triggered
-/// unless a member asks for edges.
+/// A set of descriptors that can be waited on together (`epoll(7)`), level-triggered unless a member is added with
+/// `edgeTriggered`.
 ///
-/// Registrations are told apart by a key that the caller never uses twice, so that a stale report can be recognised.
+/// Registrations are distinguished by a key that the caller never reuses, so that a stale report can be recognised.
 package struct EpollSet: ~Copyable, Sendable {
     private let descriptor: FileDescriptor
 
-    /// Most reports of one wait.
+    /// The most reports of one wait.
     package static let reportLimit = 64
 
     /// Makes an empty set.
@@ -62,19 +62,19 @@ package struct EpollSet: ~Copyable, Sendable {
         }
     }
 
-    /// Changes what a member waits for.
+    /// Changes the events for which a member is watched.
     package func modify(_ member: CInt, _ events: EpollEvents, key: UInt64) throws(SystemError) {
         _ = try retrying(.epoll_ctl) {
             shim_epoll_ctl(descriptor.raw, SHIM_EPOLL_CTL_MOD, member, events.rawValue, key)
         }
     }
 
-    /// Takes a descriptor out. One that was closed has left by itself, so ENOENT and EBADF are no error here.
+    /// Removes a descriptor. One that was closed has already left the set, so ENOENT and EBADF are no error here.
     package func remove(_ member: CInt) {
         do throws(SystemError) {
             _ = try retrying(.epoll_ctl) { shim_epoll_ctl(descriptor.raw, SHIM_EPOLL_CTL_DEL, member, 0, 0) }
         } catch {
-            // Its number may be another file's by now: one that no set takes, or the set itself.
+            // Its number may now be another file's: one that no set accepts, or the set itself.
             if ![ENOENT, EBADF, ELOOP].contains(error.code) && !error.isRefusal {
                 fatalError(
                     "epoll_ctl cannot remove \(member): \(error). Was the set's descriptor closed by someone else?")
@@ -82,11 +82,11 @@ package struct EpollSet: ~Copyable, Sendable {
         }
     }
 
-    /// Waits until a member is ready or the deadline has come.
+    /// Waits until a member is ready or the deadline has passed.
     ///
     /// - Parameters:
-    ///   - deadline: when to give up; a past moment looks once, `.distantFuture` waits without limit.
-    ///   - limit: at most so many reports, 64 at the most; members beyond it are reported by the next call.
+    ///   - deadline: when to give up; a past moment polls once, `.distantFuture` waits without limit.
+    ///   - limit: the most reports, up to 64; members beyond it are reported by the next call.
     /// - Returns: the ready members in the kernel's order; empty at the deadline.
     package func wait(until deadline: MonotonicInstant, limit: Int = reportLimit) -> [EpollReport] {
         var reports: [EpollReport] = []
@@ -98,7 +98,7 @@ package struct EpollSet: ~Copyable, Sendable {
         return reports
     }
 
-    /// As above; calls `body` for each ready member after the wait, which takes no memory.
+    /// As above; calls `body` for each ready member after the wait, and allocates nothing.
     package func wait(until deadline: MonotonicInstant, _ body: (EpollReport) -> Void) {
         do throws(SystemError) {
             try report(until: deadline, limit: Self.reportLimit, body)
@@ -134,7 +134,7 @@ package struct EpollSet: ~Copyable, Sendable {
                 let count = try retrying(.epoll_wait) {
                     unsafe shim_epoll_wait_milliseconds(number, base, limit, deadline.remainingMilliseconds)
                 }
-                // The longest wait in milliseconds is one of 24 days.
+                // The longest wait in milliseconds is 24 days.
                 if count != 0 || deadline <= .now { return count }
             }
         }
@@ -142,8 +142,8 @@ package struct EpollSet: ~Copyable, Sendable {
 }
 
 extension MonotonicInstant {
-    /// The whole milliseconds until this moment, as `epoll_wait(2)` takes them: rounded up, so that a wait neither ends
-    /// before it nor is a row of waits of zero; -1 for no limit.
+    /// The whole milliseconds until this moment, for `epoll_wait(2)`: rounded up, so that a wait neither ends before it
+    /// nor becomes a series of waits of zero; -1 for no limit.
     fileprivate var remainingMilliseconds: CInt {
         let nanoseconds = remainingNanoseconds
         if nanoseconds < 0 { return -1 }

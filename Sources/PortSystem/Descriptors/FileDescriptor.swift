@@ -4,12 +4,12 @@
 import CPortShims
 import PortCLibrary
 
-/// A file descriptor with exactly one owner, closed when the owner is done with it.
+/// A file descriptor with exactly one owner, closed when the owner is destroyed.
 package struct FileDescriptor: ~Copyable, Sendable {
     /// The descriptor's number, valid as long as this value lives.
     package let raw: CInt
 
-    /// Takes over an open descriptor.
+    /// Takes ownership of an open descriptor.
     package init(owning raw: CInt) {
         self.raw = raw
     }
@@ -18,7 +18,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
         sysClose(raw)
     }
 
-    /// Gives the descriptor up: the caller closes it from now on.
+    /// Gives up ownership: the caller closes the descriptor from now on.
     package consuming func release() -> CInt {
         let number = raw
         discard self
@@ -31,7 +31,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
     }
 }
 
-/// Closes a descriptor. EINTR counts as closed; EBADF means that somebody closed what we own, and traps.
+/// Closes a descriptor. EINTR counts as closed; EBADF means that other code closed a descriptor that we own, and traps.
 @inline(never)
 package func sysClose(_ descriptor: CInt) {
     let (result, code) = (close(descriptor), errno)
@@ -42,8 +42,8 @@ package func sysClose(_ descriptor: CInt) {
     }
 }
 
-/// Closes a descriptor of an open file that another process made. The file's close decides what is reported, and how
-/// long it takes: nothing that it says means anything here.
+/// Closes a descriptor of an open file that another process made. The file's implementation decides the result of
+/// close, and how long it takes: the result has no meaning here.
 @inline(never)
 func sysCloseForeign(_ descriptor: CInt) {
     _ = close(descriptor)
@@ -57,24 +57,24 @@ package func sysDuplicate(_ descriptor: CInt) throws(SystemError) -> FileDescrip
 /// How many descriptors this process may have now: its soft limit `RLIMIT_NOFILE`. Numbers are below it.
 package func sysDescriptorLimit() -> Int { Int(shim_descriptor_limit()) }
 
-/// A file descriptor with several owners, closed when the last lets go: the form in which a descriptor travels in a
-/// message.
+/// A file descriptor with several owners, closed when the last reference is released: the form in which a descriptor
+/// travels in a message.
 ///
-/// An optimized build releases the object after its last use, and so may close what `rawValue` gave: call what takes the number
-/// within `withExtendedLifetime`.
+/// An optimized build releases the object after its last use, and so may close the descriptor that `rawValue` returned:
+/// make calls that use the number within `withExtendedLifetime`.
 ///
-/// One that came in a message is closed soon after, by a thread that has nothing else to do: its file, which another
-/// process made, may keep whoever closes it waiting.
+/// One that came in a message is closed soon after its last release, by a thread that does nothing else: its file,
+/// which another process made, may make the closing thread wait.
 ///
 /// - Important: Thread safety: any thread.
 public final class SharedDescriptor: Sendable {
     /// How the descriptor is closed.
     enum Closing {
-        /// By whoever lets go last.
+        /// By the thread that releases the last reference.
         case here
-        /// By a thread of its own: its file is another process's.
+        /// By a thread for that purpose: its file is another process's.
         case elsewhere
-        /// By a thread of its own when packets lie in the socket unread: there may be such files inside.
+        /// By a thread for that purpose when the socket has unread packets: they may contain such files.
         case elsewhereUnlessEmpty
     }
 
@@ -91,7 +91,7 @@ public final class SharedDescriptor: Sendable {
     }
 
     deinit {
-        // A forked child has a copy, which is never the last.
+        // A forked child has a copy, which is never the last one.
         let isInherited = sysForkCount() != forkCount
         switch closing {
         case .here: sysClose(rawValue)
@@ -106,14 +106,14 @@ public final class SharedDescriptor: Sendable {
         }
     }
 
-    /// Takes over an open descriptor, and closes it when the last reference to this object goes.
+    /// Takes ownership of an open descriptor, and closes it when the last reference to this object is released.
     ///
-    /// - Parameter descriptor: an open descriptor that nobody else will close.
+    /// - Parameter descriptor: an open descriptor that no other code will close.
     public convenience init(owning descriptor: CInt) {
         self.init(FileDescriptor(owning: descriptor), closing: .here)
     }
 
-    /// Duplicates an open descriptor; the original stays with the caller.
+    /// Duplicates an open descriptor; the original remains the caller's.
     ///
     /// - Parameter descriptor: an open descriptor.
     /// - Throws: `EBADF` when it is not open, `EMFILE` when this process may open no more.
@@ -125,17 +125,17 @@ public final class SharedDescriptor: Sendable {
         self.init(descriptor, closing: .here)
     }
 
-    /// Takes over a connected socket of packets, in which another process may leave some. The connection ends with this
-    /// object, whoever else has the socket.
+    /// Takes ownership of a connected packet socket, in which another process may leave packets. The connection ends
+    /// with this object, even if other processes have the socket.
     package convenience init(connection descriptor: consuming FileDescriptor) {
         self.init(descriptor, closing: .elsewhereUnlessEmpty)
     }
 
-    /// Takes over a descriptor that another process sent.
+    /// Takes ownership of a descriptor that another process sent.
     ///
     /// - Parameters:
     ///   - descriptor: the descriptor.
-    ///   - giver: who is told while it waits to be closed.
+    ///   - giver: the observer to notify while it waits to be closed.
     package convenience init(received descriptor: consuming FileDescriptor, from giver: (any CloseObserver)? = nil) {
         self.init(descriptor, closing: .elsewhere, giver: giver)
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Where a thread receives packets whose size it does not know: one piece of memory for each thread that receives any,
-/// of which as much is touched as the largest packet had.
+/// The buffer in which a thread receives packets whose size it does not know: one for each thread that receives such
+/// packets. Only as many of its pages are touched as the largest packet had.
 @safe final class ReceiveRoom {
-    /// The largest packet that is received here.
+    /// The size of the largest packet that is received here.
     static let size = 65_536
     private static let rooms = ThreadLocal<ReceiveRoom>()
 
@@ -18,12 +18,12 @@
         unsafe memory.deallocate()
     }
 
-    /// Calls `body` with room for so many bytes, which are the calling thread's as long as it runs.
+    /// Calls `body` with a buffer of at most `count` bytes, which belongs to the calling thread while `body` runs.
     static func withBytes<Result>(
         _ count: Int, _ body: (UnsafeMutableRawBufferPointer) throws(SystemError) -> Result
     ) throws(SystemError) -> Result {
         let room = rooms.value ?? make()
-        // SAFETY: the thread keeps its room until it ends.
+        // SAFETY: the thread owns its buffer until it ends.
         return try unsafe body(UnsafeMutableRawBufferPointer(rebasing: room.memory.prefix(min(count, size))))
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// What can be asked about the system itself, for `portctl doctor`.
+// Facts about the system itself, for `portctl doctor`.
 
 import CPortShims
 import PortCLibrary
@@ -11,7 +11,7 @@ package func sysKernelRelease() -> String {
     unsafe text { unsafe shim_kernel_release($0, $1) }
 }
 
-/// Name and version of the C library, as far as it has a way to say them.
+/// Name and version of the C library, as far as it reports them.
 package func sysLibraryVersion() -> String {
     unsafe text { unsafe shim_library_version($0, $1) }
 }
@@ -22,14 +22,14 @@ private func text(_ body: (UnsafeMutablePointer<CChar>?, CInt) -> Void) -> Strin
     return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// The limits `RLIMIT_NOFILE` of this process: what holds, and what it may raise that to.
+/// The limits `RLIMIT_NOFILE` of this process: the soft limit, and the hard limit to which it may be raised.
 package func sysDescriptorLimits() -> (soft: UInt64, hard: UInt64) {
     var (soft, hard): (UInt64, UInt64) = (0, 0)
     unsafe shim_descriptor_limits(&soft, &hard)
     return (soft, hard)
 }
 
-/// Each makes a call as the library does, once, whatever this process has met before, and leaves nothing behind.
+/// Each makes a system call as the library does, once, regardless of remembered refusals, and leaves nothing behind.
 package enum SystemProbe {
     /// epoll_pwait2(2).
     ///
@@ -43,7 +43,7 @@ package enum SystemProbe {
     /// memfd_create(2), with seals.
     ///
     /// - Parameter notExecutable: with `MFD_NOEXEC_SEAL`.
-    /// - Throws: EINVAL before Linux 6.3, with that.
+    /// - Throws: EINVAL before Linux 6.3, with that flag.
     package static func memory(notExecutable: Bool) throws(SystemError) {
         _ = FileDescriptor(owning: try retrying(.memfd_create) { shim_memory_file(notExecutable) })
     }
@@ -61,7 +61,7 @@ package enum SystemProbe {
         _ = try retrying(.pidfd_send_signal) { shim_pidfd_send_signal(process.raw, 0) }
     }
 
-    /// waitid(2) with a process descriptor, for this process, which is no child of its own.
+    /// waitid(2) with a process descriptor, for this process, which is not its own child.
     ///
     /// - Throws: EINVAL before Linux 5.4.
     package static func processWait() throws(SystemError) {
@@ -73,7 +73,7 @@ package enum SystemProbe {
         }
     }
 
-    /// fcntl(2) for locks of open files. Whether one is held can be asked of every file.
+    /// fcntl(2) for open-file-description locks. Every file can be tested for one.
     package static func openFileLock() throws(SystemError) {
         try tryOpenFileLock()
     }
@@ -87,7 +87,7 @@ package enum SystemProbe {
         do throws(SystemError) {
             _ = try retrying(.rename) { unsafe shim_rename_noreplace(directory.raw, name, name + ".2") }
         } catch {
-            // A read-only root, or a user who may not write there, is told of the file that is not there, too.
+            // On a read-only root, or for a user without write access, the error may come before ENOENT.
             if ![ENOENT, EROFS, EACCES].contains(error.code) { throw error }
         }
     }
@@ -106,12 +106,12 @@ package enum SystemProbe {
         }
     }
 
-    /// inotify_add_watch(2), for a directory that everybody may read.
+    /// inotify_add_watch(2), for a directory that every user may read.
     package static func directoryWatch() throws(SystemError) {
         _ = try DirectoryWatch().add("/", .selfDeleted)
     }
 
-    /// close_range(2), with a range in which no descriptor is.
+    /// close_range(2), with a range that contains no descriptor.
     ///
     /// - Throws: ENOSYS before Linux 5.9.
     package static func closeRange() throws(SystemError) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Changes of directories, as inotify(7) tells them.
+// Changes of directories, as inotify(7) reports them.
 
 import CPortShims
 import PortCLibrary
@@ -14,21 +14,21 @@ package struct DirectoryEvents: OptionSet, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// A file or directory was made in it.
+    /// A file or directory was created in it.
     package static let created = DirectoryEvents(rawValue: SHIM_IN_CREATE)
-    /// A name was taken out of it.
+    /// A name was removed from it.
     package static let deleted = DirectoryEvents(rawValue: SHIM_IN_DELETE)
-    /// A file in it was written to, or cut.
+    /// A file in it was written or truncated.
     package static let modified = DirectoryEvents(rawValue: SHIM_IN_MODIFY)
-    /// A file in it that was open for writing was closed, by its owner's end too. Its lock may still be held.
+    /// A file in it that was open for writing was closed, also because its process ended. Its lock may still be held.
     package static let closedAfterWriting = DirectoryEvents(rawValue: SHIM_IN_CLOSE_WRITE)
     /// Something was moved into it.
     package static let movedIn = DirectoryEvents(rawValue: SHIM_IN_MOVED_TO)
     /// Something was moved out of it.
     package static let movedOut = DirectoryEvents(rawValue: SHIM_IN_MOVED_FROM)
-    /// The directory itself was moved. One above it that moves is not told.
+    /// The directory itself was moved. A move of a parent directory is not reported.
     package static let selfMoved = DirectoryEvents(rawValue: SHIM_IN_MOVE_SELF)
-    /// The directory itself is gone; told only when nobody has it open.
+    /// The directory itself is gone; reported only when no process has it open.
     package static let selfDeleted = DirectoryEvents(rawValue: SHIM_IN_DELETE_SELF)
     /// Its mode or owner, or those of a file in it, were changed.
     package static let attributes = DirectoryEvents(rawValue: SHIM_IN_ATTRIB)
@@ -44,7 +44,7 @@ package struct DirectoryReport: Hashable, Sendable {
     package var watch: CInt
     /// What happened.
     package var events: DirectoryEvents
-    /// To which name in the directory; empty for the directory itself.
+    /// The name in the directory that it happened to; empty for the directory itself.
     package var name: String
 
     package init(watch: CInt, events: DirectoryEvents, name: String = "") {
@@ -54,15 +54,15 @@ package struct DirectoryReport: Hashable, Sendable {
     }
 }
 
-/// A queue of changes of watched directories, without blocking.
+/// A non-blocking queue of changes of watched directories.
 package struct DirectoryWatch: ~Copyable, Sendable {
     private let descriptor: FileDescriptor
-    /// Room for as many reports as one read gives.
+    /// Room for the reports of one read.
     private static let capacity = 16_384
     /// The bytes of `struct inotify_event` before its name.
     private static let headLength = 16
 
-    /// Makes an empty one.
+    /// Makes a queue without watches.
     ///
     /// - Throws: EMFILE when this process has no descriptor left, or the user no inotify instance
     ///   (`fs.inotify.max_user_instances`); the refusal.
@@ -73,13 +73,13 @@ package struct DirectoryWatch: ~Copyable, Sendable {
         descriptor = FileDescriptor(owning: number)
     }
 
-    /// The descriptor to wait on: readable while reports wait.
+    /// The descriptor to wait on: readable while reports are queued.
     package var raw: CInt { descriptor.raw }
 
     /// Watches a directory. Symbolic links are followed.
     ///
-    /// - Returns: the watch's number, which is never used again for another; the same as before for a directory that is
-    ///   watched already, whose events are replaced.
+    /// - Returns: the watch's number, which is never reused for another; the same as before for a directory that is
+    ///   already watched, whose events are replaced.
     /// - Throws: ENOENT; ENOTDIR; EACCES when this user may not read it; ENOSPC when the user has no watch left
     ///   (`fs.inotify.max_user_watches`).
     package func add(_ path: String, _ events: DirectoryEvents) throws(SystemError) -> CInt {
@@ -88,12 +88,12 @@ package struct DirectoryWatch: ~Copyable, Sendable {
         }
     }
 
-    /// Ends a watch. One that has ended by itself is no error.
+    /// Ends a watch. One that has already ended is no error.
     package func remove(_ watch: CInt) {
         _ = try? retrying(.inotify_rm_watch) { shim_inotify_remove(descriptor.raw, watch) }
     }
 
-    /// What has happened since the last call, the oldest first, at most as much as one read gives.
+    /// What has happened since the last call, oldest first, at most the result of one read.
     ///
     /// - Returns: the reports; none when there are none now.
     package func reports() throws(SystemError) -> [DirectoryReport] {
@@ -101,7 +101,7 @@ package struct DirectoryWatch: ~Copyable, Sendable {
         return Self.decode(bytes[...])
     }
 
-    /// Reads a row of `struct inotify_event`; a part of one at the end is left out.
+    /// Decodes a sequence of `struct inotify_event`; an incomplete one at the end is left out.
     static func decode(_ bytes: ArraySlice<UInt8>) -> [DirectoryReport] {
         func word(_ offset: Int) -> UInt32 {
             (0..<4).reduce(0) {

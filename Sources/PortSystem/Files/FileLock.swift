@@ -4,15 +4,15 @@
 import CPortShims
 import PortCLibrary
 
-/// Which kind of lock a file has. Two kinds do not see each other, so all who lock a file take the same.
+/// The kind of a file's lock. The two kinds do not see each other, so all processes that lock a file must use the same.
 package enum FileLock: String, Sendable, CaseIterable {
-    /// An open-file-description lock (`fcntl(2)`), which can be asked about without being taken.
+    /// An open-file-description lock (`fcntl(2)`), which can be tested without being acquired.
     case openFile = "open-file-description"
-    /// A lock of the whole file (`flock(2)`), for systems that refuse the other kind. To ask about it is to share it for a
-    /// moment.
+    /// A lock of the whole file (`flock(2)`), for systems that refuse the other kind. Testing it acquires a shared lock
+    /// for a moment.
     case wholeFile = "flock"
 
-    /// How long a lock that others share, because they ask about it, is tried for.
+    /// How long to try for a lock that others share because they test it.
     package static let limit = Duration.seconds(1)
 }
 
@@ -20,7 +20,7 @@ package enum FileLock: String, Sendable, CaseIterable {
 ///
 /// - Parameter descriptor: any open file; nothing of it changes.
 /// - Returns: whether it has.
-/// - Throws: what is no refusal.
+/// - Throws: an error that is no refusal.
 package func sysHasOpenFileLocks(_ descriptor: CInt) throws(SystemError) -> Bool {
     do throws(SystemError) {
         _ = try openFileLock { shim_unlock(descriptor) }
@@ -31,15 +31,15 @@ package func sysHasOpenFileLocks(_ descriptor: CInt) throws(SystemError) -> Bool
     }
 }
 
-/// Takes the exclusive lock of an open file; the kernel drops it when the last descriptor of that open file is closed,
-/// however its process ends.
+/// Acquires the exclusive lock of an open file; the kernel drops it when the last descriptor of that open file is
+/// closed, however its process ends.
 ///
 /// - Parameters:
 ///   - descriptor: the open file.
 ///   - kind: which kind of lock.
 ///   - limit: how long to try while others share a lock of the whole file; zero tries once.
 /// - Returns: false when another open file of the same inode holds it.
-/// - Throws: what the kernel says of the call.
+/// - Throws: the kernel's error.
 package func sysLock(
     _ descriptor: CInt, _ kind: FileLock, within limit: Duration = FileLock.limit
 ) throws(SystemError) -> Bool {
@@ -50,9 +50,9 @@ package func sysLock(
         if try takeWhole(descriptor, LOCK_EX) { return true }
         let deadline = MonotonicInstant.after(limit)
         while .now < deadline {
-            // Does somebody hold it, or do others only ask?
+            // Is it held, or do others only test it?
             if try sysIsLocked(descriptor, kind) { return false }
-            // One that was stopped while it asks keeps the others waiting; they leave the processor.
+            // A process that was stopped while it tests makes the others wait; they leave the processor.
             sysPause(.microseconds(200))
             if try takeWhole(descriptor, LOCK_EX) { return true }
         }
@@ -69,7 +69,8 @@ package func sysUnlock(_ descriptor: CInt, _ kind: FileLock) throws(SystemError)
     }
 }
 
-/// Whether another open file of the same inode holds the exclusive lock. Disturbs nobody.
+/// Whether another open file of the same inode holds the exclusive lock. Testing an open-file-description lock affects
+/// no other process; testing a lock of the whole file shares it for a moment.
 package func sysIsLocked(_ descriptor: CInt, _ kind: FileLock) throws(SystemError) -> Bool {
     switch kind {
     case .openFile:
@@ -83,8 +84,8 @@ package func sysIsLocked(_ descriptor: CInt, _ kind: FileLock) throws(SystemErro
     }
 }
 
-/// A call for a lock of an open file, unless the system has refused those. What is said of one file may be said of that
-/// file system alone: so another file is asked.
+/// Makes a call for an open-file-description lock, unless the system has refused those. An error for one file may be
+/// that file system's alone: so a second file is tried before the refusal is remembered.
 private func openFileLock(_ body: () -> CInt) throws(SystemError) -> CInt {
     try Refusals.openFileLocks.remember({ $0.isRefusal && refusesOpenFileLocks }) {
         () throws(SystemError) in
@@ -92,13 +93,13 @@ private func openFileLock(_ body: () -> CInt) throws(SystemError) -> CInt {
     }
 }
 
-/// Asks for a lock of an open file that everybody may open.
+/// Tests for an open-file-description lock of a file that every user may open.
 func tryOpenFileLock() throws(SystemError) {
     let directory = try sysOpen("/", .directory)
     _ = try retrying(.fcntl) { shim_try_open_file_lock(directory.raw) }
 }
 
-/// Whether the system refuses locks of open files to this process, whatever the file is.
+/// Whether the system refuses open-file-description locks to this process, whatever the file is.
 private var refusesOpenFileLocks: Bool {
     do throws(SystemError) {
         try tryOpenFileLock()

@@ -4,7 +4,7 @@
 import CPortShims
 package import PortCLibrary
 
-/// What the package asks about a file.
+/// The facts about a file that the package uses.
 package struct FileStatus: Hashable, Sendable {
     package let device: dev_t
     package let inode: ino_t
@@ -26,11 +26,11 @@ package struct FileStatus: Hashable, Sendable {
     package var isSocket: Bool { mode & S_IFMT == S_IFSOCK }
     /// Whether it is a regular file.
     package var isRegular: Bool { mode & S_IFMT == S_IFREG }
-    /// What may be done with it by whom, the set-group and the sticky bit included.
+    /// Its permission bits, including the set-group and the sticky bit.
     package var permissions: mode_t { mode & 0o7777 }
     /// Whether users other than the owner may read, write or search it.
     package var isOpenToOthers: Bool { mode & 0o077 != 0 }
-    /// Whether two reports are of the same file.
+    /// Whether two statuses are of the same file.
     package func isSameFile(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
 }
 
@@ -42,7 +42,8 @@ package enum OpenMode: Sendable {
     case reading
     /// A file to read and write, made with mode 0600 when it is not there, not through a symbolic link.
     case creating
-    /// Whatever has the name, a symbolic link too, as a place alone: nothing is done to it, and nobody waits for it.
+    /// Whatever has the name, also a symbolic link, as a mere reference (O_PATH): opening it has no effect and never
+    /// waits.
     case place
 
     var flags: CInt {
@@ -58,11 +59,12 @@ package enum OpenMode: Sendable {
 /// Opens a file, close-on-exec.
 ///
 /// - Parameters:
-///   - path: where; relative to `directory`, or to the working directory.
+///   - path: the path; relative to `directory`, or to the working directory.
 ///   - directory: an open directory.
-///   - mode: what for.
+///   - mode: how to open it.
 /// - Returns: the open file.
-/// - Throws: ELOOP when the last part is a symbolic link (ENOTDIR for a directory), ENOENT when it is not there.
+/// - Throws: except with `place`, ELOOP when the last part is a symbolic link (ENOTDIR for a directory); ENOENT when it
+///   is not there.
 package func sysOpen(_ path: String, in directory: CInt = AT_FDCWD, _ mode: OpenMode) throws(SystemError)
     -> FileDescriptor
 {
@@ -82,7 +84,7 @@ package func sysMakeDirectory(_ path: String) throws(SystemError) -> Bool {
     }
 }
 
-/// Gives an open file to another group.
+/// Changes the group of an open file.
 ///
 /// - Throws: EPERM when this process is not in the group.
 package func sysChangeGroup(_ descriptor: CInt, to group: gid_t) throws(SystemError) {
@@ -94,13 +96,13 @@ package func sysChangeGroup(_ descriptor: CInt, to group: gid_t) throws(SystemEr
 /// - Parameters:
 ///   - descriptor: the open file, which is this user's.
 ///   - group: the group.
-///   - permissions: what it and the owner may do.
+///   - permissions: the permissions of the group and the owner.
 /// - Throws: EPERM when this process is not in the group.
 package func sysShare(_ descriptor: CInt, with group: gid_t, _ permissions: mode_t) throws(SystemError) {
     let status = try sysStatus(descriptor)
     if status.group == group && status.permissions == permissions { return }
-    // In this order: a change of the group may take the set-group bit away.
-    // A group without a number in this user namespace cannot be named; a set-group directory gave it already.
+    // In this order: a change of the group may clear the set-group bit. A group without a number in this user namespace
+    // cannot be named; a set-group directory has already passed it on.
     if status.group != group { try sysChangeGroup(descriptor, to: group) }
     _ = try retrying(.fchmod) { fchmod(descriptor, permissions) }
 }
@@ -109,7 +111,7 @@ package func sysShare(_ descriptor: CInt, with group: gid_t, _ permissions: mode
 ///
 /// - Throws: EPERM when this process is not in the group; ESTALE when something else is there.
 package func sysShareSocket(_ name: String, in directory: CInt, with group: gid_t) throws(SystemError) {
-    // The name alone might lead elsewhere by now: what is changed is what was looked at.
+    // The name may refer to something else by now: change only the file that was checked.
     let place = try sysOpen(name, in: directory, .place)
     let status = try sysStatus(place.raw)
     guard status.isSocket, status.owner == sysUserID() else { throw SystemError(ESTALE) }
@@ -118,21 +120,21 @@ package func sysShareSocket(_ name: String, in directory: CInt, with group: gid_
     do throws(SystemError) {
         _ = try retrying(.fchmod) { unsafe chmod("/proc/self/fd/\(place.raw)", 0o660) }
     } catch {
-        // Without /proc by its name. Nobody can put another file in its place but those who keep the directory, and they are
-        // trusted with it.
+        // Without /proc, by its name. Only the processes that may write to the directory can replace the file, and they
+        // are trusted with it.
         guard error.code == ENOENT else { throw error }
         _ = try retrying(.fchmod) { unsafe fchmodat(directory, name, 0o660, 0) }
     }
 }
 
-/// What an open file is.
+/// The status of an open file.
 package func sysStatus(_ descriptor: CInt) throws(SystemError) -> FileStatus {
     var status = stat()
     _ = try retrying(.fstat) { unsafe fstat(descriptor, &status) }
     return FileStatus(status)
 }
 
-/// What a name in a directory is, symbolic links not followed; nil when there is no such name.
+/// The status of a name in a directory, symbolic links not followed; nil when there is no such name.
 package func sysStatus(_ name: String, in directory: CInt) throws(SystemError) -> FileStatus? {
     var status = stat()
     do throws(SystemError) {
@@ -144,7 +146,7 @@ package func sysStatus(_ name: String, in directory: CInt) throws(SystemError) -
     }
 }
 
-/// Where a symbolic link leads, as it says; nil for what is no link.
+/// The target of a symbolic link, as stored; nil for a file that is no link.
 ///
 /// - Throws: ENOENT when there is nothing at the path; ENOTDIR when a part of it but the last is no directory.
 package func sysReadLink(_ path: String) throws(SystemError) -> String? {
@@ -159,7 +161,7 @@ package func sysReadLink(_ path: String) throws(SystemError) -> String? {
     }
 }
 
-/// Where a symbolic link in a directory leads, as it says; nil when there is no such name, or it is no link.
+/// The target of a symbolic link in a directory, as stored; nil when there is no such name, or it is no link.
 package func sysReadLink(_ name: String, in directory: CInt) throws(SystemError) -> String? {
     let limit = 256
     var target = [CChar](repeating: 0, count: limit)
@@ -179,7 +181,7 @@ package func sysMakeLink(_ name: String, to target: String, in directory: CInt) 
     _ = try retrying(.symlink) { unsafe symlinkat(target, directory, name) }
 }
 
-/// Takes a name out of a directory. A name that is not there is no error.
+/// Removes a name from a directory. A name that is not there is no error.
 package func sysUnlink(_ name: String, in directory: CInt) throws(SystemError) {
     do throws(SystemError) {
         _ = try retrying(.unlink) { unsafe unlinkat(directory, name, 0) }
@@ -188,20 +190,20 @@ package func sysUnlink(_ name: String, in directory: CInt) throws(SystemError) {
     }
 }
 
-/// Whether this process may make a file of a size. The kernel does not only refuse a larger one: it sends SIGXFSZ, which ends
-/// most programs.
+/// Whether this process may make a file of a size. The kernel does not only refuse a larger one: it sends SIGXFSZ,
+/// which ends most programs.
 ///
 /// - Throws: EFBIG when the limit for files (RLIMIT_FSIZE) is lower.
 package func sysCheckFileSize(_ size: Int) throws(SystemError) {
     if shim_file_size_limit() < size { throw SystemError(EFBIG) }
 }
 
-/// Gives a file another name in the same directory. The new name appears at once and whole, and replaces nothing.
+/// Renames a file within a directory. The new name appears atomically, and replaces nothing.
 ///
-/// Where the kernel or the file system cannot rename in this way, the file gets the new name as a second one first.
+/// Where the kernel or the file system cannot rename in this way, the file first gets the new name as a second link.
 ///
-/// - Throws: EEXIST when the new name is taken; where the file has to have two names, EPERM when the file system has no such
-///   files.
+/// - Throws: EEXIST when the new name exists; where a second link is needed, EPERM when the file system has no hard
+///   links.
 package func sysRename(_ name: String, to newName: String, in directory: CInt) throws(SystemError) {
     do throws(SystemError) {
         try Refusals.exclusiveRename.remember({ $0.code == ENOSYS }) { () throws(SystemError) in
@@ -220,19 +222,19 @@ package func sysRename(_ name: String, to newName: String, in directory: CInt) t
     }
 }
 
-/// Gives a file another name in the same directory, in the place of what has that now.
+/// Renames a file within a directory, replacing the file that has the new name.
 package func sysMove(_ name: String, to newName: String, in directory: CInt) throws(SystemError) {
     _ = try retrying(.rename) { unsafe renameat(directory, name, directory, newName) }
 }
 
-/// Gives a file a second name in the same directory.
+/// Gives a file a second name (a hard link) in the same directory.
 ///
-/// - Throws: EEXIST when the new name is taken; EPERM when the file system has no such files.
+/// - Throws: EEXIST when the new name exists; EPERM when the file system has no hard links.
 package func sysLink(_ name: String, to newName: String, in directory: CInt) throws(SystemError) {
     _ = try retrying(.link) { unsafe linkat(directory, name, directory, newName, 0) }
 }
 
-/// Most names that are read of a directory: whoever fills it while it is read must come to an end.
+/// The most names that are read from a directory: reading must end even while another process keeps adding names.
 package let sysListLimit = 1 << 20
 
 /// The names in a directory, without `.` and `..`, in no particular order; `sysListLimit` at most.
@@ -240,7 +242,7 @@ package func sysList(_ path: String) throws(SystemError) -> [String] {
     try sysList(path, in: AT_FDCWD)
 }
 
-/// The names in an open directory, wherever it is by now; none when it was removed.
+/// The names in an open directory, even if it was moved; none when it was removed.
 package func sysList(in directory: CInt) throws(SystemError) -> [String] {
     do throws(SystemError) {
         return try sysList(".", in: directory)
@@ -268,7 +270,7 @@ private func sysList(_ path: String, in directory: CInt) throws(SystemError) -> 
 private func nextName(in stream: OpaquePointer) throws(SystemError) -> String? {
     var entry: UnsafeMutablePointer<dirent>?
     let found = try retrying(.readdir) { () -> CInt in
-        errno = 0  // readdir(3): at the end it gives no entry and leaves errno alone
+        errno = 0  // readdir(3): at the end it returns no entry and does not change errno
         unsafe entry = readdir(stream)
         if unsafe entry != nil { return 1 }
         return errno == 0 ? 0 : -1
@@ -279,17 +281,17 @@ private func nextName(in stream: OpaquePointer) throws(SystemError) -> String? {
     }
 }
 
-/// Cuts or extends an open file.
+/// Truncates or extends an open file.
 package func sysTruncate(_ descriptor: CInt, to size: Int) throws(SystemError) {
     _ = try retrying(.write) { ftruncate(descriptor, size) }
 }
 
-/// Sets the place at which an open file is read and written next to its beginning.
+/// Sets the position of an open file to its beginning.
 package func sysRewind(_ descriptor: CInt) throws(SystemError) {
     _ = try retrying(.write) { lseek(descriptor, 0, SEEK_SET) }
 }
 
-/// What is at a path, symbolic links not followed; nil when there is nothing.
+/// The status of a path, symbolic links not followed; nil when there is nothing.
 package func sysStatus(atPath path: String) throws(SystemError) -> FileStatus? {
     try sysStatus(path, in: AT_FDCWD)
 }

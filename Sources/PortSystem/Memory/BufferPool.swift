@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A message is made on one thread and goes on another. To the allocator that is the costly way: the memory goes back to
-// the heap that it came from, whose lock both threads take. So the lists of bytes of small messages that were handled are
-// kept for those that will be made: each thread has a clip of them in its magazine, and whole clips go from threads that
-// leave more to those that take more.
+// A message is made on one thread and released on another. That is the allocator's slow path: the memory goes back to
+// the heap that it came from, whose lock both threads take. So the arrays of bytes of small messages are reused after
+// the messages were handled: each thread has a clip of them in its magazine, and whole clips move from threads that
+// release more to threads that need more.
 
 import CPortShims
 import Synchronization
 
-/// Lists of bytes that nobody needs any more, for whoever needs one.
+/// A pool of unused arrays of bytes.
 package enum BufferPool {
-    /// A list that is made for so many bytes, or fewer, may become a spare one.
+    /// An array that was made for at most this many bytes may be put into the pool.
     package static let capacity = 64
-    /// What the allocator may give in place of that: it rounds up, and gives a piece of memory whole whose rest would be too
-    /// small for anybody (two steps of 16 bytes, in the C library).
+    /// The capacities that the allocator may return for that request: it rounds up, and hands out a whole piece of
+    /// memory when the rest would be too small for any use (two steps of 16 bytes, in the C library).
     private static let kept = capacity..<capacity + 32
-    /// Under the sanitizers nothing is kept: they see errors in how memory is used that this would hide, and cannot see
-    /// that a list which is given on is nobody else's any more: counts of references tell that, in code that they do not
-    /// watch.
+    /// Under the sanitizers the pool is off. They find misuse of memory that the pool would hide. And they cannot see
+    /// that an array which is passed on has no other owner: that is established by reference counts, in code that they
+    /// do not instrument.
     static var isUsed: Bool { shim_keeps_spares() }
 
-    /// A list of so many bytes, whatever they are: to be written over. A spare one mostly has as many, and need not be emptied
-    /// to be filled again.
+    /// An array of `count` bytes with arbitrary contents, for the caller to overwrite. A pooled one mostly has that
+    /// count already, and need not be emptied and filled again.
     ///
     /// - Parameter count: 1 or more, `capacity` at most.
-    /// - Returns: the list, which is nobody else's.
+    /// - Returns: the array, which has no other owner.
     package static func take(_ count: Int) -> [UInt8] {
         guard let magazine = unsafe presentMagazine ?? makeMagazine(), var bytes = unsafe magazine.pointee.take() else {
             var bytes: [UInt8] = []
@@ -47,18 +47,18 @@ package enum BufferPool {
         }
     }
 
-    /// Leaves a list for others. One that somebody else has too stays theirs alone.
+    /// Puts an array into the pool. One that has another owner is only released.
     package static func leave(_ bytes: consuming [UInt8]) {
         guard kept.contains(bytes.capacity), let magazine = unsafe presentMagazine ?? makeMagazine(), isAlone(&bytes)
         else { return }
         unsafe magazine.pointee.leave(consume bytes)
     }
 
-    /// What a list is: one reference, and nothing else.
+    /// Stands for an array's contents, which are one reference and nothing else.
     private final class Storage {}
 
-    // SAFETY: of the object nothing is used but how many references there are to it. An empty list, which has allocated
-    // nothing, does not get here.
+    // SAFETY: only the reference count of the object is read. An empty array, which has allocated nothing, does not get
+    // here.
     private static func isAlone(_ bytes: inout [UInt8]) -> Bool {
         unsafe withUnsafeMutablePointer(to: &bytes) { list in
             unsafe list.withMemoryRebound(to: Storage.self, capacity: 1) { storage in
@@ -67,14 +67,14 @@ package enum BufferPool {
         }
     }
 
-    // SAFETY: the thread's slot keeps the magazine as long as the pointer is there.
+    // SAFETY: the thread's slot holds the magazine as long as the pointer is set.
     private static var presentMagazine: UnsafeMutablePointer<SpareMagazine>? {
         unsafe shim_thread_spares()?.assumingMemoryBound(to: SpareMagazine.self)
     }
 
     private static let places = ThreadLocal<SpareMagazine.Place> { _ in shim_set_thread_spares(nil) }
 
-    /// - Returns: nil where nothing is kept.
+    /// - Returns: nil when the pool is off.
     private static func makeMagazine() -> UnsafeMutablePointer<SpareMagazine>? {
         if !isUsed { return nil }
         let place = SpareMagazine.Place()
@@ -84,9 +84,9 @@ package enum BufferPool {
     }
 }
 
-/// The spare lists of one thread.
+/// The pooled arrays of one thread.
 private struct SpareMagazine: ~Copyable {
-    /// Where it lies.
+    /// Owns the magazine's memory.
     @safe final class Place {
         let magazine = UnsafeMutablePointer<SpareMagazine>.allocate(capacity: 1)
 
@@ -107,13 +107,13 @@ private struct SpareMagazine: ~Copyable {
 
     mutating func leave(_ bytes: consuming [UInt8]) {
         if clip.isFull { SpareDepot.shared.empty(&clip) }
-        if clip.isFull { clip.halve() }  // so that the depot is not asked for each
+        if clip.isFull { clip.halve() }  // so that not every call asks the depot
         clip.put(consume bytes)
     }
 }
 
-// @unchecked: one magazine has it, whose thread alone uses it, or the depot.
-/// Some lists, which go from one thread to another as one.
+// @unchecked: either one magazine has it, which only its thread uses, or the depot.
+/// A clip: some arrays, which pass from one thread to another as a unit.
 @safe final class SpareClip: @unchecked Sendable {
     static let size = 32
     private let slots = UnsafeMutablePointer<[UInt8]>.allocate(capacity: SpareClip.size)
@@ -127,7 +127,7 @@ private struct SpareMagazine: ~Copyable {
     var isEmpty: Bool { count == 0 }
     var isFull: Bool { count == Self.size }
 
-    /// A list for which there is no room is not kept.
+    /// Releases the array when there is no room for it.
     func put(_ bytes: consuming [UInt8]) {
         if isFull { return }
         unsafe (slots + count).initialize(to: bytes)
@@ -137,7 +137,7 @@ private struct SpareMagazine: ~Copyable {
     func take() -> [UInt8]? {
         if isEmpty { return nil }
         count -= 1
-        // It comes from the other processor, and takes about as long as four messages.
+        // Its header is in the other processor's cache; fetching it takes about as long as handling four messages.
         if count >= 4 { unsafe prefetch(slots + (count - 4)) }
         return unsafe (slots + count).move()
     }
@@ -146,23 +146,23 @@ private struct SpareMagazine: ~Copyable {
         unsafe list.withMemoryRebound(to: UnsafeRawPointer.self, capacity: 1) { unsafe shim_prefetch($0.pointee) }
     }
 
-    /// Half of the lists go.
+    /// Releases half of the arrays.
     func halve() {
         unsafe (slots + count / 2).deinitialize(count: count - count / 2)
         count /= 2
     }
 }
 
-// @unchecked: the lists are those of whoever has set `isTaken`.
-/// The clips that no thread has. Who finds them taken goes without: nobody waits here, nor in a forked child whose parent
-/// had them taken.
+// @unchecked: the arrays belong to the thread that has set `isTaken`.
+/// The clips that no thread has. A thread that finds the depot locked does without: no thread waits here, not even in a
+/// forked child whose parent held the lock.
 @safe final class SpareDepot: @unchecked Sendable {
     static let shared = SpareDepot()
-    /// As many as the messages of a queue of 1,024 may need at once.
+    /// Enough for all messages of a queue of 1,024.
     static let mostClips = 32
 
     private let isTaken = Atomic<Bool>(false)
-    /// How many full clips there are; read without the rest, to leave it alone when there is none.
+    /// The number of full clips; may be read without the lock, so that callers leave it alone when there are none.
     private let fullCount = Atomic<Int>(0)
     private var full: [SpareClip] = []
     private var empty: [SpareClip] = []
@@ -177,11 +177,11 @@ private struct SpareMagazine: ~Copyable {
         }
     }
 
-    /// Exchanges a full clip for an empty one, unless there are enough.
+    /// Exchanges a full clip for an empty one, unless the depot is full.
     func empty(_ clip: inout SpareClip) {
         if fullCount.load(ordering: .relaxed) >= Self.mostClips { return }
         whileTaken {
-            if full.count >= Self.mostClips { return }  // others have come between
+            if full.count >= Self.mostClips { return }  // other threads have added clips meanwhile
             full.append(clip)
             clip = empty.popLast() ?? SpareClip()
         }

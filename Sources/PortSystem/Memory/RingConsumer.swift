@@ -3,14 +3,14 @@
 
 import Synchronization
 
-/// The beginning of a packet that lies in a ring, copied out of it.
+/// The beginning of a packet in a ring, copied out of it.
 package struct PacketPrefix: Sendable {
     package let head: PacketWords
-    /// The first eight bytes of its payload, as they lie in memory.
+    /// The first eight bytes of its payload, in memory order.
     package let lead: UInt64
-    /// The bytes of its payload: at least eight.
+    /// The size of its payload: at least eight bytes.
     package let payloadSize: Int
-    /// The bytes that it takes in the ring.
+    /// The number of bytes of its record in the ring.
     package var recordSize: Int { 8 + padded(40 + payloadSize) }
 
     package init(head: PacketWords, lead: UInt64, payloadSize: Int) {
@@ -20,10 +20,10 @@ package struct PacketPrefix: Sendable {
 
 /// The reading end of a ring. One thread at a time uses it.
 package struct RingConsumer: Sendable {
-    /// What a look gave.
+    /// The result of a read.
     package enum Outcome: Sendable {
         case packet(PacketWords, payload: [UInt8])
-        /// So many packets at least come otherwise before the next record.
+        /// At least `before` packets arrive on the socket before the next record.
         case mark(before: Int)
         case empty
         /// The other side breaks the format.
@@ -35,7 +35,7 @@ package struct RingConsumer: Sendable {
     private var position: UInt64 = 0
     private var knownTail: UInt64 = 0
 
-    /// The reading end of a ring of which nothing was read yet.
+    /// The reading end of a ring from which nothing has been read yet.
     ///
     /// - Parameters:
     ///   - ring: the ring.
@@ -45,13 +45,14 @@ package struct RingConsumer: Sendable {
         self.limit = limit
     }
 
-    /// Takes the next record, and a packet's payload in an array of its own.
+    /// Reads the next record, and a packet's payload into an array of its own.
     package mutating func read() -> Outcome {
         var none = OutputSpan<UInt8>()
         return read(into: &none)
     }
 
-    /// Takes the next record. Where there is room for a packet's payload, it is written there, and there is none in the outcome.
+    /// Reads the next record. A packet's payload that fits `room` is written there, and the outcome's payload is then
+    /// empty.
     package mutating func read(into room: inout OutputSpan<UInt8>) -> Outcome {
         if knownTail == position {
             knownTail = ring.published
@@ -77,11 +78,11 @@ package struct RingConsumer: Sendable {
         }
     }
 
-    /// The beginning of a record, if that is a packet whose payload has eight bytes or more. It stays in the ring: `takeBody`
-    /// takes it when it is next, or `read`, which also says what else there is.
+    /// The beginning of a record, if that is a packet whose payload has eight bytes or more. The record stays in the
+    /// ring: `takeBody` consumes it once it is next, or `read`, which also returns the other kinds of records.
     ///
-    /// - Parameter seen: the bytes of the packets before it whose beginnings were seen.
-    /// - Returns: nil when there is none such.
+    /// - Parameter seen: the size of the packets before it whose beginnings were read.
+    /// - Returns: nil when there is no such packet.
     package mutating func front(behind seen: Int = 0) -> PacketPrefix? {
         let start = position + UInt64(seen)
         if knownTail == start { knownTail = ring.published }
@@ -99,13 +100,13 @@ package struct RingConsumer: Sendable {
         return PacketPrefix(head: head, lead: ring.rawWord(at: start + 48), payloadSize: length - 40)
     }
 
-    /// Looks at the beginnings of the packets that come next, as `front` does.
+    /// Reads the beginnings of the next packets, as `front` does.
     ///
     /// - Parameters:
-    ///   - fronts: set to what is found.
+    ///   - fronts: set to the result.
     ///   - limit: the most packets.
-    ///   - size: it ends with the packet that reaches so many bytes.
-    ///   - isWanted: it ends before the first packet that is not.
+    ///   - size: ends with the packet that reaches this many bytes.
+    ///   - isWanted: ends before the first packet for which it is false.
     package mutating func seeFronts(
         _ fronts: inout [PacketPrefix], atMost limit: Int, size: Int, while isWanted: (PacketPrefix) -> Bool
     ) {
@@ -117,15 +118,15 @@ package struct RingConsumer: Sendable {
         }
     }
 
-    /// Takes the packet that begins so, which is the next record.
+    /// Consumes the packet with this beginning, which is the next record.
     ///
-    /// - Returns: its payload behind the first eight bytes.
+    /// - Returns: its payload after the first eight bytes.
     package mutating func takeBody(behind front: PacketPrefix) -> [UInt8] {
         defer { advance(by: front.recordSize) }
         return ring.bytes(front.payloadSize - 8, at: position + 8 + 48)
     }
 
-    /// Copies the payload of the packet at the position out to where there is room for it.
+    /// Copies the payload of the packet at the position into `room`, if it fits.
     private func land(_ count: Int, in room: inout OutputSpan<UInt8>) -> Bool {
         if room.freeCapacity < count { return false }
         unsafe room.withUnsafeMutableBufferPointer { (buffer, initializedCount) in
@@ -142,15 +143,16 @@ package struct RingConsumer: Sendable {
         unsafe ring.head.pointee.store(position, ordering: .releasing)
     }
 
-    /// Whether something is there to be read, as far as the memory says.
+    /// Whether there is something to read, as far as the memory says.
     package var hasMore: Bool { ring.published != position }
 
-    /// Wants to be rung for what is published from now on. What `hasMore` says afterwards decides whether that is enough.
+    /// Asks for a `bell` packet for records that are published from now on. The caller checks `hasMore` afterwards, for
+    /// those that came before.
     package func sleep() { ring.setReader(.asleep) }
 
-    /// As `sleep`; but the reader's wake channel will do.
+    /// As `sleep`, but asks for a wake-up through the reader's wake channel.
     package func park() { ring.setReader(.parked) }
 
-    /// Does not want to be rung.
+    /// Asks for no wake-up.
     package func wake() { ring.setReader(.awake) }
 }

@@ -7,13 +7,15 @@ import Synchronization
 package struct RingProducer: Sendable {
     /// What became of a record.
     package enum Outcome: Hashable, Sendable {
-        /// It is in the ring. A reader that is not awake has to be told, when it has not woken by itself: see `takeSleep`.
+        /// It is in the ring. A reader in another state than awake must be woken, unless it has woken by itself: see
+        /// `takeSleep`.
         case written(SharedRing.ReaderState)
         /// There is no room for it.
         case full
-        /// The reader takes nothing more.
+        /// The reader accepts no more records.
         case closed
-        /// It is in the ring, and the reader is about to take nothing more: `isLastRead` says soon whether it takes this.
+        /// It is in the ring, and the reader is about to accept no more: `isLastRead` will say whether this record is
+        /// read.
         case closing
         /// The other side breaks the format.
         case broken
@@ -22,23 +24,23 @@ package struct RingProducer: Sendable {
     package let ring: SharedRing
     private var position: UInt64 = 0
     private var knownHead: UInt64 = 0
-    /// For which of its sleeps the reader was woken last; none has this number.
+    /// The sleep for which the reader was woken last; no sleep has this initial number.
     private var wokenSleep = UInt64.max
 
-    /// The writing end of a ring in which nothing was written yet.
+    /// The writing end of a ring to which nothing has been written yet.
     package init(_ ring: SharedRing) {
         self.ring = ring
     }
 
-    /// Room for a mark is always kept.
+    /// Room for a mark is always reserved.
     private static let markSize = 8
 
     /// Writes a packet.
     ///
     /// - Parameters:
     ///   - head: its head.
-    ///   - lead: the payload's first eight bytes, as they lie in memory; nil when all of it lies in the two lists.
-    ///   - body: what comes then.
+    ///   - lead: the payload's first eight bytes, in memory order; nil when all of the payload is in the two arrays.
+    ///   - body: what follows.
     ///   - tail: the end of the payload.
     /// - Returns: what became of it.
     package mutating func write(
@@ -56,7 +58,7 @@ package struct RingProducer: Sendable {
         return publishRecord(8 + padded(length))
     }
 
-    /// Writes a packet, as above, whose payload is a lead and one list.
+    /// Writes a packet, as above, whose payload is a lead and one array.
     package mutating func write(_ head: PacketWords, lead: UInt64, _ body: [UInt8]) -> Outcome {
         let length = 48 + body.count
         if let failure = makeRoom(for: length) { return failure }
@@ -65,7 +67,7 @@ package struct RingProducer: Sendable {
         return publishRecord(8 + padded(length))
     }
 
-    /// - Returns: why there is no room for a packet of so many bytes, if there is none.
+    /// - Returns: why there is no room for a packet of this size; nil when there is.
     private mutating func makeRoom(for length: Int) -> Outcome? {
         let size = 8 + padded(length) + Self.markSize
         if SharedRing.capacity - Int(position - knownHead) >= size { return nil }
@@ -73,7 +75,7 @@ package struct RingProducer: Sendable {
         return SharedRing.capacity - Int(position - knownHead) < size ? .full : nil
     }
 
-    /// Writes what a record of a packet begins with.
+    /// Writes the beginning of a packet's record.
     private func putFront(_ length: Int, _ head: PacketWords, _ lead: UInt64?) {
         ring.putWord(UInt64(length) | RecordKind.packet.rawValue << 32, at: position)
         ring.putRawWord(head.0, at: position + 8)
@@ -89,15 +91,15 @@ package struct RingProducer: Sendable {
         return outcome == .written(.awake) ? .written(readerState) : outcome
     }
 
-    /// How the reader waits; awake, too, once it was woken from the sleep that it is in.
+    /// How the reader waits; awake also when it was woken from its current sleep.
     package var readerState: SharedRing.ReaderState {
         let (state, sleep) = ring.readerState
         return sleep == wokenSleep ? .awake : state
     }
 
-    /// Has a reader that was not awake when something was written count as awake until it sleeps again.
+    /// Marks the reader's current sleep as woken: it counts as awake until it sleeps again.
     ///
-    /// - Returns: how it has waited until now: unless it has woken by itself, it is to be woken.
+    /// - Returns: how the reader has waited until now. Unless that is awake, the caller wakes it.
     package mutating func takeSleep() -> SharedRing.ReaderState {
         let (state, sleep) = ring.readerState
         if sleep == wokenSleep { return .awake }
@@ -105,27 +107,29 @@ package struct RingProducer: Sendable {
         return state
     }
 
-    /// Writes a mark. The reader is not told of it: what it stands for does that. There is at most one in the ring.
+    /// Writes a mark. The reader is not woken for it: the packet for which it stands does that. There is at most one in
+    /// the ring.
     ///
-    /// - Parameter count: so many packets at least are sent otherwise before the next record is written.
+    /// - Parameter count: at least this many packets are sent on the socket before the next record is written.
     /// - Returns: whether it was written: there is always room for it.
     package mutating func writeMark(before count: UInt32 = 0) -> Outcome {
         ring.putWord(RecordKind.mark.rawValue << 32 | UInt64(count), at: position)
         return publish(Self.markSize)
     }
 
-    /// Whether the reader has read all; nil when the other side breaks the format.
+    /// Whether the reader has read everything; nil when the other side breaks the format.
     package mutating func isEmpty() -> Bool? {
         learnHead() ? knownHead == position : nil
     }
 
-    /// Whether the reader has read something since the head was looked at last; also when the other side breaks the format.
+    /// Whether the reader has read something since the head was last read; true also when the other side breaks the
+    /// format.
     package mutating func hasReaderMoved() -> Bool {
         let old = knownHead
         return !learnHead() || knownHead != old
     }
 
-    /// - Returns: false when the head lies where it cannot be.
+    /// - Returns: false when the head has an impossible value.
     private mutating func learnHead() -> Bool {
         let head = unsafe ring.head.pointee.load(ordering: .acquiring)
         guard head >= knownHead, head <= position, head & 7 == 0 else { return false }
@@ -133,7 +137,7 @@ package struct RingProducer: Sendable {
         return true
     }
 
-    /// Whether the reader, which takes nothing more, takes what was written last; nil while it has not said so.
+    /// Whether the reader, which accepts no more records, reads the last one; nil while it has not said so.
     package var isLastRead: Bool? { ring.isRead(upTo: position) }
 
     private mutating func publish(_ size: Int) -> Outcome {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Memory that one process writes and another reads, made of a file without a name (memfd_create(2)). Its pages are there
-// from the beginning. Its seals keep its size, and forbid to map it anew to write and to make holes in it: so nobody but its maker writes
-// there, and an access never faults, whatever the system's rule for memory that is promised (vm.overcommit_memory).
+// Memory that one process writes and another reads: a file without a name (memfd_create(2)). All its pages are
+// allocated from the beginning. Its seals fix its size, and forbid new writable mappings and punching holes: so only
+// its maker writes to it, and an access never faults, whatever the system's policy for overcommitted memory
+// (vm.overcommit_memory).
 
 import CPortShims
 import PortCLibrary
 
-/// A mapping of shared memory, which goes with the object. The maker may change what is in it at any time.
+/// A mapping of shared memory, which ends with the object. The maker may change the contents at any time.
 @safe package final class SharedMemory: @unchecked Sendable {
-    // Unchecked: the pointer never changes, and whoever uses what it leads to says how threads share that.
-    /// Where the memory begins. Only its maker may write there.
+    // Unchecked: the pointer never changes, and the types that use the memory define how threads share it.
+    /// The beginning of the memory. Only its maker may write there.
     @unsafe package let base: UnsafeMutableRawPointer  // immutable
     package let size: Int  // immutable
 
@@ -28,11 +29,11 @@ import PortCLibrary
 
     /// Makes memory, all zeros.
     ///
-    /// - Returns: its mapping, which can be written, and the file to give to another process.
-    /// - Throws: EINVAL before Linux 5.1; ENOSPC or ENOMEM when there is not so much memory; EFBIG when the limit of this process
-    ///   for files (RLIMIT_FSIZE) is lower; EMFILE.
+    /// - Returns: its mapping, which is writable, and the file to pass to another process.
+    /// - Throws: EINVAL before Linux 5.1; ENOSPC or ENOMEM when there is not enough memory; EFBIG when this process's
+    ///   limit for files (RLIMIT_FSIZE) is lower; EMFILE.
     package static func make(size: Int) throws(SystemError) -> (memory: SharedMemory, file: SharedDescriptor) {
-        // A system that refuses it is not asked again.
+        // A system that has refused it is not asked again.
         try sysCheckFileSize(size)
         return try Refusals.memory.remember { () throws(SystemError) in
             let file = try makeFile()
@@ -44,8 +45,8 @@ import PortCLibrary
         }
     }
 
-    /// A file of memory that cannot be made executable, as `vm.memfd_noexec=2` wants it; an older kernel makes it without
-    /// that.
+    /// A memory file that cannot be made executable, as `vm.memfd_noexec=2` requires; an older kernel makes it without
+    /// that flag.
     private static func makeFile() throws(SystemError) -> SharedDescriptor {
         let file = try Refusals.sealedMemory.avoid { () throws(SystemError) in
             try retrying(.memfd_create) { shim_memory_file(true) }
@@ -55,17 +56,17 @@ import PortCLibrary
         return SharedDescriptor(owning: file)
     }
 
-    /// Maps a file that another process gave, to read.
+    /// Maps a file that another process has sent, for reading.
     ///
     /// - Returns: nil when it is not sealed memory of exactly that size.
-    /// - Throws: ENOSPC or ENOMEM when pages are not there yet, and cannot be had.
+    /// - Throws: ENOSPC or ENOMEM when pages are missing and cannot be allocated.
     package static func map(_ file: SharedDescriptor, size: Int) throws(SystemError) -> SharedMemory? {
         guard try isSealed(file.rawValue) else { return nil }
-        // After the seals, its size and the pages that are there stay.
+        // Once sealed, neither its size nor its allocated pages change.
         var status = stat()
         _ = try retrying(.fstat) { unsafe fstat(file.rawValue, &status) }
         guard status.st_size == size else { return nil }
-        // Those that its maker has left out come now, not by an access that may fail then.
+        // Pages that its maker has left out are allocated now; an access that allocates one later might fail.
         _ = try retrying(.fallocate) { shim_allocate(file.rawValue, size) }
         return try SharedMemory(mapping: file.rawValue, size: size, isWritable: false)
     }

@@ -3,33 +3,34 @@
 //
 // A queue of records from one writer to one reader in shared memory. Docs/WireFormat.md has its layout.
 //
-// Each side has memory that it alone writes, and the other maps to read. The writer's has the bytes and
+// Each side has memory that it alone writes, and the other side maps for reading. The writer's has the bytes and
 //
 //   tail   how many bytes were ever written
 //
 // The reader's has
 //
 //   head   how many bytes were ever read
-//   state  its lowest two bits say how the reader learns of a record: 0 by a bell over the socket, 1 by itself, 2 by its
-//          wake channel. The rest grows by one each time that the state is set, so each sleep has a value of its own, and the writer
-//          remembers for which it has woken the reader
-//   end    zero; 1 << 62 while the reader closes the ring; then 1 << 63 and how many bytes it takes in all
+//   state  the lowest two bits say how the reader learns of a record: 0 by a `bell` packet on the socket, 1 by polling,
+//          2 through its wake channel. The rest grows by one each time the state is set, so each sleep has a value of its
+//          own, and the writer remembers for which one it has woken the reader
+//   end    zero; 1 << 62 while the reader closes the ring; then 1 << 63 and how many bytes it reads in all
 //
-// Writer and reader keep their own positions privately, and believe the other's only within its bounds. What is read is
-// copied out first and checked then: the writer may change the memory at any time.
+// Writer and reader each hold their own position privately, and trust the other's only within its bounds. What is read
+// is first copied out and then checked: the writer may change the memory at any time.
 //
-// Who writes publishes the tail, then reads the state. Who reads sets the state, then reads the tail. All four are
-// sequentially consistent, so one of the two sees the other. The end is decided likewise: the reader says that it closes the ring, then
-// reads the tail, and says how far it reads; the writer publishes, then reads the end. A record is either before the end, and will
-// be read, or is refused; where the reader is between its two steps, the writer waits for the second.
+// The writer publishes the tail, then reads the state. The reader sets the state, then reads the tail. All four
+// accesses are sequentially consistent, so one of the two sees the other. The end is decided in the same way: the
+// reader announces that it closes the ring, then reads the tail, and publishes how far it reads; the writer publishes
+// the tail, then reads the end. A record is either before the end, and will be read, or is refused; while the reader is
+// between its two steps, the writer waits for the second.
 
 import CPortShims
 import Synchronization
 
 /// One direction of a connection's shared memory.
 @safe package final class SharedRing: @unchecked Sendable {
-    // Unchecked: the counters are atomic; the bytes are shared as the head of this file says.
-    private let writerMemory: SharedMemory  // immutable; keeps what the pointers lead to
+    // Unchecked: the counters are atomic; the bytes are shared as the comment above says.
+    private let writerMemory: SharedMemory  // immutable; owns the memory behind the pointers
     private let readerMemory: SharedMemory  // immutable; the same
     let tail: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
     let head: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
@@ -37,10 +38,10 @@ import Synchronization
     private let end: UnsafeMutablePointer<Atomic<UInt64>>  // immutable
     let bytes: UnsafeMutableRawPointer  // immutable
 
-    /// The bytes of one ring: a power of two.
+    /// The size of one ring in bytes: a power of two.
     package static let capacity = 256 << 10
     private static let bytesOffset = 4096
-    /// The memory of one side: what it writes of its own ring and of the other's.
+    /// The size of one side's memory: what it writes for its own ring and for the other's.
     package static let memorySize = bytesOffset + capacity
     private static let isEnding: UInt64 = 1 << 62
     private static let hasEnded: UInt64 = 1 << 63
@@ -62,7 +63,7 @@ import Synchronization
         unsafe end = (reader.base + 264).assumingMemoryBound(to: Atomic<UInt64>.self)
     }
 
-    /// For the reader: takes nothing more than was published before. Any thread.
+    /// For the reader: accepts no records beyond those published so far. Any thread.
     package func close() {
         let isFirst = unsafe end.pointee.compareExchange(
             expected: 0, desired: Self.isEnding, ordering: .sequentiallyConsistent
@@ -70,21 +71,21 @@ import Synchronization
         if isFirst { finishClosing() }
     }
 
-    /// The second step of `close`, which each thread may make: any tail that is read after the first step will do.
+    /// The second step of `close`, which any thread may make: any tail that is read after the first step is valid.
     private func finishClosing() {
         let last = unsafe tail.pointee.load(ordering: .sequentiallyConsistent) & (Self.isEnding - 1)
         _ = unsafe end.pointee.compareExchange(
             expected: Self.isEnding, desired: last | Self.hasEnded, ordering: .sequentiallyConsistent)
     }
 
-    /// Whether the reader takes nothing more, or is about to say so.
+    /// Whether the reader accepts no more records, or is about to say so.
     package var isClosed: Bool { unsafe end.pointee.load(ordering: .sequentiallyConsistent) != 0 }
 
-    /// Whether something lies in it that this side has not read, as the tail says. For a quick look from any thread of the
-    /// reader, after which the reading end decides.
+    /// Whether the ring has data that this side has not read, according to the tail. A quick check for any thread of
+    /// the reader; the reading end then decides.
     package var isFilled: Bool { unsafe head.pointee.load(ordering: .relaxed) != published }
 
-    /// For the reader: how many bytes were written, as the memory says; once the ring is closed, as it said then.
+    /// For the reader: how many bytes were written, according to the memory; once the ring is closed, as fixed then.
     var published: UInt64 {
         let now = unsafe tail.pointee.load(ordering: .sequentiallyConsistent)
         var last = unsafe end.pointee.load(ordering: .sequentiallyConsistent)
@@ -96,14 +97,14 @@ import Synchronization
         return last & ~Self.hasEnded
     }
 
-    /// For the writer: whether what was published up to a position is read, once the reader has closed the ring; nil while the reader
-    /// is between the two steps of `close`.
+    /// For the writer: whether everything published up to a position is read, once the reader has closed the ring; nil
+    /// while the reader is between the two steps of `close`.
     func isRead(upTo position: UInt64) -> Bool? {
         let last = unsafe end.pointee.load(ordering: .sequentiallyConsistent)
         return last & Self.hasEnded != 0 ? last & ~Self.hasEnded >= position : nil
     }
 
-    /// Copies bytes in at a position, around the end if need be.
+    /// Copies bytes in at a position, wrapping around at the end.
     func put(_ source: UnsafeRawBufferPointer, at position: UInt64) {
         guard let start = source.baseAddress else { return }
         let offset = Int(position) & (Self.capacity - 1)
@@ -121,9 +122,9 @@ import Synchronization
         if first < target.count { unsafe copyOut(to: start + first, from: bytes, count: target.count - first) }
     }
 
-    /// Copies bytes out, in a list of their own.
+    /// Copies bytes out into an array of their own.
     func bytes(_ count: Int, at position: UInt64) -> [UInt8] {
-        if count == 0 { return [] }  // the empty storage is everybody's, and would be written
+        if count == 0 { return [] }  // the empty array's storage is shared by all, and would be written
         let offset = Int(position) & (Self.capacity - 1)
         if count <= BufferPool.capacity, offset + count <= Self.capacity {
             var list = BufferPool.take(count)
@@ -136,7 +137,7 @@ import Synchronization
         if count <= copiedBlock, offset + count <= Self.capacity {
             return unsafe [UInt8](UnsafeRawBufferPointer(start: bytes + offset, count: count))
         }
-        // Reserved first, the list is made by code for lists of bytes, not for lists of anything.
+        // With its capacity reserved first, the array is filled by code specialized for bytes, not by generic code.
         var list: [UInt8] = []
         list.reserveCapacity(count)
         list.append(addingCapacity: count) { span in
@@ -152,15 +153,15 @@ import Synchronization
 
     func putWord(_ word: UInt64, at position: UInt64) { putRawWord(word.littleEndian, at: position) }
 
-    /// Writes eight bytes at a position, which is a multiple of eight, as they lie in memory.
+    /// Writes eight bytes, in memory order, at a position that is a multiple of eight.
     func putRawWord(_ word: UInt64, at position: UInt64) {
         unsafe rawWord(at: position).pointee.store(word, ordering: .relaxed)
     }
 
     func word(at position: UInt64) -> UInt64 { UInt64(littleEndian: rawWord(at: position)) }
 
-    /// The eight bytes at a position, which is a multiple of eight, as they lie there. They are looked at once, whatever the
-    /// other side does meanwhile: that is what makes the load an atomic one.
+    /// The eight bytes, in memory order, at a position that is a multiple of eight. They are read exactly once,
+    /// whatever the other side does meanwhile: that is why the load is atomic.
     func rawWord(at position: UInt64) -> UInt64 {
         unsafe rawWord(at: position).pointee.load(ordering: .relaxed)
     }
@@ -170,10 +171,10 @@ import Synchronization
     }
 }
 
-/// So many bytes are copied at once.
+/// The most bytes that one copy moves.
 private let copiedBlock = 2048
-/// So many bytes go past the caches of who writes them: to fetch lines out of another processor's caches takes up to six times
-/// as long as out of memory. Docs/Decisions/0026-non-temporal-copies.md has the measurements.
+/// Copies of at least this size bypass the writer's caches: fetching lines from another processor's caches takes up to
+/// six times as long as fetching them from memory. Docs/Decisions/0026-non-temporal-copies.md has the measurements.
 private let longCopy = 8192
 
 private func copyIn(to target: UnsafeMutableRawPointer, from source: UnsafeRawPointer, count: Int) {
@@ -186,8 +187,8 @@ private func copyOut(to target: UnsafeMutableRawPointer, from source: UnsafeRawP
     unsafe shim_copy_asking_ahead(target, source, count)
 }
 
-/// Copies in blocks. From 4 KiB on, glibc before 2.40 has the processor copy by one instruction (`rep movsb`), which on
-/// some processors takes many times as long where the target lies up to 63 bytes behind the source, in whatever page.
+/// Copies in blocks. From 4 KiB on, glibc before 2.40 copies with one instruction (`rep movsb`), which on some
+/// processors takes many times as long when the target is up to 63 bytes behind the source, regardless of the page.
 private func copyBlocks(to target: UnsafeMutableRawPointer, from source: UnsafeRawPointer, count: Int) {
     var start = 0
     while count - start > copiedBlock {
@@ -197,7 +198,7 @@ private func copyBlocks(to target: UnsafeMutableRawPointer, from source: UnsafeR
     unsafe (target + start).copyMemory(from: source + start, byteCount: count - start)
 }
 
-/// What a record is.
+/// The kinds of records.
 enum RecordKind: UInt64 {
     case packet = 1
     case mark = 2
@@ -206,32 +207,32 @@ enum RecordKind: UInt64 {
 func padded(_ count: Int) -> Int { (count + 7) & ~7 }
 
 extension SharedRing {
-    /// What a reader does, as it says.
+    /// How a reader waits, as it says itself.
     package enum ReaderState: UInt32, Sendable {
-        /// It wants a bell.
+        /// It needs a `bell` packet.
         case asleep = 0
-        /// It polls by itself, or has been woken.
+        /// It polls, or has been woken.
         case awake = 1
         /// It sleeps where its wake channel is watched.
         case parked = 2
 
-        /// What a word says, which the reader may have written as it wants.
+        /// Decodes a word, to which the reader may have written anything.
         fileprivate init(_ word: UInt32) { self = Self(rawValue: word) ?? .asleep }
     }
 
-    /// For the writer: how the reader waits, and for which of its sleeps.
+    /// For the writer: how the reader waits, and the number of its current sleep.
     var readerState: (state: ReaderState, sleep: UInt64) {
         let word = unsafe state.pointee.load(ordering: .sequentiallyConsistent)
         return (ReaderState(UInt32(word & 3)), word)
     }
 
-    /// For the reader: how it waits from now on. One thread at a time.
+    /// For the reader: sets how it waits from now on. One thread at a time.
     package func setReader(_ wanted: ReaderState) {
         let next = unsafe (state.pointee.load(ordering: .relaxed) >> 2 &+ 1) << 2
         unsafe state.pointee.store(next | UInt64(wanted.rawValue), ordering: .sequentiallyConsistent)
     }
 
-    /// For the reader: from now on it polls by itself, unless something else was said since it was parked.
+    /// For the reader: it polls from now on, unless another state was set since it parked.
     package func unpark() {
         if readerState.state == .parked { setReader(.awake) }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Child processes, started with the descriptors that they are to have and no others. `LaunchedProcess` watches them.
+// Child processes, started with exactly the descriptors that are passed to them. `LaunchedProcess` watches them.
 
 import CPortShims
 package import PortCLibrary
@@ -12,30 +12,30 @@ package enum ChildEnd: Hashable, Sendable {
     case exited(CInt)
     /// This signal killed it.
     case signalled(CInt)
-    /// Somebody else has waited for it, or the kernel did because the program ignores SIGCHLD.
+    /// Other code has waited for it, or the kernel reaped it because the program ignores SIGCHLD.
     case unknown
 }
 
 /// Starts a program in a child process.
 ///
-/// No signal is blocked or ignored in it, whatever this thread and process do with signals.
+/// No signal is blocked or ignored in it, regardless of this thread's and this process's settings.
 ///
 /// - Parameters:
 ///   - path: the program's file. A relative path starts at `directory`.
-///   - arguments: what follows the program's name.
-///   - environment: what differs from this process's environment; nil takes a variable out.
+///   - arguments: the arguments after the program's name.
+///   - environment: changes to this process's environment; nil removes a variable.
 ///   - directory: the child's working directory; nil for this process's.
 ///   - descriptors: which descriptors become 0, 1, 2 and so on in the child; nil for this process's own of that number.
 ///     All others are closed there, close-on-exec or not.
 /// - Returns: the child's process id. It must be waited for.
-/// - Throws: ENOENT, EACCES, ENOEXEC and what else `execve(2)` says; EAGAIN and ENOMEM when the system gives no
-///   process; EMFILE when there is no descriptor left for a moment's use; EINVAL when an argument holds a NUL.
+/// - Throws: ENOENT, EACCES, ENOEXEC and the other errors of `execve(2)`; EAGAIN and ENOMEM when the system cannot make
+///   a process; EMFILE when there is no descriptor left for temporary use; EINVAL when an argument contains a NUL.
 package func sysSpawn(
     _ path: String, arguments: [String], environment: [String: String?], in directory: String?, descriptors: [CInt?]
 ) throws(SystemError) -> pid_t {
     let arguments = try CStringList([path] + arguments)
     let environment = try unsafe CStringList(environment: shim_environment(), changing: environment)
-    // Out of the way of the child's numbers, so that none is replaced before it was copied.
+    // Copies above the child's numbers, so that none is replaced before it was copied.
     var copies: [SharedDescriptor] = []
     var numbers = [CInt](repeating: -1, count: descriptors.count)
     for (number, descriptor) in descriptors.enumerated() {
@@ -53,8 +53,8 @@ package func sysSpawn(
     }
 }
 
-/// Kills a child that is not watched, and waits for it. Does nothing when it has been waited for, by
-/// somebody else or by the kernel: its number may be another process's by then.
+/// Kills a child that is not watched, and waits for it. Does nothing when it was already waited for, by other code or
+/// by the kernel: its number may be another process's by then.
 package func sysKillAndReap(_ process: pid_t) {
     var information = unsafe siginfo_t()
     do throws(SystemError) {
@@ -62,7 +62,7 @@ package func sysKillAndReap(_ process: pid_t) {
     } catch {
         if error.code == ECHILD { return }
     }
-    // One that has become another user's would keep us waiting until it ends.
+    // A child that now runs as another user would make this wait until it ends.
     guard kill(process, SIGKILL) == 0 else { return }
     _ = try? retrying(.waitid) { waitpid(process, nil, 0) }
 }
@@ -72,7 +72,7 @@ package func sysCloseOnExec(_ descriptor: CInt) throws(SystemError) {
     _ = try retrying(.fcntl) { shim_set_cloexec(descriptor) }
 }
 
-/// Whether an open descriptor is a Unix socket of packets.
+/// Whether an open descriptor is a packet socket (SOCK_SEQPACKET) of the Unix family.
 ///
 /// - Throws: EBADF when it is not open, ENOTSOCK when it is no socket.
 package func sysIsPacketSocket(_ descriptor: CInt) throws(SystemError) -> Bool {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A child is watched and signalled through a process descriptor (pidfd_open(2)), which cannot come to mean another process.
-// Where the system refuses those, a thread waits for the child and leaves it to be waited for once more (WNOWAIT): the
-// kernel keeps the number of a child that nobody has waited for. Somebody else in this process may wait for it all the same;
-// then the child's number means no child of ours, or one that started at another time.
+// A child is watched and signalled through a process descriptor (pidfd_open(2)), which can never refer to another
+// process. Where the system refuses those, a thread waits for the child without reaping it (WNOWAIT): the kernel keeps
+// the number of a child that was not reaped. Other code in this process may reap it all the same; then the child's
+// number refers to no child of ours, or to one that started at another time.
 
 import CPortShims
 package import PortCLibrary
 
-/// A child of this process, from its start until it was waited for.
+/// A child of this process, from its start until it was reaped.
 package final class LaunchedProcess: Sendable {
-    /// What becomes readable when the child ends.
+    /// The descriptor that becomes readable when the child ends.
     enum End: Sendable {
         case descriptor(SharedDescriptor)
         case bell(Bell)
     }
 
-    /// Rung by the thread that waits for the child.
+    /// Signalled by the thread that waits for the child.
     final class Bell: Sendable {
         let descriptor: EventDescriptor  // immutable
 
@@ -44,11 +44,11 @@ package final class LaunchedProcess: Sendable {
         }
     }
 
-    /// Begins to watch a child.
+    /// Starts watching a child.
     ///
-    /// - Returns: nil when the child has ended and was waited for, by somebody else or by the kernel, because the program
+    /// - Returns: nil when the child has ended and was reaped, by other code or by the kernel, because the program
     ///   ignores SIGCHLD. Its id may be another process's by then.
-    /// - Throws: EMFILE, ENFILE; EAGAIN when there is no process descriptor, and the system gives no thread.
+    /// - Throws: EMFILE, ENFILE; EAGAIN when there is no process descriptor, and the system cannot make a thread.
     package static func watching(child process: pid_t) throws(SystemError) -> LaunchedProcess? {
         do throws(SystemError) {
             do throws(SystemError) {
@@ -74,13 +74,13 @@ package final class LaunchedProcess: Sendable {
         }
     }
 
-    /// Sends a signal. A child that has ended gets none, which is no error.
+    /// Sends a signal. For a child that has ended this does nothing, which is no error.
     ///
-    /// - Throws: EPERM when the child has become another user's.
+    /// - Throws: EPERM when the child now runs as another user.
     package func signal(_ signal: CInt) throws(SystemError) {
         do throws(SystemError) {
             guard case .descriptor(let descriptor) = end else { return try signalByNumber(signal) }
-            // EPERM is also what a child says that has become another user's.
+            // EPERM is also the error for a child that now runs as another user.
             let isRefusal = { [id] (error: SystemError) in
                 error.isRefusal && (error.code != EPERM || (try? sysKill(id, 0)) != nil)
             }
@@ -107,7 +107,7 @@ package final class LaunchedProcess: Sendable {
         return start == found
     }
 
-    /// Waits for the child if it has ended, without blocking, and so lets the kernel forget it. Done once for a child.
+    /// Reaps the child if it has ended, without blocking. Succeeds once for a child.
     ///
     /// - Returns: how it ended; nil while it runs.
     package func reap() throws(SystemError) -> ChildEnd? {
@@ -116,8 +116,8 @@ package final class LaunchedProcess: Sendable {
             return try wait(keeps: false)
         } catch {
             guard error.code == ECHILD || error.isRefusal else { throw error }
-            // Not ours to wait for: it ended and somebody else did, or it is the child of the process that forked us; or the
-            // system does not let us.
+            // Not ours to reap: it ended and other code reaped it, or it is the child of the process that forked us; or
+            // the system does not allow it.
             return try sysPoll(rawValue, .readable, until: .distantPast).isEmpty ? nil : .unknown
         }
     }
@@ -135,16 +135,16 @@ package final class LaunchedProcess: Sendable {
     }
 }
 
-/// Sends a signal to a process by its number; with zero only asks whether it is there.
+/// Sends a signal to a process by its number; signal zero only checks whether the process exists.
 package func sysKill(_ process: pid_t, _ signal: CInt) throws(SystemError) {
     _ = try retrying(.kill) { kill(process, signal) }
 }
 
 /// Opens a process descriptor, unless the system has refused them.
 ///
-/// - Throws: ESRCH; EINVAL or ENOENT for a number that is a thread's, no process's; EMFILE, ENFILE; the refusal.
+/// - Throws: ESRCH; EINVAL or ENOENT for a number of a thread that is no process; EMFILE, ENFILE; the refusal.
 func sysOpenProcess(_ process: pid_t) throws(SystemError) -> FileDescriptor {
-    // EINVAL is also said of a number that is a thread's.
+    // EINVAL is also the error for a thread's number.
     let number = try Refusals.processDescriptor.remember({ $0.isRefusal && ($0.code != EINVAL || isEachInvalid()) }) {
         () throws(SystemError) in
         try retrying(.pidfd_open) { shim_pidfd_open(process) }
@@ -152,7 +152,7 @@ func sysOpenProcess(_ process: pid_t) throws(SystemError) -> FileDescriptor {
     return FileDescriptor(owning: number)
 }
 
-/// Whether the system says EINVAL of this process, too.
+/// Whether the system answers EINVAL for this process, too.
 private func isEachInvalid() -> Bool {
     do throws(SystemError) {
         _ = FileDescriptor(owning: try retrying(.pidfd_open) { shim_pidfd_open(getpid()) })
@@ -167,10 +167,10 @@ private func isEachInvalid() -> Bool {
 /// - Parameters:
 ///   - descriptor: its process descriptor, if there is one.
 ///   - process: its number.
-///   - keeps: whether it can be waited for again.
+///   - keeps: whether it can be waited for again: it is not reaped.
 ///   - blocks: whether to wait until it ends.
 /// - Returns: how it ended; nil while it runs.
-/// - Throws: ECHILD when it is no child, or was waited for.
+/// - Throws: ECHILD when it is no child, or was reaped.
 private func sysWaitForChild(
     _ descriptor: CInt?, _ process: pid_t, keeps: Bool, blocks: Bool
 ) throws(SystemError) -> ChildEnd? {

@@ -4,22 +4,22 @@
 import CPortShims
 package import PortCLibrary
 
-/// A descriptor that stands for a process: readable once it has ended and all its files are closed. Close-on-exec.
+/// A descriptor that refers to a process: readable once it has ended and all its files are closed. Close-on-exec.
 ///
-/// - Returns: the descriptor; nil when there is no such process (here: it may be of another PID namespace).
-/// - Throws: EMFILE, ENFILE; ENOSYS, EPERM and what else `Refusals.processDescriptor` remembers.
+/// - Returns: the descriptor; nil when there is no such process here (it may be in another PID namespace).
+/// - Throws: EMFILE, ENFILE; ENOSYS, EPERM and the other errors that `Refusals.processDescriptor` remembers.
 package func sysProcessDescriptor(of process: pid_t) throws(SystemError) -> FileDescriptor? {
     do throws(SystemError) {
         return try sysOpenProcess(process)
     } catch {
         if Refusals.processDescriptor.error != nil { throw error }
-        // The other two: a number that is a thread's, no process's; which of them depends on the kernel.
+        // EINVAL and ENOENT: the number of a thread that is no process; which of the two depends on the kernel.
         if error.code == ESRCH || error.code == EINVAL || error.code == ENOENT { return nil }
         throw error
     }
 }
 
-/// Whether a process has ended, or there is none of that number here; false also when that cannot be told.
+/// Whether a process has ended, or there is none of that number here; false also when that is unknown.
 package func sysHasEnded(_ process: pid_t) -> Bool {
     do throws(SystemError) {
         guard let descriptor = try sysProcessDescriptor(of: process) else { return true }
@@ -29,7 +29,7 @@ package func sysHasEnded(_ process: pid_t) -> Bool {
     }
 }
 
-/// The same without a process descriptor. One that has ended and was not waited for still has its number.
+/// The same without a process descriptor. A process that has ended and was not reaped still has its number.
 private func sysHasEndedByNumber(_ process: pid_t) -> Bool {
     do throws(SystemError) {
         try sysKill(process, 0)
@@ -40,17 +40,17 @@ private func sysHasEndedByNumber(_ process: pid_t) -> Bool {
     return state.elementsEqual("Z".utf8) || state.elementsEqual("X".utf8)
 }
 
-/// What `/proc/<process>/stat` says after the program's name.
+/// The fields of `/proc/<process>/stat` after the program's name.
 private func statistics(of process: pid_t) -> [ArraySlice<UInt8>]? {
     guard let file = try? sysOpen("/proc/\(process)/stat", .reading), let bytes = try? sysReadAll(file.raw),
-        // The second field is the program's name in parentheses, which may hold any byte.
+        // The second field is the program's name in parentheses, which may contain any byte.
         let end = bytes.lastIndex(of: UInt8(ascii: ")"))
     else { return nil }
     return bytes[(end + 1)...].split(separator: UInt8(ascii: " "))
 }
 
-/// When a process started: the time from the machine's start, in whole ticks of the kernel's clock; nil when there is
-/// no such process, or this user may not know.
+/// When a process started: the time since the machine's boot, in whole ticks of the kernel's clock; nil when there is
+/// no such process, or this user has no access to it.
 package func sysProcessStart(_ process: pid_t) -> Duration? {
     guard let fields = statistics(of: process) else { return nil }
     let rate = Int64(sysconf(CInt(_SC_CLK_TCK)))
@@ -60,7 +60,7 @@ package func sysProcessStart(_ process: pid_t) -> Duration? {
     return .nanoseconds(ticks / rate * 1_000_000_000 + ticks % rate * 1_000_000_000 / rate)
 }
 
-/// The time since the machine's start, sleep included: `CLOCK_BOOTTIME`.
+/// The time since the machine's boot, including sleep: `CLOCK_BOOTTIME`.
 package func sysTimeSinceBoot() -> Duration {
     time(CLOCK_BOOTTIME)
 }
@@ -70,10 +70,10 @@ package func sysWallTime() -> Duration {
     time(CLOCK_REALTIME)
 }
 
-/// The time since 1970 in UTC at which something was, by the clock on the wall as it is set now, to a millisecond: who was
-/// stopped between two looks at clocks looks again, some times.
+/// The time since 1970 in UTC of a past event, by the wall clock as it is set now, to a millisecond. When the thread
+/// was preempted between two clock readings, it repeats them, up to ten times.
 ///
-/// - Parameter age: how long ago it was, by another clock.
+/// - Parameter age: how long ago the event was, by another clock.
 /// - Returns: the time.
 package func sysWallTime(before age: () -> Duration) -> Duration {
     var time = Duration.zero

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Packets that begin with a head of 40 bytes, which is a value here, never memory.
+// Packets that begin with a head of 40 bytes. The head is a value here, never memory.
 
-/// Sends one packet that is a head and nothing more.
+/// Sends one packet that consists of a head only.
 ///
 /// - Throws: as the other `sysSendPacket`.
 package func sysSendPacket(_ socket: CInt, head: PacketWords) throws(SystemError) -> SendOutcome {
@@ -14,16 +14,16 @@ package func sysSendPacket(_ socket: CInt, head: PacketWords) throws(SystemError
     }
 }
 
-/// Sends one packet that begins with a head; its descriptors stay the caller's.
+/// Sends one packet that begins with a head; its descriptors remain the caller's.
 ///
 /// - Parameters:
 ///   - socket: the socket.
 ///   - head: the head.
-///   - lead: the payload's first eight bytes, as a number that lies in memory as they lie in the packet; nil when all
-///     of the payload lies in the two lists.
-///   - body: what comes then.
+///   - lead: the payload's first eight bytes, as a number with the byte order in memory that they have in the packet;
+///     nil when all of the payload is in the two arrays.
+///   - body: what follows.
 ///   - tail: the end of the payload.
-///   - descriptors: what goes with the packet.
+///   - descriptors: the descriptors to send with the packet.
 /// - Returns: what became of it.
 /// - Throws: as the other `sysSendPacket`.
 package func sysSendPacket(
@@ -49,8 +49,8 @@ package func sysSendPacket(
 /// - Parameters:
 ///   - socket: the socket.
 ///   - limit: the size of the largest packet.
-///   - giver: who sent it, as its descriptors are to know; made when there are any.
-/// - Returns: what came, a packet's head, nil when it is shorter, and its other bytes.
+///   - giver: the observer for the packet's descriptors; made when there are any.
+/// - Returns: the outcome, a packet's head, nil when it is shorter, and its other bytes.
 /// - Throws: ENOBUFS or ENOMEM when the kernel has no memory.
 package func sysReceiveHeadedPacket(
     _ socket: CInt, limit: Int, from giver: @autoclosure () -> (any CloseObserver)? = nil
@@ -62,9 +62,9 @@ package func sysReceiveHeadedPacket(
     }
 }
 
-/// Receives one packet, as above, whose bytes behind the head are written where there is room for them.
+/// Receives one packet, as above, and writes the bytes after its head to `room`.
 ///
-/// - Returns: what came: `truncated` when there was less room; and a packet's head, nil when it is shorter.
+/// - Returns: the outcome, `truncated` when there was not enough room; and a packet's head, nil when it is shorter.
 package func sysReceiveHeadedPacket(
     _ socket: CInt, into room: inout OutputSpan<UInt8>, from giver: @autoclosure () -> (any CloseObserver)? = nil
 ) throws(SystemError) -> (ReceiveOutcome, head: PacketWords?) {
@@ -77,7 +77,7 @@ package func sysReceiveHeadedPacket(
     }
 }
 
-/// - Returns: what came, a packet's head, and how many bytes are behind it.
+/// - Returns: the outcome, a packet's head, and the number of bytes after it.
 private func receive(
     _ socket: CInt, into body: UnsafeMutableRawBufferPointer, from giver: @autoclosure () -> (any CloseObserver)?
 ) throws(SystemError) -> (ReceiveOutcome, PacketWords?, count: Int) {

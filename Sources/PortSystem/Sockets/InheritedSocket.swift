@@ -25,13 +25,14 @@ package func sysSocketPath(_ descriptor: CInt) throws(SystemError) -> String? {
     return String(validating: bytes.prefix(Int(count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// Makes an open file non-blocking, for all who share it.
+/// Makes an open file non-blocking, for all processes that share it.
 package func sysSetNonBlocking(_ descriptor: CInt) throws(SystemError) {
     _ = try retrying(.fcntl) { shim_set_nonblocking(descriptor) }
 }
 
-/// Has a listening socket, and the connections that it gives, receive bytes and descriptors alone. With each of these
-/// options the kernel adds something to every packet, with `SO_PASSPIDFD` a descriptor that nobody asked for.
+/// Makes a listening socket, and the connections that it accepts, receive only bytes and descriptors. With each of
+/// these options the kernel adds something to every packet: with `SO_PASSPIDFD`, a descriptor that the receiver did not
+/// request.
 package func sysReceivePlainly(_ descriptor: CInt) throws(SystemError) {
     for option in [SO_PASSCRED, SO_PASSSEC, passProcessDescriptor] {
         var off: CInt = 0
@@ -40,7 +41,7 @@ package func sysReceivePlainly(_ descriptor: CInt) throws(SystemError) {
                 unsafe setsockopt(descriptor, SOL_SOCKET, option, &off, socklen_t(MemoryLayout<CInt>.size))
             }
         } catch {
-            // A kernel that does not have the option does nothing of the kind.
+            // A kernel that does not know the option adds nothing.
             if error.code != ENOPROTOOPT && error.code != EOPNOTSUPP { throw error }
         }
     }

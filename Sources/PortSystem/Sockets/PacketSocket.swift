@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// SOCK_SEQPACKET Unix sockets: connected, ordered, with packet boundaries, descriptors and the peer's identity.
-// All are non-blocking and close-on-exec from birth. A packet arrives whole or not at all.
+// SOCK_SEQPACKET Unix sockets: connected, ordered, with packet boundaries, descriptors and the peer's identity. All are
+// created non-blocking and close-on-exec. A packet arrives whole or not at all.
 
 import CPortShims
 package import PortCLibrary
 
-/// What became of a packet that was to be sent.
+/// The outcome of sending a packet.
 package enum SendOutcome: Hashable, Sendable {
-    /// The kernel has it, whole.
+    /// The kernel has accepted the whole packet.
     case sent
     /// The peer's queue is full.
     case wouldBlock
@@ -17,24 +17,24 @@ package enum SendOutcome: Hashable, Sendable {
     case peerClosed
 }
 
-/// What a look at a socket's queue gave.
+/// The outcome of reading a socket's queue.
 package enum ReceiveOutcome: Sendable {
-    /// A packet: its bytes are in the buffer, its descriptors are ours.
+    /// A packet: its bytes are in the buffer, and its descriptors belong to the receiver.
     case packet(byteCount: Int, descriptors: [SharedDescriptor])
     /// A packet larger than the buffer: it is lost, its descriptors are closed.
     case truncated
     /// A packet some of whose descriptors could not be opened here: its bytes are in the buffer, its descriptors are
     /// closed.
     case descriptorsLost(byteCount: Int)
-    /// Nothing now.
+    /// No packet now.
     case wouldBlock
-    /// The peer went while packets of ours lay unread in its queue; packets of its own may still follow.
+    /// The peer has closed while it had unread packets of ours in its queue; packets of its own may still follow.
     case reset
     /// The peer is gone and everything it sent has been read.
     case peerClosed
 }
 
-/// Most descriptors that one packet carries: `SCM_MAX_FD` of the kernel.
+/// The most descriptors that one packet carries: `SCM_MAX_FD` of the kernel.
 package var packetDescriptorLimit: Int { Int(SHIM_SCM_MAX_FD) }
 
 /// An unconnected socket.
@@ -51,7 +51,7 @@ package func sysPacketSocketPair() throws(SystemError) -> (SharedDescriptor, Sha
     return (SharedDescriptor(owning: ends[0]), SharedDescriptor(owning: ends[1]))
 }
 
-/// Two connected sockets of bytes, which do not wait, the caller's to close.
+/// Two connected, non-blocking stream sockets, which the caller closes.
 func sysStreamSocketPair() throws(SystemError) -> (CInt, CInt) {
     let type = SHIM_SOCK_STREAM | SHIM_SOCK_CLOEXEC | SHIM_SOCK_NONBLOCK
     var ends: [CInt] = [-1, -1]
@@ -66,7 +66,7 @@ package func sysBind(_ socket: CInt, path: String) throws(SystemError) {
     }
 }
 
-/// Lets others connect.
+/// Accepts connections from now on.
 package func sysListen(_ socket: CInt, backlog: CInt) throws(SystemError) {
     _ = try retrying(.listen) { listen(socket, backlog) }
 }
@@ -75,16 +75,16 @@ package func sysListen(_ socket: CInt, backlog: CInt) throws(SystemError) {
 ///
 /// - Parameters:
 ///   - socket: the socket, non-blocking, as it is afterwards.
-///   - path: where the other listens.
+///   - path: the path of the listening socket.
 ///   - deadline: how long to wait while the listener's backlog is full.
-/// - Returns: false when the listener's backlog is still full then.
-/// - Throws: ECONNREFUSED when nobody listens, ENOENT when there is no such path, EPROTOTYPE for a socket of another
+/// - Returns: false when the listener's backlog is still full at the deadline.
+/// - Throws: ECONNREFUSED when no socket listens, ENOENT when there is no such path, EPROTOTYPE for a socket of another
 ///   type.
 package func sysConnect(_ socket: CInt, path: String, until deadline: MonotonicInstant) throws(SystemError) -> Bool {
     if try sysConnect(socket, path: path) { return true }
     defer { shim_set_send_timeout(socket, 0) }
     while deadline > .now {
-        // A call that is interrupted is made again: each has the time that is left, not that of the first.
+        // A call that was interrupted is repeated, with the time that is left, not with that of the first call.
         if try sysConnect(socket, path: path, after: { setSendTimeout(socket, until: deadline) }) { return true }
     }
     return false
@@ -109,14 +109,14 @@ private func sysConnect(_ socket: CInt, path: String, after prepare: () -> Bool)
 /// - Returns: false when the kernel refuses, with the reason in `errno`.
 private func setSendTimeout(_ socket: CInt, until deadline: MonotonicInstant) -> Bool {
     let time = MonotonicInstant.now.duration(to: deadline).nanoseconds
-    // The kernel counts in ticks; it is asked again at least once a minute.
+    // The kernel counts in ticks; the call is repeated at least once a minute.
     return shim_set_send_timeout(socket, time <= 0 ? 0 : Int(min(time / 1000 + 1, 60_000_000))) == 0
 }
 
-/// Takes one waiting connection.
+/// Accepts one waiting connection.
 ///
 /// - Returns: the connection, or nil when none waits.
-/// - Throws: EMFILE and ENFILE when there is no descriptor for it: it goes on waiting.
+/// - Throws: EMFILE and ENFILE when there is no descriptor for it: the connection remains in the backlog.
 package func sysAccept(_ listener: CInt) throws(SystemError) -> FileDescriptor? {
     while true {
         do throws(SystemError) {
@@ -129,10 +129,10 @@ package func sysAccept(_ listener: CInt) throws(SystemError) -> FileDescriptor? 
     }
 }
 
-/// Sends one packet made of up to three parts, with descriptors; those stay the caller's.
+/// Sends one packet made of up to three parts, with descriptors; those remain the caller's.
 ///
-/// - Throws: EMSGSIZE when the packet is larger than the socket's buffer, ETOOMANYREFS when too many descriptors are
-///   under way, ENOBUFS or ENOMEM when the kernel has no memory.
+/// - Throws: EMSGSIZE when the packet is larger than the socket's buffer, ETOOMANYREFS when too many descriptors are in
+///   flight, ENOBUFS or ENOMEM when the kernel has no memory.
 package func sysSendPacket(
     _ socket: CInt, head: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer,
     tail: UnsafeRawBufferPointer = unsafe UnsafeRawBufferPointer(start: nil, count: 0), descriptors: [CInt]
@@ -154,7 +154,7 @@ package func sysSendPacket(
     }
 }
 
-/// Receives one packet into `buffer`. Who sent it, as its descriptors are to know, is made when there are any.
+/// Receives one packet into `buffer`. The observer for its descriptors is made when there are any.
 ///
 /// - Throws: ENOBUFS or ENOMEM when the kernel has no memory.
 package func sysReceivePacket(
@@ -165,7 +165,7 @@ package func sysReceivePacket(
         socket, head: buffer, body: UnsafeMutableRawBufferPointer(start: nil, count: 0), from: giver())
 }
 
-/// Receives one packet, as above: its beginning into `head`, and what has no room there into `body`.
+/// Receives one packet, as above: its beginning into `head`, and the rest into `body`.
 func sysReceivePacket(
     _ socket: CInt, head: UnsafeMutableRawBufferPointer, body: UnsafeMutableRawBufferPointer,
     from giver: @autoclosure () -> (any CloseObserver)? = nil
@@ -182,7 +182,7 @@ func sysReceivePacket(
         guard let count else { return .wouldBlock }
         if flags & SHIM_MSG_TRUNC != 0 { return .truncated }
         if flags & SHIM_MSG_CTRUNC != 0 { return .descriptorsLost(byteCount: count) }
-        // A packet may have no bytes, but the end is one only where the kernel says so.
+        // A packet may have no bytes; the connection has ended only when the kernel reports that.
         if count == 0, descriptors.isEmpty, try hasEnded(socket) { return .peerClosed }
         return .packet(byteCount: count, descriptors: descriptors)
     } catch {
@@ -192,7 +192,7 @@ func sysReceivePacket(
     }
 }
 
-/// Whether nothing more can come over a connection.
+/// Whether nothing more can arrive over a connection.
 private func hasEnded(_ socket: CInt) throws(SystemError) -> Bool {
     try !sysPoll(socket, .peerClosed, until: .distantPast).isDisjoint(with: [.peerClosed, .hangUp, .error])
 }
@@ -214,10 +214,10 @@ private func receive(
 
 /// Ends a connection whose socket is about to be closed.
 ///
-/// - Returns: whether packets lie in it unread, or that cannot be told.
+/// - Returns: whether it has unread packets, or that is unknown.
 func sysEndHoldsPackets(_ socket: CInt) -> Bool { shim_end_and_look(socket) != 0 }
 
-/// Who is at the other end of a connected Unix socket, as the kernel noted it when the connection was made.
+/// The process at the other end of a connected Unix socket, as the kernel recorded it when the connection was made.
 package func sysPeerCredentials(_ socket: CInt) throws(SystemError) -> (process: pid_t, user: uid_t, group: gid_t) {
     var process: pid_t = 0
     var user: uid_t = 0
@@ -226,16 +226,16 @@ package func sysPeerCredentials(_ socket: CInt) throws(SystemError) -> (process:
     return (process, user, group)
 }
 
-/// The supplementary groups of the process at the other end, as the kernel noted them when the connection was made.
+/// The supplementary groups of the process at the other end, as the kernel recorded them when the connection was made.
 ///
-/// - Throws: `ENOPROTOOPT` on a kernel that does not say (before Linux 4.13).
+/// - Throws: `ENOPROTOOPT` on a kernel that does not report them (before Linux 4.13).
 package func sysPeerGroups(_ socket: CInt) throws(SystemError) -> [gid_t] {
     var capacity: CInt = 32
     while true {
         var groups = [gid_t](repeating: 0, count: Int(capacity))
         var count: CInt = 0
         do throws(SystemError) {
-            // ENOPROTOOPT is what a kernel says that does not know the option.
+            // ENOPROTOOPT is the error of a kernel that does not know the option.
             try Refusals.peerGroups.remember({ $0.isRefusal || $0.code == ENOPROTOOPT }) { () throws(SystemError) in
                 _ = try retrying(.getsockopt) { unsafe shim_peer_groups(socket, &groups, capacity, &count) }
             }
@@ -247,10 +247,10 @@ package func sysPeerGroups(_ socket: CInt) throws(SystemError) -> [gid_t] {
     }
 }
 
-/// A descriptor of the process at the other end of a connected Unix socket (`pidfd`), whatever became of its number.
+/// A descriptor of the process at the other end of a connected Unix socket (`pidfd`), even when its number was reused.
 ///
-/// - Throws: `ENOPROTOOPT` before Linux 6.5, and what else `Refusals.peerProcess` remembers; `ESRCH` when the process has
-///   ended and was reaped, `EMFILE`.
+/// - Throws: `ENOPROTOOPT` before Linux 6.5, and the other errors that `Refusals.peerProcess` remembers; `ESRCH` when
+///   the process has ended and was reaped, `EMFILE`.
 package func sysPeerProcess(_ socket: CInt) throws(SystemError) -> FileDescriptor {
     let number = try Refusals.peerProcess.remember({ $0.code == ENOPROTOOPT || $0.isRefusal && $0.code != EINVAL }) {
         () throws(SystemError) in try retrying(.getsockopt) { shim_peer_process(socket) }
@@ -258,13 +258,13 @@ package func sysPeerProcess(_ socket: CInt) throws(SystemError) -> FileDescripto
     return FileDescriptor(owning: number)
 }
 
-/// The number that the kernel gives to the process at the other end of a socket, and to no other until the machine
-/// starts again; nil on a kernel that gives none (before Linux 6.9).
+/// The number that the kernel assigns to the process at the other end of a socket, and to no other process until the
+/// machine reboots; nil on a kernel that assigns none (before Linux 6.9).
 ///
 /// - Throws: as `sysPeerProcess`.
 package func sysPeerProcessInode(_ socket: CInt) throws(SystemError) -> UInt64? {
     let process = try sysPeerProcess(socket)
-    // Elsewhere all such descriptors share one inode.
+    // On other kernels all such descriptors share one inode.
     guard try retrying(.fstat, { shim_is_of_process_files(process.raw) }) == 1 else { return nil }
     return UInt64(try sysStatus(process.raw).inode)
 }
@@ -286,11 +286,11 @@ private func withSocketAddress<Result>(
     }
 }
 
-/// Which way of a connection ends.
+/// The directions in which a connection can be shut down.
 package enum ShutDown: Sendable {
-    /// Both: the peer sees the end at once, whoever else still holds the descriptor.
+    /// Both: the peer sees the end at once, even if other processes hold the descriptor.
     case both
-    /// What the peer sends fails from now on; what we send still arrives.
+    /// The peer can send no more; what we send still arrives.
     case receiving
 }
 
@@ -325,8 +325,8 @@ package func sysSendPacket(_ socket: CInt, head: [UInt8], body: ArraySlice<UInt8
 /// - Parameters:
 ///   - socket: the socket.
 ///   - limit: the size of the largest packet.
-///   - giver: who sent it, as its descriptors are to know; made when there are any.
-/// - Returns: what came, and a packet's bytes.
+///   - giver: the observer for the packet's descriptors; made when there are any.
+/// - Returns: the outcome, and a packet's bytes.
 /// - Throws: ENOBUFS or ENOMEM when the kernel has no memory.
 package func sysReceivePacket(
     _ socket: CInt, limit: Int, from giver: @autoclosure () -> (any CloseObserver)? = nil
@@ -340,19 +340,19 @@ package func sysReceivePacket(
     }
 }
 
-/// The beginning of the packet that is read next.
+/// The beginning of the next packet.
 package enum PeekOutcome: Sendable {
-    /// Its first eight bytes as one number, the first the lowest; zero where it is shorter.
+    /// Its first eight bytes as one number, the first byte the lowest; bytes that it does not have are zero.
     case packet(UInt64)
-    /// Nothing now.
+    /// No packet now.
     case wouldBlock
-    /// As of a receive.
+    /// As for a receive.
     case reset
-    /// As of a receive.
+    /// As for a receive.
     case peerClosed
 }
 
-/// Looks at the packet that is read next, which stays.
+/// Reads the beginning of the next packet, which stays in the queue.
 ///
 /// - Throws: ENOBUFS or ENOMEM when the kernel has no memory.
 package func sysPeekPacket(_ socket: CInt) throws(SystemError) -> PeekOutcome {
@@ -362,7 +362,7 @@ package func sysPeekPacket(_ socket: CInt) throws(SystemError) -> PeekOutcome {
             try retrying(.recvmsg) { unsafe withUnsafeMutableBytes(of: &bytes) { unsafe peek(socket, $0) } }
         }
         guard let count else { return .wouldBlock }
-        // A packet may have no bytes, but the end is one only where the kernel says so.
+        // A packet may have no bytes; the connection has ended only when the kernel reports that.
         if count == 0, try hasEnded(socket) { return .peerClosed }
         return .packet(UInt64(littleEndian: bytes))
     } catch {

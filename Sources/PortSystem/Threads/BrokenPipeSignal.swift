@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// write(2) to a pipe or a stream socket that nobody reads fails with EPIPE and sends SIGPIPE to the thread, which ends
-// the process unless somebody cares for the signal. A library must change no handlers of the process. So the signal is
-// blocked on the thread meanwhile, and taken when it came.
+// write(2) to a pipe or a stream socket without a reader fails with EPIPE and sends SIGPIPE to the thread, which ends
+// the process unless the program handles or ignores the signal. A library must change no handlers of the process. So
+// the signal is blocked on the thread meanwhile, and consumed when it was sent.
 
 import PortCLibrary
 
 /// Runs `body` so that a write to a pipe or socket without a reader fails with EPIPE and ends nothing.
 ///
-/// The thread's mask is as before afterwards. A SIGPIPE that waited for the thread or for the process before the call
-/// waits after it, too.
+/// The thread's mask is restored afterwards. A SIGPIPE that was pending for the thread or for the process before the
+/// call is still pending after it.
 ///
-/// - Parameter body: writes, and throws the EPIPE that it meets: the signal of one that it keeps to itself is not
-///   taken.
-/// - Returns: what the body returned.
-/// - Throws: what the body threw.
+/// - Parameter body: writes, and throws the EPIPE that it meets: when it hides the error, the signal is not consumed.
+/// - Returns: the body's result.
+/// - Throws: the body's error.
 package func withoutBrokenPipeSignal<Result>(
     _ body: () throws(SystemError) -> Result
 ) throws(SystemError) -> Result {
@@ -32,9 +31,10 @@ package func withoutBrokenPipeSignal<Result>(
     }
 }
 
-/// Takes a signal that waits for the calling thread, or for the process. The thread blocks it, or it would not wait.
+/// Consumes a signal that is pending for the calling thread, or for the process. The thread must block it, or it would
+/// not be pending.
 ///
-/// - Returns: false when it does not wait.
+/// - Returns: false when it is not pending.
 package func sysTakeSignal(_ signal: CInt) throws(SystemError) -> Bool {
     var set = sigset_t()
     unsafe sigemptyset(&set)

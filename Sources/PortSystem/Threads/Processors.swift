@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// How many processors may run this program at the same time. It decides whether a thread may spin: where there is only
-// one, whoever spins keeps the thread that it waits for from running.
+// How many processors may run this program at the same time. That decides whether a thread may spin: on a single
+// processor, a spinning thread keeps the thread that it waits for from running.
 
 import CPortShims
 import PortCLibrary
@@ -10,14 +10,15 @@ import PortCLibrary
 /// How many processors the calling thread may run on (`sched_getaffinity(2)`); at least one.
 package func sysAllowedProcessorCount() -> Int { max(1, Int(shim_allowed_processor_count())) }
 
-/// The part of the processors that a control group leaves to this process, as files under `/sys/fs/cgroup` say.
+/// The share of the processors that a control group leaves to this process, according to the files under
+/// `/sys/fs/cgroup`.
 package enum ProcessorQuota {
     /// The smallest limit of this process's groups and those above them, in processors; nil when there is none.
     ///
-    /// Version 2 (`cpu.max`) and version 1 (`cpu.cfs_quota_us`) are looked at where they are usually mounted. What
+    /// Version 2 (`cpu.max`) and version 1 (`cpu.cfs_quota_us`) are read where they are usually mounted. A file that
     /// cannot be read counts as no limit.
     ///
-    /// - Parameter root: the directory in which `proc` and `sys` are.
+    /// - Parameter root: the directory that contains `proc` and `sys`.
     /// - Returns: the limit, greater than zero.
     package static func read(root: String = "") -> Double? {
         guard let groups = text(root + "/proc/self/cgroup") else { return nil }
@@ -37,7 +38,7 @@ package enum ProcessorQuota {
         }
     }
 
-    /// A path and all above it, down to the empty one.
+    /// A path and all its ancestors, down to the empty one.
     static func ancestors(of path: String) -> [String] {
         var paths = [path]
         while let last = paths.last, let slash = last.lastIndex(of: "/") { paths.append(String(last[..<slash])) }
@@ -51,7 +52,7 @@ package enum ProcessorQuota {
         return limit(quotaAndPeriod: quota + " " + period)
     }
 
-    /// What two numbers of microseconds mean; nil for `max`, -1 and what is no number.
+    /// The limit for a quota and a period in microseconds; nil for `max`, -1 and anything that is no number.
     static func limit(quotaAndPeriod text: String) -> Double? {
         let numbers = text.split { $0 == " " || $0 == "\n" }.map { Double($0) }
         guard numbers.count == 2, let quota = numbers[0], let period = numbers[1] else { return nil }
@@ -68,15 +69,15 @@ package enum ProcessorQuota {
     }
 }
 
-/// Tells the processor that the thread spins.
+/// Hints to the processor that the thread spins.
 @inline(__always)
 package func sysPause() { shim_pause() }
 
-/// Has a line of memory fetched that will be read soon. Nothing happens where there is none.
+/// Prefetches a line of memory that will soon be read. An invalid address is harmless.
 package func sysPrefetch(_ place: UnsafeRawPointer?) { unsafe shim_prefetch_to_read(place) }
 
-/// Lets the other threads that want this processor go first (`sched_yield(2)`), which may take as long as they want it.
+/// Yields the processor to other threads that want it (`sched_yield(2)`), for as long as they want it.
 package func sysYield() {
-    // It has no way to fail on Linux, and whoever spins goes on anyway.
+    // It cannot fail on Linux, and a spinning thread continues anyway.
     _ = try? retrying(.sched_yield) { sched_yield() }
 }

@@ -4,17 +4,17 @@
 import CPortShims
 import PortCLibrary
 
-/// Runs `body` while the calling thread takes no signal, except those that its own instructions raise (SIGSEGV and the
-/// like). Threads that the body starts take none either.
+/// Runs `body` while the calling thread receives no signals, except those that its own instructions raise (SIGSEGV and
+/// the like). Threads that the body starts receive none either.
 ///
-/// The thread's mask is as before afterwards. What came meanwhile for the process goes to another thread that takes it,
-/// or waits until the body is done.
+/// The thread's mask is restored afterwards. A signal that arrives for the process meanwhile goes to another thread
+/// that does not block it, or is pending until the body is done.
 ///
 /// - Parameters:
-///   - blocks: false to run the body as it is.
-///   - body: what is not to be interrupted. Must not wait.
-/// - Returns: what the body returned.
-/// - Throws: what the body threw.
+///   - blocks: false to run the body unchanged.
+///   - body: the code that must not be interrupted. Must not wait.
+/// - Returns: the body's result.
+/// - Throws: the body's error.
 package func withSignalsBlocked<Result: ~Copyable>(
     _ blocks: Bool = true, _ body: () throws(SystemError) -> Result
 ) throws(SystemError) -> Result {
@@ -27,12 +27,12 @@ package func withSignalsBlocked<Result: ~Copyable>(
     return try body()
 }
 
-/// Has a signal call a handler from now on, on any thread, in the middle of whatever the thread does. Calls that it interrupts
-/// are made again.
+/// Makes a signal call a handler from now on, on any thread, in the middle of whatever the thread does. System calls
+/// that it interrupts are restarted.
 ///
 /// - Parameters:
 ///   - signal: the signal's number.
-///   - handler: gets the number, the signal's `siginfo_t`, and the context that `sigaction(2)` names.
+///   - handler: receives the number, the signal's `siginfo_t`, and the context that `sigaction(2)` describes.
 package func sysHandleSignal(
     _ signal: CInt,
     _ handler: @convention(c) (CInt, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?) -> Void

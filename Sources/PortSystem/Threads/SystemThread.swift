@@ -4,7 +4,7 @@
 import CPortShims
 import PortCLibrary
 
-/// A thread that was started here: it is joined once, or detached when this value goes away.
+/// A thread that was started here: it is joined once, or detached when this value is destroyed.
 package struct SystemThread: ~Copyable, Sendable {
     private let thread: UInt
 
@@ -19,7 +19,7 @@ package struct SystemThread: ~Copyable, Sendable {
         }
     }
 
-    /// Blocks until the thread is gone, its thread-local values included. Traps on the thread itself.
+    /// Blocks until the thread is gone, including its thread-local values. Traps on the thread itself.
     package consuming func join() {
         let thread = thread
         discard self
@@ -33,10 +33,10 @@ package struct SystemThread: ~Copyable, Sendable {
 /// - Parameters:
 ///   - stackSize: the size of its stack in bytes; nil for the system's default, mostly 8 MiB.
 ///   - blocksSignals: whether the thread leaves the signals that are sent to the process to other threads. Those that
-///     its own instructions raise (SIGSEGV and the like) come through. Otherwise it takes its starter's mask.
+///     its own instructions raise (SIGSEGV and the like) are still delivered. Otherwise it inherits its starter's mask.
 ///   - body: what it does. The thread ends when it returns.
 /// - Returns: the thread.
-/// - Throws: `EAGAIN` when the system gives no thread, `EINVAL` when it takes no stack of that size.
+/// - Throws: `EAGAIN` when the system cannot make a thread, `EINVAL` when it rejects a stack of that size.
 package func sysStartThread(
     stackSize: Int? = nil, blocksSignals: Bool = false, _ body: @escaping @Sendable () -> Void
 ) throws(SystemError) -> SystemThread {
@@ -46,7 +46,7 @@ package func sysStartThread(
         return try withSignalsBlocked(blocksSignals) { () throws(SystemError) in
             var thread: UInt = 0
             _ = try retrying(.clone) {
-                // It gives the error number where a system call would set errno.
+                // The function returns the error number instead of setting errno.
                 errno = unsafe shim_start_thread(&thread, size, runThread, start.toOpaque())
                 return errno == 0 ? 0 : CInt(-1)
             }
@@ -60,13 +60,13 @@ package func sysStartThread(
 
 /// Gives the calling thread a name, which `ps`, `top`, debuggers and `/proc` show.
 ///
-/// - Parameter name: the name. The kernel keeps 15 bytes: a longer one is cut between characters. NULs are left out.
+/// - Parameter name: the name. The kernel stores 15 bytes: a longer name is cut between characters. NULs are left out.
 package func sysNameThread(_ name: String) {
-    // A thread goes on without a name where the system refuses it one.
+    // A thread runs without a name where the system refuses it.
     _ = unsafe kernelThreadName(name).withCString { unsafe shim_name_thread($0) }
 }
 
-/// As much of a name as the kernel keeps of a thread's.
+/// The part of a thread's name that the kernel stores.
 ///
 /// - Parameter name: any text.
 /// - Returns: its beginning, at most 15 bytes, cut between characters; without NULs.
@@ -79,7 +79,7 @@ package func kernelThreadName(_ name: String) -> String {
     return kept
 }
 
-/// What a thread starts with, retained until it has begun.
+/// The new thread's argument, retained until the thread has begun.
 private final class ThreadStart: Sendable {
     let body: @Sendable () -> Void
 
@@ -90,7 +90,7 @@ private final class ThreadStart: Sendable {
 
 private func runThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     guard let argument = unsafe argument else { return nil }
-    // SAFETY: sysStartThread passes nothing but a ThreadStart that it retained.
+    // SAFETY: sysStartThread passes only a ThreadStart that it retained.
     let start = unsafe Unmanaged<ThreadStart>.fromOpaque(argument).takeRetainedValue()
     start.body()
     return nil

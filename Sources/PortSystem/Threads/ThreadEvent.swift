@@ -3,7 +3,7 @@
 
 import PortCLibrary
 
-/// An event that a thread waits for with a deadline: once set, seen by every waiter, now or later, until it is cleared.
+/// An event that a thread waits for with a deadline: once set, every waiter sees it, now or later, until it is cleared.
 @safe package final class ThreadEvent: @unchecked Sendable {
     // @unchecked: `isSet` is guarded by `mutex`; the two C objects never move and are made for use by many threads.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -35,14 +35,14 @@ import PortCLibrary
         unsafe pthread_mutex_unlock(mutex)
     }
 
-    /// Makes the event not set. What was done before each `set` that this call undoes is seen after it.
+    /// Makes the event not set. Everything that was done before each `set` that this call undoes is visible after it.
     package func clear() {
         unsafe pthread_mutex_lock(mutex)
         isSet = false
         unsafe pthread_mutex_unlock(mutex)
     }
 
-    /// Blocks until the event is set or the deadline has come.
+    /// Blocks until the event is set or the deadline has passed.
     ///
     /// - Returns: whether the event is set.
     @discardableResult

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// What a sleeping thread waits on and any thread may ring: an eventfd(2), and a pipe(2) where that is refused.
-// Rings coalesce: however many there were, `silence` makes the descriptor unreadable again.
+// A descriptor that a sleeping thread waits on and any thread may signal: an eventfd(2), or a pipe(2) where the system
+// refuses eventfds. Signals coalesce: however many there were, `silence` makes the descriptor unreadable again.
 
 import CPortShims
 import PortCLibrary
@@ -62,7 +62,7 @@ package struct EventDescriptor: ~Copyable, Sendable {
         }
     }
 
-    /// Makes the descriptor unreadable, whatever number of rings there were.
+    /// Makes the descriptor unreadable, however many signals there were.
     package func silence() {
         do throws(SystemError) {
             while let count = try sysDiscard(reading.raw, 512), count == 512 {}
@@ -72,7 +72,7 @@ package struct EventDescriptor: ~Copyable, Sendable {
     }
 }
 
-/// Makes a pipe, whose ends do not wait, close-on-exec.
+/// Makes a pipe whose ends are non-blocking and close-on-exec.
 ///
 /// - Throws: EMFILE, ENFILE.
 private func sysPipe() throws(SystemError) -> (reading: CInt, writing: CInt) {

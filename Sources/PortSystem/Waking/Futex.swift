@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// What a thread sleeps on that waits for no descriptor: a futex(2). It takes no descriptor, and one system call on
-// either side where an eventfd takes three in all. Who sleeps takes a ticket, says that it sleeps, and sleeps with the
-// ticket; who rings makes all tickets void. So a ring is never missed that comes after the ticket was taken.
+// A futex(2), on which a thread sleeps that waits for no descriptor. It uses no descriptor, and one system call on
+// either side, where an eventfd needs three in all. A thread that wants to sleep reads the word (its ticket), announces
+// that it sleeps, and sleeps as long as the word equals the ticket. A thread that wakes it changes the word first. So
+// no wake-up after the ticket was read is missed.
 
 import CPortShims
 import PortCLibrary
 import Synchronization
 
-/// A word in memory on which one thread sleeps, and which any thread may ring.
+/// A word in memory on which one thread sleeps, and through which any thread may wake it.
 @safe package struct Futex: ~Copyable, @unchecked Sendable {
-    // @unchecked: the word is atomic; it lies where the kernel finds it until this goes.
+    // @unchecked: the word is atomic; its memory stays at one address, where the kernel finds it, until this is
+    // destroyed.
     private let word: UnsafeMutablePointer<Atomic<UInt32>>  // immutable
 
-    /// - Parameter count: how often it counts as rung; for tests.
+    /// - Parameter count: the word's first value, as if it had been woken that many times; for tests.
     package init(rung count: UInt32 = 0) {
         unsafe word = UnsafeMutablePointer<Atomic<UInt32>>.allocate(capacity: 1)
         unsafe word.initialize(to: Atomic(count))
@@ -25,13 +27,13 @@ import Synchronization
         unsafe word.deallocate()
     }
 
-    /// For the next sleep.
+    /// The word's value, to be passed to the next sleep.
     package var ticket: UInt32 { unsafe word.pointee.load(ordering: .sequentiallyConsistent) }
 
-    /// Sleeps until the word is rung, or the deadline has come; perhaps not so long.
+    /// Sleeps until a wake-up or the deadline; may return earlier.
     ///
     /// - Parameters:
-    ///   - ticket: when the word was rung since it was taken, there is no sleep.
+    ///   - ticket: the value that the word is expected to have: after a wake-up since it was read, there is no sleep.
     ///   - deadline: when to wake at the latest.
     package func sleep(_ ticket: UInt32, until deadline: MonotonicInstant) {
         do throws(SystemError) {
@@ -46,7 +48,7 @@ import Synchronization
         }
     }
 
-    /// Makes all tickets void, and wakes the thread that sleeps.
+    /// Changes the word, so that every ticket is out of date, and wakes the sleeping thread.
     package func ring() {
         unsafe word.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
         _ = try? retrying(.futex) { unsafe shim_wake_on(word) }  // it fails for no word that is there

@@ -3,12 +3,12 @@
 
 import CPortShims
 
-/// The main dispatch queue's descriptor, made by libdispatch when it is first asked for and libdispatch's for ever:
-/// readable when blocks have come since it was read.
+/// The main dispatch queue's descriptor, which libdispatch makes when it is first asked for, and owns: it is readable
+/// when blocks have arrived since it was last read.
 ///
-/// - Returns: the descriptor; nil where the system refuses eventfds: libdispatch takes nothing else, and ends the process
-///   when it gets none.
-/// - Throws: EMFILE, ENFILE, ENOMEM: at the moment there is none.
+/// - Returns: the descriptor; nil where the system refuses eventfds: libdispatch uses nothing else, and ends the
+///   process when it gets none.
+/// - Throws: EMFILE, ENFILE, ENOMEM: there is none at the moment.
 package func sysMainQueueDescriptor() throws(SystemError) -> CInt? {
     let probe = try EventDescriptor()
     if probe.kind != .eventfd { return nil }
@@ -16,5 +16,5 @@ package func sysMainQueueDescriptor() throws(SystemError) -> CInt? {
     return shim_main_queue_descriptor()
 }
 
-/// Runs what is in the main dispatch queue now. Main thread only, and not inside of itself.
+/// Runs the blocks that are in the main dispatch queue now. Main thread only, and not inside itself.
 package func sysServeMainQueue() { shim_main_queue_serve() }

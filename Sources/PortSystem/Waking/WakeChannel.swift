@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// How one process wakes a loop of another: a pair of stream sockets, of which the loop's process keeps the one end, and one
-// peer gets the other. Both are shut down from the beginning, so nothing can be sent in them, neither bytes nor descriptors. To shut
-// the peer's end down once more changes nothing, and is an edge for the loop's epoll set: the kernel tells who watches a socket
-// of each shutdown of its other end (`sk_state_change`). There is nothing to read out, and no room that could run out.
+// How one process wakes a loop of another: a pair of stream sockets. The loop's process retains one end, and one peer
+// gets the other. Both ends are shut down from the beginning, so nothing can be sent through them, neither bytes nor
+// descriptors. Another shutdown of the peer's end changes nothing, but is an edge for the loop's epoll set: at each
+// shutdown of one end the kernel notifies those that watch the other (`sk_state_change`). There is nothing to drain,
+// and no buffer that could fill up.
 //
-// The peer may be hostile. It cannot make a sender wait: a shutdown takes no lock that a thread could keep while it sleeps, as it
-// could keep that of a pipe.
+// The peer may be hostile. It cannot make a sender wait: a shutdown takes no lock that a thread could hold while it
+// sleeps, as it could hold that of a pipe.
 
 import CPortShims
 import PortCLibrary
@@ -17,7 +18,7 @@ import Synchronization
 package final class WakeChannel: Sendable {
     private let watched: SharedDescriptor  // immutable
 
-    /// Whether a second shutdown has been seen to be an edge in this process.
+    /// Whether this process has seen that a second shutdown is an edge.
     private static let isProven = Atomic(false)
 
     /// The descriptor to watch for edges.
@@ -29,10 +30,10 @@ package final class WakeChannel: Sendable {
 
     /// Makes a channel.
     ///
-    /// - Returns: the loop's end, and the other one, which goes to one peer.
-    /// - Throws: EMFILE, ENFILE, ENOMEM; EOPNOTSUPP where a shutdown wakes nobody the second time.
+    /// - Returns: the loop's end, and the other end, which is for one peer.
+    /// - Throws: EMFILE, ENFILE, ENOMEM; EOPNOTSUPP where a second shutdown is no edge.
     package static func make() throws(SystemError) -> (channel: WakeChannel, sending: SharedDescriptor) {
-        // EACCES is what a security module says.
+        // EACCES is the error of a security module.
         try Refusals.wakeChannel.remember({ $0.isRefusal || $0.code == EACCES }) { () throws(SystemError) in
             if !isProven.load(ordering: .relaxed) {
                 try prove()
@@ -49,7 +50,7 @@ package final class WakeChannel: Sendable {
         return (WakeChannel(watched), sending)
     }
 
-    /// Sees whether each shutdown is an edge, as on Linux: once in a process.
+    /// Checks that each shutdown is an edge, as on Linux; `make` does so once in a process.
     ///
     /// - Throws: EOPNOTSUPP when it is not; EMFILE, ENFILE, ENOMEM.
     package static func prove() throws(SystemError) {
@@ -70,11 +71,11 @@ package final class WakeChannel: Sendable {
 package final class WakeSender: Sendable {
     private let sending: SharedDescriptor  // immutable
 
-    /// Takes over what another process has sent; nil when it is no stream socket of this machine that is shut down in both
-    /// directions. A shutdown of another kind might wait for a lock that the peer keeps, and one of a socket in use would end
-    /// that for others who have it.
+    /// Adopts an end that another process has sent; nil when it is not a stream socket of this machine that is shut
+    /// down in both directions. A shutdown of another kind of socket might wait for a lock that the peer holds, and one
+    /// of a socket in use would end that for other processes that have it.
     ///
-    /// - Parameter received: what was sent.
+    /// - Parameter received: the received descriptor.
     package init?(_ received: SharedDescriptor) {
         guard (try? retrying(.getsockopt) { shim_is_shut_local_stream(received.rawValue) }) == 1 else { return nil }
         sending = received
@@ -82,7 +83,7 @@ package final class WakeSender: Sendable {
 
     /// Wakes the loop. Never waits.
     ///
-    /// - Returns: false when the kernel refuses. Whether the loop's process is still there it does not say.
+    /// - Returns: false when the kernel refuses. True does not mean that the loop's process still exists.
     package func wake() -> Bool {
         (try? retrying(.shutdown) { shutdown(sending.rawValue, CInt(SHUT_WR)) }) != nil
     }
