@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the swift-message-port authors
  *
- * The bootstrap descriptor of a worker process (Docs/WireFormat.md) is made close-on-exec when the program starts,
- * before anything in it can start another program: that one would hold the launcher's connection open, and is no
- * worker.
+ * Makes the bootstrap descriptor of a worker process (Docs/WireFormat.md) close-on-exec when the program starts, before
+ * anything in it can start another program: that program would hold the launcher's connection open, and is no worker.
  */
 #include "CPortShims.h"
 

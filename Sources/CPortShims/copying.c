@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the swift-message-port authors
  *
- * Copies between memory of one's own and memory that a process on another processor reads or has written.
+ * Copies between this process's memory and memory that a process on another processor reads or has written.
  */
 #include "CPortShims.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-/* One step: what a cache holds as one line. */
+/* One step: the size of a cache line. */
 enum { line = 64, vector = 16, vectors = line / vector };
 typedef long long vector_t __attribute__((vector_size(vector), may_alias));
 
-/* So far ahead of the copy the next lines are asked for. */
+/* How far ahead of the copy lines are prefetched. */
 enum { lead = 4096 };
 
 void shim_copy_past_caches(void *target, const void *source, size_t count) {
@@ -29,7 +29,7 @@ void shim_copy_past_caches(void *target, const void *source, size_t count) {
             __builtin_nontemporal_store(part[index], (vector_t *)to + index);
     }
     memcpy(to, from, count);
-    /* Such stores are in no order with what is stored afterwards. */
+    /* These stores are not ordered with later ones. */
 #if defined(__x86_64__)
     __builtin_ia32_sfence();
 #else

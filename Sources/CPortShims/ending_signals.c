@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// The signals that end a process, told to a thread that has something to do before. A signal that came from outside is
-// only told: the interrupted thread may hold any lock, and goes on until the thread that was told has sent the signal
-// again. One that the thread's own instruction raised cannot go on: it waits, but not for ever, because the other may
-// need its locks. Then the handler that was there before, such as the one that prints a backtrace, gets the signal.
+// Passes the signals that end a process to a thread that has something to do first. A signal that was sent to the
+// process is only passed on: the interrupted thread may hold any lock, and continues until the notified thread has sent
+// the signal again. A thread whose own instruction raised the signal cannot continue: it waits, but not indefinitely,
+// because the other thread may need its locks. Then the handler that was installed before, such as the one that prints
+// a backtrace, gets the signal.
 
 #include "CPortShims.h"
 #include <errno.h>
@@ -15,8 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-// The thread sanitizer calls the handler of a fault at once, also when it was sent, and then perhaps while the thread holds
-// one of the sanitizer's own locks. So what runs there is not watched by it, and its calls go past it.
+// The thread sanitizer calls the handler of a fault at once, even when the signal was sent, and so perhaps while the
+// thread holds one of the sanitizer's own locks. So the code that runs there is not instrumented, and its calls bypass
+// the sanitizer.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define UNWATCHED __attribute__((disable_sanitizer_instrumentation))
@@ -40,7 +42,7 @@ enum { waits = 0x80 };
 
 UNWATCHED static int tell(int number) {
     unsigned char byte = (unsigned char)number;
-    // In a forked child nobody listens.
+    // In a forked child no thread reads the pipe.
     return getpid() == process && syscall(SYS_write, bell, &byte, 1) == 1;
 }
 
@@ -59,7 +61,7 @@ static long milliseconds(void) {
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Other signals that the thread gets meanwhile do not end the wait. */
+/* Other signals that arrive at the thread meanwhile do not end the wait. */
 static void wait_for_answer(void) {
     struct pollfd end = {done, POLLIN, 0};
     long limit = milliseconds() + patience_in_milliseconds, rest = patience_in_milliseconds;
@@ -76,11 +78,11 @@ static void leave_to_program(int number) {
 UNWATCHED static void fault_came(int number, siginfo_t *information, void *context) {
     (void)context;
     int code = errno;
-    // One that a process has sent comes at any moment, as those above.
+    // One that a process has sent can arrive at any moment, like those above.
     if (information->si_code != SI_USER || !tell(number)) {
         if (information->si_code != SI_USER && tell(number | waits)) wait_for_answer();
         leave_to_program(number);
-        // A faulty instruction is executed again when this returns; what was sent is sent again.
+        // A faulting instruction is executed again when this returns; a signal that was sent is sent again.
         if (information->si_code <= 0 || number == SIGTRAP) raise(number);
     }
     errno = code;
@@ -94,7 +96,7 @@ void shim_tell_ending_signals(const int ends[4]) {
     struct sigaction ours = {.sa_handler = signal_came, .sa_flags = SA_RESTART};
     for (int index = 0; index < outer_count; index++) {
         struct sigaction old;
-        // The program's own way with a signal stays.
+        // The program's own handling of a signal is preserved.
         if (sigaction(outer[index], NULL, &old) != 0 || old.sa_handler != SIG_DFL) continue;
         sigaction(outer[index], &ours, NULL);
     }

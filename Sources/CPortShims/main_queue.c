@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the swift-message-port authors
  *
  * The two functions of libdispatch through which a run loop of the main thread serves the main queue, as CoreFoundation
- * does. libdispatch exports them for that and declares them in no public header. The Swift runtime brings libdispatch
- * into every program with Swift concurrency, so this asks for nothing new. */
+ * does. libdispatch exports them for that purpose but declares them in no public header. The Swift runtime links
+ * libdispatch into every program with Swift concurrency, so this adds no dependency. */
 #include "CPortShims.h"
 
 extern int _dispatch_get_main_queue_handle_4CF(void);

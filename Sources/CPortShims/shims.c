@@ -33,7 +33,7 @@
 #include <gnu/libc-version.h>
 #endif
 
-/* include/net/scm.h of the kernel: at most this many descriptors in one message. */
+/* include/net/scm.h of the kernel: the most descriptors in one message. */
 #define MAX_DESCRIPTORS 253
 
 const uint32_t SHIM_EPOLLIN = EPOLLIN, SHIM_EPOLLOUT = EPOLLOUT, SHIM_EPOLLHUP = EPOLLHUP, SHIM_EPOLLERR = EPOLLERR,
@@ -52,7 +52,7 @@ int shim_epoll_ctl(int epoll, int operation, int descriptor, uint32_t events, ui
     return epoll_ctl(epoll, operation, descriptor, &event);
 }
 
-/* Linux 5.11; the same on every machine. The C library has a name for it only since 2.35. */
+/* Linux 5.11; the same number on every machine. The C library has a name for it only since 2.35. */
 #define SYSTEM_CALL_EPOLL_PWAIT2 441
 
 #define TIMESPEC(nanoseconds) {.tv_sec = (nanoseconds) / 1000000000, .tv_nsec = (nanoseconds) % 1000000000}
@@ -148,7 +148,7 @@ int shim_unlock(int descriptor) {
 }
 
 int shim_lock_is_held(int descriptor, int *held) {
-    /* What would be in the way of reading is a lock for writing: who may only read a file cannot have that. */
+    /* A read lock conflicts only with a write lock, which a process that may only read the file cannot hold. */
     struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
     int result = fcntl(descriptor, F_OFD_GETLK, &lock);
     *held = lock.l_type != F_UNLCK;
@@ -214,7 +214,7 @@ long shim_receive(int socket, void *head, size_t headCapacity, void *body, size_
     return count;
 }
 
-/* Credentials come with every packet, also one without bytes, but not with the end of a connection. */
+/* Credentials come with every packet, also with one without bytes, but not with the end of a connection. */
 int shim_end_and_look(int socket) {
     char byte;
     union {
@@ -250,7 +250,7 @@ int shim_is_shut_local_stream(int socket) {
     if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &length) < 0) return -1;
     if (getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &length) < 0) return -1;
     if (domain != AF_UNIX || type != SOCK_STREAM) return 0;
-    /* One that is not connected also has the first, but not the second. */
+    /* A socket that is not connected also has POLLHUP, but not POLLRDHUP. */
     return poll(&state, 1, 0) == 1 && (state.revents & (POLLHUP | POLLRDHUP)) == (POLLHUP | POLLRDHUP);
 }
 
@@ -261,7 +261,7 @@ long shim_peek(int socket, void *buffer, size_t capacity) {
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
 #endif
-/* F_SEAL_SEAL, so that nobody adds or takes any. */
+/* F_SEAL_SEAL, so that no seal can be added or removed. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 
 int shim_allocate(int descriptor, size_t size) { return fallocate(descriptor, 0, 0, (off_t)size); }
@@ -385,7 +385,7 @@ static unsigned fork_count;
 
 static void count_fork(void) { fork_count++; }
 
-/* The C library calls it in each new child, before fork returns there: no other thread exists then. */
+/* The C library calls count_fork in each new child, before fork returns there: no other thread exists then. */
 __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, count_fork); }
 
 unsigned shim_fork_count(void) { return fork_count; }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the swift-message-port authors
  *
- * Starts a program, with the descriptors that it is to have and no others. posix_spawn(3) would do, but what it takes here,
- * a directory and "close all others", came to the C libraries late, and to some not at all.
+ * Starts a program with exactly the descriptors that are passed to it. posix_spawn(3) would do, but the features that
+ * are needed here, a directory and "close all others", came to the C libraries late, and to some not at all.
  *
- * The child of vfork(2) runs in this memory and on this stack, so it makes system calls and nothing else: it allocates
- * nothing, takes no lock, and changes nothing that the parent reads. Signals are blocked meanwhile: a handler of the program
- * would run in the child, with the parent's memory. The child says through a pipe, which the program's start closes, why it
- * could not start it.
+ * The child of vfork(2) runs in this memory and on this stack, so it only makes system calls: it allocates nothing,
+ * takes no lock, and changes nothing that the parent reads but `shares_memory`. Signals are blocked meanwhile: a
+ * handler of the program would run in the child, with the parent's memory. Through a pipe, which the start of the
+ * program closes, the child reports why it could not start it.
  *
- * vfork returns in the parent once the child has started the program or ended, so all that the child has to say is in the
- * pipe by then, and reading does not wait. Waiting for the pipe's end would depend on who else has a copy of it: a process
- * that another thread forks between here. Where vfork is fork, as under the thread sanitizer, in an emulator or with musl on
- * some processors, the parent has to wait for it. It knows by what the child has written into its memory. */
+ * vfork returns in the parent once the child has started the program or ended, so any report of the child is in the
+ * pipe by then, and reading does not wait. Waiting for the pipe's end would depend on which other processes have a copy
+ * of it: one that another thread forks in between. Where vfork is fork, as under the thread sanitizer, in an emulator
+ * or with musl on some processors, the parent has to wait for the pipe. It detects that case because the child's write
+ * to `shares_memory` does not reach it. */
 #define _GNU_SOURCE
 #include "CPortShims.h"
 
@@ -27,10 +28,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Its constant is younger than some headers; the number is the same on every machine. */
+/* Some headers are older than the constant; the number is the same on every machine. */
 #define SYSTEM_CALL_CLOSE_RANGE 436 /* Linux 5.9 */
 
-/* What getdents64(2) gives. */
+/* The entries that getdents64(2) returns. */
 struct entry {
     uint64_t inode;
     int64_t offset;
@@ -46,12 +47,12 @@ struct program {
     int descriptorCount;
 };
 
-/* The kernel's own limit where nobody has raised it: fs.nr_open. */
+/* The kernel's default limit: fs.nr_open. */
 enum { highest_without_list = 1 << 20 };
 
-/* Without close_range: what /proc lists; without /proc, every number. */
+/* Without close_range: closes what /proc lists; without /proc, every number. */
 static void close_one_by_one(int lowest, int kept) {
-    /* So that there is one for the list where this process may have no more. */
+    /* Frees a descriptor for the list, in case this process is at its limit. */
     close(lowest == kept ? lowest + 1 : lowest);
     int list = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (list >= 0) {
@@ -81,10 +82,10 @@ static void close_from(int lowest, int kept) {
         || syscall(SYSTEM_CALL_CLOSE_RANGE, kept + 1, ~0u, 0) != 0) close_one_by_one(lowest, kept);
 }
 
-/* In the child. Gives the error number of what failed. */
+/* In the child. Returns the error number of the failed call. */
 static int start(const struct program *program, int report) {
-    /* Nothing but zeros is SIG_DFL, wherever the fields are. The kernel is asked, since the C library refuses to change the two
-     * signals that it keeps for itself, and they may have been inherited ignored. */
+    /* All zeros is SIG_DFL, wherever the fields are. A direct system call, because the C library refuses to change the
+     * two signals that it reserves for itself, and they may have been inherited ignored. */
     const uint64_t usual[8] = {0};
     for (int number = 1; number <= 64; number++) syscall(SYS_rt_sigaction, number, usual, NULL, sizeof(uint64_t));
     for (int number = 0; number < program->descriptorCount; number++) {
@@ -108,7 +109,7 @@ int shim_spawn(const char *path, char *const *arguments, char *const *environmen
     int ends[2], error = 0;
     sigset_t all, before;
     if (pipe2(ends, O_CLOEXEC) != 0) return -1;
-    /* Out of the way of the child's numbers. */
+    /* Above the child's numbers. */
     int report = fcntl(ends[1], F_DUPFD_CLOEXEC, descriptorCount);
     if (report < 0) error = errno;
     close(ends[1]);
@@ -126,7 +127,7 @@ int shim_spawn(const char *path, char *const *arguments, char *const *environmen
         shares_memory = 1;
         int code = start(&program, report);
         syscall(SYS_write, report, &code, sizeof code);
-        /* Nothing that the program has asked to be done at its end. */
+        /* Without the program's exit handlers. */
         for (;;) syscall(SYS_exit_group, 127);
     }
     if (process < 0) error = errno;
@@ -137,7 +138,7 @@ int shim_spawn(const char *path, char *const *arguments, char *const *environmen
         long count;
         while ((count = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR) {}
         if (count != sizeof error) error = 0;
-        /* It has not become the program: nobody else is to know of it. */
+        /* It has not become the program: reap it, so that no other code sees it. */
         else while (waitpid(process, NULL, 0) < 0 && errno == EINTR) {}
     }
     close(ends[0]);

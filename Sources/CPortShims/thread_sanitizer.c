@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the swift-message-port authors
  *
- * Tells the thread sanitizer what Swift's Mutex does when threads contend for it; empty in every other build.
+ * Describes to the thread sanitizer what Swift's Mutex does under contention; empty in every other build.
  *
  * The uncontended paths of Mutex are inlined into our code, so the sanitizer sees their atomics. The contended ones are
  * in libswiftSynchronization, which is not instrumented, and end in futex(2): the sanitizer would miss that the last
- * holder's writes come before the next holder's reads, and report races where there are none. So the program's own
- * definitions of those three functions stand before the library's, call them, and name the order that they make. */
+ * holder's writes happen before the next holder's reads, and report races where there are none. So the program's own
+ * definitions of those three functions override the library's, call them, and declare the order that they establish. */
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 

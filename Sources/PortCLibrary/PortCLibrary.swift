@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// The C library of the platform, under one name. This is the only file that asks which one it is.
+// The C library of the platform, under one name. This is the only file that checks which one it is.
 //
-// It is a target of its own because PortSystem is part of what clients import: a C library exported from there would put
-// all its names into their programs, too.
+// It is a target of its own because clients import PortSystem: a C library that PortSystem re-exported would put all
+// its names into the clients' programs, too.
 
 #if canImport(Glibc)
 @_exported public import Glibc

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the swift-message-port authors
  *
- * What the C library's Swift module lacks: functions that are variadic or missing from its module map, macros, structures
- * that need _GNU_SOURCE, and what is of another type in each C library. No logic lives here: each function is one call or one
- * macro, unless its file says what else it is. A function that came to glibc after 2.26, or is not in musl, is called by its
- * number.
+ * What the C library's Swift module lacks: functions that are variadic or missing from its module map, macros,
+ * structures that need _GNU_SOURCE, and declarations whose types differ between C libraries. There is hardly any logic
+ * here: most functions are one call or one macro; those that are more say so here or in their file. A function that
+ * came to glibc after 2.26, or is not in musl, is called by its number.
  *
- * This header includes nothing of the C library's, or Swift would take its types to be defined here. So times are passed in
- * nanoseconds (negative: no limit), and ids as int and unsigned.
+ * This header includes no C library headers other than <stddef.h> and <stdint.h>: Swift would consider their types to
+ * be defined here. So times are passed in nanoseconds (negative: no limit), and ids as int and unsigned.
  */
 #ifndef CPORTSHIMS_H
 #define CPORTSHIMS_H
@@ -31,7 +31,7 @@ extern const int SHIM_EPOLL_CTL_ADD, SHIM_EPOLL_CTL_MOD, SHIM_EPOLL_CTL_DEL;
 
 int shim_eventfd(void);
 
-/* read(2) of at most 512 bytes that nobody wants. */
+/* read(2) of at most 512 bytes, which are discarded. */
 long shim_discard(int descriptor, size_t capacity);
 int shim_pipe(int descriptors[2]);
 int shim_ppoll(int descriptor, short events, short *returned, int64_t nanoseconds);
@@ -45,14 +45,14 @@ extern const uint32_t SHIM_IN_CREATE, SHIM_IN_DELETE, SHIM_IN_MODIFY, SHIM_IN_CL
     SHIM_IN_ONLYDIR;
 
 int shim_openat(int directory, const char *path, int flags, unsigned mode);
-/* fchown(2) of the group alone, also with a descriptor of O_PATH. */
+/* fchown(2) of the group only, also with a descriptor of O_PATH. */
 int shim_change_group(int descriptor, unsigned group);
 int shim_dup_cloexec(int descriptor);
 /* RLIMIT_NOFILE, the soft limit; INT_MAX when it is larger, or there is none. */
 int shim_descriptor_limit(void);
 /* The largest file that this process may make. */
 int64_t shim_file_size_limit(void);
-/* The soft and the hard one, as they are; UINT64_MAX for none. */
+/* The soft and the hard limit, unchanged; UINT64_MAX for none. */
 void shim_descriptor_limits(uint64_t *soft, uint64_t *hard);
 /* Open-file-description locks (fcntl(2)): dropped by the kernel when the last descriptor of the open file is closed. */
 int shim_lock_exclusive(int descriptor);
@@ -68,30 +68,30 @@ long shim_send(int socket, const void *head, size_t headLength, const void *body
 long shim_receive(int socket, void *head, size_t headCapacity, void *body, size_t bodyCapacity, int *descriptors,
                   int descriptorCapacity, int *descriptorCount, int *flags);
 
-/* Makes sending and connecting wait so long on a socket; with zero they do not wait at all. */
+/* Sets how long sending and connecting wait on a socket; with zero they do not wait at all. */
 int shim_set_send_timeout(int socket, long microseconds);
-/* Ends a connection, and looks whether packets lie unread: 0 when none does, 1 when one does or it cannot be told. */
+/* Ends a connection, and checks for unread packets: 0 when there is none, 1 when there is one or that is unknown. */
 int shim_end_and_look(int socket);
 /* Whether it is a stream socket of this machine that is shut down in both directions; -1 where it is no socket. */
 int shim_is_shut_local_stream(int socket);
-/* The first bytes of the packet that is read next, which stays. */
+/* The first bytes of the next packet, which stays in the queue. */
 long shim_peek(int socket, void *buffer, size_t capacity);
 extern const int SHIM_MSG_TRUNC, SHIM_MSG_CTRUNC, SHIM_SCM_MAX_FD;
 
-/* Memory that is shared: a file without a name. Sealed, it never changes its size, nobody can map it anew to write, or make
- * holes in it, and nobody can change its seals. */
+/* Shared memory: a file without a name. Once it is sealed, its size and its seals cannot change, and no new writable
+ * mapping and no hole can be made. */
 int shim_memory_file(_Bool notExecutable);
 int shim_seal(int descriptor);
 int shim_is_sealed(int descriptor, int *sealed);
 int shim_allocate(int descriptor, size_t size);
-/* Gives the address, or -1. */
+/* Returns the address, or -1. */
 intptr_t shim_map_shared(int descriptor, size_t size, int writable);
 
-/* The path of a socket's own address into `path`, its bytes counted; zero for a socket without a path. */
+/* Writes the path of a socket's own address to `path`, and its length; zero for a socket without a path. */
 int shim_socket_path(int socket, char *path, int capacity, int *length);
 int shim_set_nonblocking(int descriptor);
 int shim_peer_credentials(int socket, int *process, unsigned *user, unsigned *group);
-/* The peer's supplementary groups; -1 and ERANGE when there are more, and `count` says how many. */
+/* The peer's supplementary groups; -1 and ERANGE when there are more than `capacity`: `count` is their number. */
 int shim_peer_groups(int socket, unsigned *groups, int capacity, int *count);
 /* A descriptor of the peer's process, close-on-exec; -1 and ENOPROTOOPT before Linux 6.5. */
 int shim_peer_process(int socket);
@@ -102,22 +102,22 @@ int shim_accept(int socket);
 int shim_sleep_on(const void *word, unsigned ticket, int64_t limit);
 int shim_wake_on(void *word);
 int shim_thread_id(void);
-/* A thread as one number, whatever pthread_t is. The two functions that start and join give an error number; a stack size of
- * zero is the system's own. */
+/* A thread as one number, whatever pthread_t is. The functions that start, join and detach return an error number; a
+ * stack size of zero is the system's default. */
 uintptr_t shim_this_thread(void);
 int shim_start_thread(uintptr_t *thread, size_t stackSize, void *(*body)(void *), void *argument);
 int shim_join_thread(uintptr_t thread);
 int shim_detach_thread(uintptr_t thread);
-/* How many forks lie between the start of the program and this process. */
+/* How many forks there were between the start of the program and this process. */
 unsigned shim_fork_count(void);
-/* What the calling thread has noted, quicker than with pthread_getspecific: nothing is done with it when the thread ends. */
+/* The calling thread's pointer, faster than pthread_getspecific: it is not released when the thread ends. */
 void *shim_thread_spares(void);
-/* Whether neither the thread sanitizer nor the address sanitizer looks on. */
+/* Whether the build is without the thread sanitizer and the address sanitizer. */
 _Bool shim_keeps_spares(void);
 void shim_set_thread_spares(void *spares);
 int shim_allowed_processor_count(void);
-/* Has two lines of memory fetched that will be written. On x86-64 the compiler's own way fetches them to be read, unless it is
- * told that the processor knows the instruction; all of today do, or take it for nothing. */
+/* Prefetches two lines of memory for writing. On x86-64 the compiler's builtin prefetches them for reading, unless it
+ * may assume that the processor has the instruction; all current processors have it, or ignore it. */
 static inline void shim_prefetch(const void *place) {
 #if defined(__x86_64__)
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)place));
@@ -127,13 +127,13 @@ static inline void shim_prefetch(const void *place) {
     __builtin_prefetch((const char *)place + 64, 1);
 #endif
 }
-/* Has a line of memory fetched that will be read. */
+/* Prefetches a line of memory for reading. */
 static inline void shim_prefetch_to_read(const void *place) {
     __builtin_prefetch(place, 0);
 }
 /* Copies to memory that is read on another processor, and leaves nothing of it in the caches of this one. */
 void shim_copy_past_caches(void *target, const void *source, size_t count);
-/* Copies from memory that was written on another processor: what comes later is asked for early. */
+/* Copies from memory that was written on another processor, and prefetches ahead of the copy. */
 void shim_copy_asking_ahead(void *target, const void *source, size_t count);
 static inline void shim_pause(void) {
 #if defined(__x86_64__)
@@ -143,42 +143,43 @@ static inline void shim_pause(void) {
 #endif
 }
 
-/* Starts a program in a child process; gives the child's id. The two lists end with a null pointer. The directory may be
- * null: then it is this process's. Of the descriptors become 0, 1, 2 and so on; a negative one leaves this process's own of
- * that number. None of the others is below the count. */
+/* Starts a program in a child process; returns the child's id. The two arrays end with a null pointer. The directory
+ * may be null: then it is this process's. The descriptors become 0, 1, 2 and so on; a negative one leaves this
+ * process's own of that number. None of the others is below the count. */
 int shim_spawn(const char *path, char *const *arguments, char *const *environment, const char *directory,
                const int *descriptors, int descriptorCount);
 char **shim_environment(void);
 
-/* A variable of the environment; NULL when it is not there, or the program has rights that its starter had not. */
+/* A variable of the environment; NULL when it is not set, or the program has privileges that its starter does not have.
+ * */
 const char *shim_variable(const char *name);
 extern const int SHIM_O_PATH;
 int shim_dup_cloexec_from(int descriptor, int lowest);
 int shim_set_cloexec(int descriptor);
 int shim_pidfd_open(int process);
 int shim_pidfd_send_signal(int process, int signal);
-/* waitid(2) by a process descriptor, or by the number where that is negative. `ended` stays zero while the process runs. When
- * it keeps, it can be waited for again. */
+/* waitid(2) by a process descriptor, or by the number where that is negative. `ended` stays zero while the process
+ * runs. With `keeps` the process can be waited for again. */
 int shim_wait_for_child(int descriptor, int process, _Bool keeps, _Bool blocks, int *ended, int *code, int *status);
 extern const int SHIM_CLD_EXITED;
 
 /* The main dispatch queue: an eventfd that is readable while blocks wait, and the function that runs them. */
 int shim_main_queue_descriptor(void);
 void shim_main_queue_serve(void);
-/* From now on each signal of ten that would end the process is told: a byte comes out of the first pipe, which is to be
- * given to the next function. A fault of the thread's own waits for that, for ten seconds; the second pipe says so. */
+/* From now on each of ten signals that would end the process writes a byte to the first pipe, for the next function. A
+ * thread that faults waits for that function, at most ten seconds; the second pipe ends the wait. */
 void shim_tell_ending_signals(const int pipes[4]);
 void shim_end_by_signal(int byte);
 
-/* What uname(2) says, and the name and version of the C library, into `text`, which is ended by a zero. */
+/* The release from uname(2), and the name and version of the C library, as NUL-terminated text. */
 void shim_kernel_release(char *text, int capacity);
 void shim_library_version(char *text, int capacity);
-/* Calls of which it is only to be known whether the system makes them: close_range(2) of a range in which there is nothing;
- * waitid(2) for a process descriptor, without waiting; whether somebody has a lock of an open file. */
+/* Calls that only test whether the system makes them: close_range(2) of an empty range; waitid(2) for a process
+ * descriptor, without waiting; a test for an open-file-description lock. */
 int shim_close_no_range(void);
 int shim_try_process_wait(int process);
 int shim_try_open_file_lock(int descriptor);
-/* From now on the signal calls the handler, with its siginfo_t and context; interrupted calls are made again. */
+/* From now on the signal calls the handler, with its siginfo_t and context; interrupted calls are restarted. */
 void shim_handle_signal(int signal, void (*handler)(int signal, void *information, void *context));
 
 /* The size of a terminal in characters; -1, and no size, where there is none. */
