@@ -54,7 +54,7 @@ package enum BufferPool {
         unsafe magazine.pointee.leave(consume bytes)
     }
 
-    /// Stands for an array's contents, which are one reference and nothing else.
+    /// Stands for the object to which an array refers: an array is one reference, and nothing else.
     private final class Storage {}
 
     // SAFETY: only the reference count of the object is read. An empty array, which has allocated nothing, does not get
@@ -137,7 +137,7 @@ private struct SpareMagazine: ~Copyable {
     func take() -> [UInt8]? {
         if isEmpty { return nil }
         count -= 1
-        // Its header is in the other processor's cache; fetching it takes about as long as handling four messages.
+        // The array's object is in another processor's cache; fetching it takes about as long as four messages.
         if count >= 4 { unsafe prefetch(slots + (count - 4)) }
         return unsafe (slots + count).move()
     }

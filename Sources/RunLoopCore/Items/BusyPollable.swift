@@ -10,7 +10,7 @@ import PortSystem
 
 /// Memory in which something for a source may arrive without a system call.
 package protocol BusyPollable: AnyObject, Sendable {
-    /// A loop begins to poll: from now on its peer need not signal arrivals through the kernel.
+    /// A loop begins to poll: from now on the peer need not signal arrivals through the kernel.
     ///
     /// - Returns: the number of the polling period, which distinguishes it from those of other threads; nil when there
     ///   is nothing to poll, or another thread polls already.

@@ -28,7 +28,7 @@ public final class RunLoopTurnHook: Sendable {
         var isValid = true
         /// The depths of the runs whose brackets are open, innermost last.
         var depths: [Int] = []
-        /// `begin` or `end` is under way.
+        /// `begin` or `end` is in progress.
         var isCalling = false
         // Owned by the loop.
         weak var opening: RunLoopObserver?

@@ -75,8 +75,8 @@ extension ThreadRunLoop {
     /// - Parameters:
     ///   - mode: the mode, made when it is unknown.
     ///   - deadline: when to give up.
-    ///   - condition: is evaluated before each sleep and after each event, with no lock held. A thread that makes it
-    ///     false calls ``wakeUp()`` afterwards, unless it is the loop's own.
+    ///   - condition: is evaluated before each sleep and after each event, with no lock held. Another thread that makes
+    ///     it false calls ``wakeUp()`` afterwards.
     /// - Returns: `.handledSource` when the condition is false, `.timedOut` at the deadline.
     package func run(
         mode: RunLoopMode, until deadline: MonotonicInstant, while condition: () -> Bool

@@ -30,7 +30,7 @@ struct SpinPredictor: Sendable {
 
     /// A sleeping peer needs 20 to 80 µs to wake, more on a virtual machine, so its answer arrives within this time.
     static let limit = Duration.microseconds(100)
-    /// A round trip between two sleeping threads takes 50 to 165 µs, and noise on top.
+    /// A round trip between two sleeping threads takes 50 to 165 µs, plus noise.
     private static let shortGap = Duration.microseconds(250)
     /// A round trip between two processors takes less: it makes no system call.
     static let timeBetweenCalls = Duration.microseconds(5)

@@ -10,10 +10,10 @@ import PortSystem
 public enum WaitStrategy: Hashable, Sendable {
     /// Spins for up to 100 µs before it sleeps, but only while the events in the mode arrive less than 250 µs apart,
     /// and only when two or more processors may run this program: by the thread's affinity mask and by the control
-    /// group's limit. A spin that did not pay makes the next one rarer. An idle program never spins. After 5 µs without
-    /// an event, and every 5 µs from then on, a spin yields its processor to other threads (`sched_yield`): the one
-    /// that it waits for may be among them. When another thread then keeps the processor, the loop stops yielding for a
-    /// while.
+    /// group's limit. A spin that did not pay makes the next one rarer. An idle program never spins. A spin yields its
+    /// processor to other threads every 5 µs (`sched_yield`), the first time after 5 µs without an event, or at once
+    /// when the last yield paid: the thread that it waits for may be among them. When another thread keeps the
+    /// processor for long, the loop stops yielding for a while.
     case adaptive
     /// Sleeps at once.
     case blocking
