@@ -7,8 +7,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("addresses that are just made", .contract) struct AddressRaceTests {
-    @Test("threads that ask for an address at once get one, and whoever sees it finds the port, not a connection to it")
+@Suite("addresses that have just been made", .contract) struct AddressRaceTests {
+    @Test("threads that ask for an address at once get the same one, of the port itself, not of a connection")
     func visible() async throws {
         try await onBench(over: .memory) { bench in
             for _ in 0..<30 {
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("a loop that comes while the address is made hears what is sent there")
+    @Test("a loop that joins while the address is made receives what is sent there")
     func scheduledMeanwhile() async throws {
         try await onBench(over: .socket) { bench in
             let worker = Worker()
@@ -58,7 +58,7 @@ import Testing
     }
 
     #if PORT_FAULTS
-    @Test("of threads that connect at once the first decides, also when it has found nobody there yet")
+    @Test("of threads that connect at once the first decides, even if no process was listening when it tried")
     func connectingAtOnce() async throws {
         try await onBench(over: .socket) { bench in
             let path = bench.directory.path + "/raw"

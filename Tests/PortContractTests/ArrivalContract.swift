@@ -9,7 +9,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-@Suite("queues and what waits in sockets", .contract) struct ArrivalContract {
+@Suite("queues, and what waits in sockets", .contract) struct ArrivalContract {
     @Test("the policy keeps the latest of all that has arrived, however much", arguments: TestTransport.allCases)
     func keepLatest(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test(
-        "so it does for a handler, and for a message that comes while others wait", arguments: TestTransport.allCases)
+        "drop-oldest holds for a handler too, and for what comes while others wait", arguments: TestTransport.allCases)
     func handler(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>("messages")
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test("a sender that does not wait for room is not told that there is none because another is sending")
+    @Test("a sender that does not wait for room is not refused because another is sending")
     func besideSender() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test("large messages that began while there was a place wait for one when they are whole")
+    @Test("large messages that began while there was room wait for room when they are whole")
     func pieces() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 1)
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test("a message that stays unfinished holds up nobody else's")
+    @Test("a message that stays unfinished holds up no other sender's")
     func unfinished() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 1)

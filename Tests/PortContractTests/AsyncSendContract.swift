@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test("a request that waits for room hears that the port has ended", arguments: TestTransport.allCases)
+    @Test("a request that waits for room learns that the port has ended", arguments: TestTransport.allCases)
     func ended(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort(queueLimit: 1)
@@ -148,7 +148,7 @@ import Testing
     }
 
     @Test(
-        "so it is with a port of the far side that is served", .seeded, arguments: TestTransport.allCases)
+        "a port of the far side that is served does the same", .seeded, arguments: TestTransport.allCases)
     func stressOfFarPort(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(queueLimit: 2, .echoAndSay) { _, port in

@@ -12,7 +12,7 @@ import Testing
 
 /// A loop that alone listens to a port looks into the rings of its clients also while it handles. As soon as anybody else
 /// listens, that is over: what comes is told by the kernel.
-@Suite("loops that look into rings while they handle", .rings, .contract) struct AttentiveLoopTests {
+@Suite("loops that poll rings while they handle", .rings, .contract) struct AttentiveLoopTests {
     /// How the loop waits.
     private static let strategies: [WaitStrategy] = [.blocking, .spinning(for: Watchdog.patience)]
 
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test("what comes while it handles costs the sender no call, and is handled next", arguments: strategies)
+    @Test("a message that comes during a handler costs no system call, and is handled next", arguments: strategies)
     func alone(strategy: WaitStrategy) async throws {
         try await Self.attentively(strategy) { attention, _ in
             try attention.enterHandler()
@@ -118,7 +118,7 @@ import Testing
     }
 
     @Test(
-        "who begins to listen while it handles is told of what comes from then on",
+        "a listener that begins during a handler is notified of what comes from then on",
         arguments: Listener.allCases, strategies)
     func listener(_ listener: Listener, strategy: WaitStrategy) async throws {
         try await Self.attentively(strategy) { attention, _ in
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test("when its run ends it does not look any more", arguments: strategies)
+    @Test("when its run ends it polls no more", arguments: strategies)
     func runEnds(strategy: WaitStrategy) async throws {
         try await Self.attentively(strategy) { attention, _ in
             attention.worker.loop.stop()
@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    @Test("it looks into the rings of four clients at most, those that were heard last", arguments: strategies)
+    @Test("it polls the rings of at most four clients, those that sent last", arguments: strategies)
     func limited(strategy: WaitStrategy) async throws {
         try await Self.attentively(strategy) { attention, _ in
             try attention.enterHandler()
@@ -208,7 +208,7 @@ import Testing
     }
 
     @Test(
-        "a bell that was rung for nothing is taken out of the socket, and what comes later still heard",
+        "a wake-up packet sent for nothing is read out of the socket, and what comes later still wakes the loop",
         arguments: strategies)
     func strayBell(strategy: WaitStrategy) async throws {
         try await Self.attentively(strategy) { attention, _ in
@@ -239,7 +239,7 @@ import Testing
         }
     }
 
-    @Test("a peer that wakes the loop whenever it wants harms nobody else", arguments: strategies)
+    @Test("a peer that wakes the loop at will harms no other peer", arguments: strategies)
     func idleWakes(strategy: WaitStrategy) async throws {
         try await Self.attentively(strategy) { attention, _ in
             let other = try RingClient(2, at: attention.port)
@@ -256,7 +256,7 @@ import Testing
     }
 
     #if PORT_FAULTS
-    @Test("a loop whose set cannot take a wake channel is woken over the socket", arguments: [ENOSPC, ENOMEM])
+    @Test("a loop whose set has no room for a wake channel is woken over the socket", arguments: [ENOSPC, ENOMEM])
     func refused(code: CInt) async throws {
         try await onBench(over: .socket) { bench in
             let handled = Recorder<Int32>()

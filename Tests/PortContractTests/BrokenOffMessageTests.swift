@@ -7,14 +7,14 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("what a message costs its process until it is whole, or broken off", .contract) struct BrokenOffMessageTests {
+@Suite("what an unfinished message costs its process", .contract) struct BrokenOffMessageTests {
     /// What ends a message that was begun, and was charged for.
     enum Ending: CaseIterable {
         case completion, abort, tooMuch, anotherMessage, otherKind, records, peersEnd
     }
 
     @Test(
-        "a message that was begun is in its process's account until it is taken, or broken off",
+        "a message that was begun is in its process's account until it is received, or broken off",
         arguments: Ending.allCases)
     func begun(ending: Ending) async throws {
         try await onBench(over: .socket) { bench in

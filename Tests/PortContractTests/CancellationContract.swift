@@ -14,7 +14,7 @@ final class Kept: Sendable {
 }
 
 @Suite("cancelled requests", .tasks) struct CancellationContract {
-    @Test("a requester whose time is up tells the receiver", arguments: TestTransport.inProcess)
+    @Test("a request that times out is reported to the receiver", arguments: TestTransport.inProcess)
     func timedOut(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port()
@@ -37,7 +37,7 @@ final class Kept: Sendable {
         }
     }
 
-    @Test("a request that was answered leaves no alarm, and many no sleep each", arguments: TestTransport.inProcess)
+    @Test("an answered request leaves no alarm, and many do not each leave a sleep", arguments: TestTransport.inProcess)
     func alarms(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.keepSeven) { right, _ in
@@ -171,7 +171,7 @@ final class Kept: Sendable {
     }
 
     @Test(
-        "a requester of the far side that gives up tells the receiver; its next request is answered",
+        "a request that the far side gives up is reported to the receiver; the next request is answered",
         arguments: TestTransport.allCases)
     func farRequester(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -197,7 +197,7 @@ final class Kept: Sendable {
         }
     }
 
-    @Test("a requester of the far side whose time is up tells the receiver there", arguments: TestTransport.allCases)
+    @Test("a request that times out on the far side is reported to the receiver", arguments: TestTransport.allCases)
     func timedOutAtFarPort(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.keepAndWatch) { right, port in
@@ -217,7 +217,7 @@ final class Kept: Sendable {
         }
     }
 
-    @Test("a request of a task may wait for ever", arguments: TestTransport.allCases)
+    @Test("a request of a task may wait without a limit", arguments: TestTransport.allCases)
     func noLimit(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.keep) { right, port in

@@ -14,7 +14,7 @@ import Testing
 @Suite("changes at the same time", .tasks) struct ConcurrentChangeTests {
     private typealias Rule = SystemCallFaults.Rule
 
-    @Test("a port that ends while it is being scheduled is not kept")
+    @Test("a port that ends while it is being scheduled is not retained")
     func scheduledWhileInvalidated() async throws {
         try await onBench(over: .memory) { bench in
             weak var gone: MachPort?

@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test(
-        "a component list above its limit is refused; the error tells size and limit, the message is intact",
+        "a component list above its limit is refused; the error has size and limit, and the message is intact",
         arguments: TestTransport.connected)
     func tooManyComponents(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

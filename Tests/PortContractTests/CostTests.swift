@@ -15,7 +15,7 @@ import Testing
     #if PORT_FAULTS
     private static func total(_ calls: [SystemCall: Int]) -> Int { calls.values.reduce(0, +) }
 
-    @Test("messages to a loop that has not looked yet ring it once, and are taken without a system call for each")
+    @Test("messages to a loop that has not polled yet wake it once, and need no system call each to be received")
     func inProcess() async throws {
         try await onNewThread {
             let last = Int32(Self.count - 1)
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test("over a socket, a message costs its sender one system call, and its receiver one and a share of a look")
+    @Test("over a socket, a message costs its sender one system call, and its receiver one and a share of a poll")
     func overSocket() async throws {
         try await onBench(over: .socket) { bench in
             let batch = 100  // as many as a socket has room for
@@ -112,7 +112,7 @@ import Testing
     }
     #endif
 
-    @Test("a run that polls is not spent on a port whose message was taken since the kernel reported it")
+    @Test("a run that polls is not spent on a port whose message was received since the kernel reported it")
     func pollingRun() async throws {
         try await onBench(over: .socket) { bench in
             let (pair, handled) = (Box<[MachPort]>(), Counter())
@@ -161,7 +161,7 @@ import Testing
     }
 
     #if PORT_FAULTS
-    @Test("a request within a process to a loop that sleeps takes either side two system calls: to wake, and to sleep")
+    @Test("a request within a process to a loop that sleeps costs each side two system calls: to wake, and to sleep")
     func callsOfSleepers() async throws {
         try await onBench(over: .memory) { bench in
             let counted = Box<[SystemCall: Int]>()

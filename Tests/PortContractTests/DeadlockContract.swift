@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test("loops that ask each other in a circle are told, and nobody hangs", arguments: [2, 3, 5])
+    @Test("loops that ask each other in a circle get an error, and none hangs", arguments: [2, 3, 5])
     func circle(count: Int) async throws {
         try await onBench(over: .memory) { bench in
             let (inner, outer, ports) = try chain(bench, of: count, closes: true)
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test("a handler that has moved its port to another loop and asks it is told: that loop waits for the handler")
+    @Test("a handler that moved its port to another loop and asks it gets an error: that loop waits for the handler")
     func movedPort() async throws {
         try await onBench(over: .memory) { bench in
             let other = Worker()

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("the end of a port", .contract) struct DeathContract {
     @Test(
-        "what lies unread when its port ends bounces, also when an earlier reply is still owed",
+        "what is unread when its port ends bounces, also when an earlier reply is still owed",
         arguments: TestTransport.allCases)
     func unreadRequestsBounce(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test("what lies unread bounces also when its port ends while a handler asks whether its request is cancelled")
+    @Test("what is unread bounces also when its port ends while a handler asks whether its request is cancelled")
     func endsWhileItsConnectionIsRead() async throws {
         try await onBench(over: .socket) { bench in
             let ending = Box<MachPort>()
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test("a watcher is told once, on its loop", arguments: TestTransport.allCases)
+    @Test("a watcher is notified once, on its loop", arguments: TestTransport.allCases)
     func watcher(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test("a watcher of a dead port is told soon, once", arguments: TestTransport.allCases)
+    @Test("a watcher of a dead port is notified soon, once", arguments: TestTransport.allCases)
     func deadAlready(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test("a dead right that arrived in a message tells its watcher too", arguments: TestTransport.allCases)
+    @Test("a dead right that arrived in a message notifies its watcher too", arguments: TestTransport.allCases)
     func deadRight(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, dead) = (try bench.farPort(), try bench.farPort())
@@ -202,7 +202,7 @@ import Testing
         }
     }
 
-    @Test("a port is dead for its senders although an answered message is kept", arguments: TestTransport.allCases)
+    @Test("a port is dead for its senders although an answered message is held", arguments: TestTransport.allCases)
     func keptMessage(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let watcher = Worker("watcher")
@@ -244,7 +244,7 @@ import Testing
     }
 
     @Test(
-        "a request that waits in a socket hears at once that its port has ended, although another is being handled",
+        "a request that waits in a socket learns at once that its port has ended, although another is being handled",
         arguments: TestTransport.connected)
     func waitingRequest(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -267,7 +267,7 @@ import Testing
         }
     }
 
-    @Test("an object that a handler holds may use the port while it goes")
+    @Test("an object that a handler holds may use the port in its deinit")
     func handlerRelease() async throws {
         try await onBench(over: .memory) { bench in
             let port = try bench.port()

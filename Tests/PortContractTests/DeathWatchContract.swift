@@ -11,7 +11,7 @@ import Testing
 
 @Suite("watching for the end of a port", .contract) struct DeathWatchContract {
     @Test(
-        "a watcher outlives the right it was asked of, and is told of the port's end only",
+        "a watcher outlives the right it was requested on, and is notified of the port's end only",
         arguments: TestTransport.allCases)
     func rightLetGo(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test("a watcher that finds a request's source in its mode, the moment before the request takes it out, keeps it")
+    @Test("a watcher keeps the request's source that it finds in its mode just before the request removes it")
     func sourceTakenOut() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

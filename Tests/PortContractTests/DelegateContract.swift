@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test(
-        "a delegate handles messages, is not kept alive, and a handler takes its place",
+        "a delegate handles messages, is not kept alive, and a handler replaces it",
         arguments: TestTransport.allCases)
     func delegate(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

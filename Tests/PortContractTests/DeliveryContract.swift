@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test("a port that ends before it reads a request says that nobody read it", arguments: TestTransport.allCases)
+    @Test("a port that ends before it reads a request says that it was not read", arguments: TestTransport.allCases)
     func unread(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test("of a peer that is killed it is unknown whether it read the request")
+    @Test("whether a peer that is killed has read the request is unknown")
     func killed() async throws {
         try await onBench(over: .socket) { bench in
             let listener = try RawListener(bench.directory.path + "/raw")

@@ -46,7 +46,7 @@ import Testing
 
     /// Some tenth of a second is without a wake-up: a loop that woke now and then to look would have none.
     @Test(
-        "loops at rest with rings between them sleep on",
+        "idle loops with rings between them stay asleep",
         arguments: [WaitStrategy.blocking, .adaptive, .spinning(for: .microseconds(100))])
     func rest(strategy: WaitStrategy) async throws {
         try await onBench(over: .ring) { bench in
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test("a busy connection earns rings, an idle one does not, and one that shall not have any never does")
+    @Test("a busy connection gets rings, an idle one does not, and one that must have none never does")
     func earning() async throws {
         try await onBench(over: .socket) { bench in
             try bench.serving({ _, message in try? message.reply(message) }) { right, port, _ in
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test("who only sends learns that its rings were taken")
+    @Test("a process that only sends learns that its rings were accepted")
     func oneWay() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test("a port that ends takes what is in the ring, and what is sent later finds it gone", arguments: 0..<10)
+    @Test("a port that ends reads what is in the ring, and what is sent later finds it dead", arguments: 0..<10)
     func portEnds(round: Int) async throws {
         try await onBench(over: .ring) { bench in
             let (mine, port) = (try bench.port(queueLimit: 1_000), try bench.port(queueLimit: 4))
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test("a port that has ended answers what it owes, also to a requester that has not looked at the first answer")
+    @Test("a port that has ended answers what it owes, also to a requester that has not read the first answer")
     func owedReplies() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    @Test("where each packet needs a bell the socket is used, and the ring is tried again later")
+    @Test("where each packet would need a wake-up the socket is used, and the ring is tried again later")
     func bells() async throws {
         try await onBench(over: .ring) { bench in
             let port = try bench.port()
@@ -177,7 +177,7 @@ import Testing
         }
     }
 
-    @Test("what follows the packet that leads to the ring is seen while replies lie unread", arguments: [0, 60_000])
+    @Test("what follows the packet that switches to the ring is seen while replies are unread", arguments: [0, 60_000])
     func unreadReplies(bytes: Int) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 64)
@@ -202,7 +202,7 @@ import Testing
         }
     }
 
-    @Test("a peer that leads to the ring before it has said that it would is refused; old bells count for nothing")
+    @Test("a peer that switches to the ring before it has announced that is refused; old wake-ups count for nothing")
     func brokenPromise() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -225,7 +225,7 @@ import Testing
 
     #if PORT_FAULTS
     @Test(
-        "a peer that goes with something unread resets the connection, between any two looks: what it sent is still read",
+        "a peer that goes with data unread resets the connection, between any two polls: what it sent is still read",
         arguments: 0..<4)
     func reset(after looks: Int) async throws {
         try await onBench(over: .socket) { bench in
@@ -261,7 +261,7 @@ import Testing
         }
     }
 
-    @Test("a right whose process has too little of what rings are made of has them when they are earned once more")
+    @Test("a right whose process cannot make rings gets them when its traffic calls for them again")
     func shortOf() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test("a message that is let go leaves no descriptor where it was received", arguments: TestTransport.allCases)
+    @Test("a message that is released leaves no descriptor where it was received", arguments: TestTransport.allCases)
     func letGo(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -145,7 +145,7 @@ import Testing
     }
 
     @Test(
-        "the end of a message that nobody receives closes its descriptors", arguments: TestTransport.allCases,
+        "the end of a message that is never received closes its descriptors", arguments: TestTransport.allCases,
         Loss.allCases)
     func lost(over transport: TestTransport, loss: Loss) async throws {
         try await onBench(over: transport) { bench in

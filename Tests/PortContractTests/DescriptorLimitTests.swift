@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("a reply whose descriptors the kernel does not pass at the moment is lost, and the requester is told why")
+    @Test("a reply whose descriptors the kernel does not pass at the moment is lost, and the requester learns why")
     func replyInFlightLimit() async throws {
         try await onBench(over: .socket) { bench in
             let (port, pipe) = (try bench.port(), try TestPipe())
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test("a request that lies unread when its client is refused because no descriptor is left is told so")
+    @Test("a request that is unread when its client is refused because no descriptor is left gets that error")
     func unreadAtLimit() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(
-        "a reply behind an overdue one waits its turn when the kernel does not pass that one's descriptors at the moment"
+        "a reply waits behind an unflushed one whose descriptors the kernel does not pass at the moment"
     )
     func replyBehindOverdue() async throws {
         try await onBench(over: .socket) { bench in
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test("F-B3: a paused connection that the kernel does not take back into the set is read when it does")
+    @Test("F-B3: a paused connection that the kernel refuses to watch again is read when the kernel accepts it")
     func notTakenBack() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.limitedPort { $0.queuedBytes = 1 }

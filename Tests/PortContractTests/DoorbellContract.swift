@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("a doorbell stays readable when a message takes the place of an older one")
+    @Test("a doorbell stays readable when a message replaces an older one")
     func replaced() async throws {
         try await onBench(over: .memory) { _ in
             let port = MachPort(queuePolicy: .keepLatest)
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test("a doorbell that is made late, or before the sockets, tells what waits", arguments: TestTransport.allCases)
+    @Test("a doorbell that is made late, or before the sockets, reports what waits", arguments: TestTransport.allCases)
     func late(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = MachPort()
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test("with many senders and receivers nobody sleeps while a message waits", arguments: TestTransport.allCases)
+    @Test("with many senders and receivers no receiver sleeps while a message waits", arguments: TestTransport.allCases)
     func stress(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (senders, receivers, count) = (3, 3, 300)

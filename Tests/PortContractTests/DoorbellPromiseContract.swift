@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test("a message that has arrived is received at the first call, behind as many pieces as one look leaves")
+    @Test("a message that has arrived is received at the first call, behind as many pieces as one poll leaves")
     func oneCall() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -68,7 +68,7 @@ import Testing
         var testDescription: String { rawValue }
     }
 
-    @Test("a doorbell that rang for no message is answered by nil, and falls silent", arguments: Noise.allCases)
+    @Test("a doorbell that was signalled for no message yields nil, and falls silent", arguments: Noise.allCases)
     func fallsSilent(after noise: Noise) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

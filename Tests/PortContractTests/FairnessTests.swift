@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test("each process finds a place in a queue that several others keep full")
+    @Test("each process finds room in a queue that several others keep full")
     func several() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 8)
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test("a port that drops what it has no room for reads of one process at most so many packets for one message")
+    @Test("a port that drops what it has no room for reads a limited number of packets of one process per message")
     func flood() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 4, policy: .dropOldest)

@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test("a request whose send fails leaves nobody waiting", arguments: [ENOBUFS, EPIPE])
+    @Test("a request whose send fails leaves no thread waiting", arguments: [ENOBUFS, EPIPE])
     func failedRequest(code: CInt) async throws {
         try await onBench(over: .socket) { bench in
             let (mine, port) = (try bench.port(), try bench.port())
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test("a reply that the kernel refuses throws, and the requester is told that none comes")
+    @Test("a reply that the kernel refuses throws, and the requester learns that none comes")
     func failedReply() async throws {
         try await onBench(over: .socket) { bench in
             let errors = Recorder<PortError?>()
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test("a process that has no descriptor left is told so when it connects, and nothing leaks")
+    @Test("a process that has no descriptor left gets that error when it connects, and nothing leaks")
     func connectAtLimit() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -224,7 +224,7 @@ import Testing
     }
 
     @Test(
-        "descriptors that cannot be received are lost with their message; the requester is told, the connection lives",
+        "descriptors that cannot be received are lost with the message; the requester learns it, the connection lives",
         arguments: ["socket", "ring"])
     func descriptorsLost(over name: String) async throws {
         await #expect(processExitsWith: .success) { [name = name as String] in
@@ -255,7 +255,7 @@ import Testing
 
 extension FaultTests {
     @Test(
-        "a spare descriptor that another thread took is made again; until then no loop is kept busy, then all are refused"
+        "a spare descriptor that another thread used is made again; until then no loop spins, then all are refused"
     )
     func spareLost() async throws {
         await #expect(processExitsWith: .success) {

@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test("who waits is woken by the last connection that keeps replies, and not before")
+    @Test("a flush is woken by the last connection that has unflushed replies, and not before")
     func last() throws {
         let kept = UnflushedReplies()
         #expect(kept.waitUntilSent(until: .distantPast))
@@ -100,7 +100,7 @@ import Testing
         #expect(kept.waitUntilSent(until: .distantPast))
     }
 
-    @Test("a connection that comes and goes many times beside a flush leaves nobody waiting")
+    @Test("a connection that comes and goes many times during a flush leaves no thread waiting")
     func race() throws {
         let kept = UnflushedReplies()
         let changer = runOnThread {
@@ -116,7 +116,7 @@ import Testing
         #expect(kept.waitUntilSent(until: .distantPast))
     }
 
-    @Test("who waits for a reply of his own is not woken by another's that went out before he came")
+    @Test("a flush of one reply is not woken by another that went out before it began")
     func stale() throws {
         let kept = UnflushedReplies()
         let isOver = Gate("the end")
@@ -138,7 +138,7 @@ import Testing
     }
 
     #if PORT_FAULTS
-    @Test("a reply of a port that has ended goes out, and is waited for, also where the kernel cannot wait for room")
+    @Test("a flush waits for a reply of a port that has ended, also where the kernel cannot wait for room")
     func noDescriptor() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

@@ -18,7 +18,7 @@ import Testing
         var isOfOther: Bool { self == .unreadInConnection || self == .unreadInBacklog }
     }
 
-    @Test("a descriptor whose close waits for its maker keeps nobody else waiting", arguments: Place.allCases)
+    @Test("a descriptor whose close waits for its maker delays no other client", arguments: Place.allCases)
     func linger(_ place: Place) async throws {
         try await onBench(over: .socket) { bench in
             let lingering = try LingeringSocket()
@@ -55,7 +55,7 @@ import Testing
 #if PORT_FAULTS
 
 extension ForeignFileTests {
-    @Test("a connection that is refused because no descriptor is left is closed where it keeps nobody waiting")
+    @Test("a connection that is refused because no descriptor is left is closed where it delays no other")
     func refused() async throws {
         try await onBench(over: .socket) { bench in
             let lingering = try LingeringSocket()

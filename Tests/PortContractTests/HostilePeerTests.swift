@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test("a token under which a reply is still owed asks for no other: that connection is refused")
+    @Test("a token under which a reply is still owed cannot ask for another: that connection is refused")
     func tokenTwice() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -191,7 +191,7 @@ import Testing
         }
     }
 
-    @Test("a reply with a token that nobody waits for any more is dropped, and the connection goes on")
+    @Test("a reply with a token that is no longer awaited is dropped, and the connection goes on")
     func lateReply() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -207,7 +207,7 @@ import Testing
     }
 
     @Test(
-        "of an answer that nobody waits for nothing is kept while it comes; who asks with it is told that it is dropped"
+        "an answer that is not awaited is not stored while it comes; a request in it is reported as dropped"
     )
     func unwantedAnswer() async throws {
         try await onBench(over: .socket) { bench in
@@ -232,7 +232,7 @@ import Testing
         }
     }
 
-    @Test("a flood of requests and of connections keeps nobody else out")
+    @Test("a flood of requests and of connections keeps no other client out")
     func flood() async throws {
         try await onBench(over: .socket) { bench in
             try bench.serving(queueLimit: 4, { _, message in try? message.reply(message) }) { right, port, _ in

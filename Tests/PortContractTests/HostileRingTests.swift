@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test("what a client has written before it went is received, also when it rang no bell", arguments: [false, true])
+    @Test("what a client wrote before it went is received, also when it sent no wake-up", arguments: [false, true])
     func writtenBeforeTheEnd(rings: Bool) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

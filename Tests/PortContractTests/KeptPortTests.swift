@@ -8,8 +8,8 @@ import TestSupport
 import Testing
 
 /// A connection keeps its port, and the table of rights does, until the port ends: nobody need refer to it weakly.
-@Suite("ports that are kept until they end", .contract) struct KeptPortTests {
-    @Test("the helper tells whether there ever was a weak reference")
+@Suite("ports that are retained until they end", .contract) struct KeptPortTests {
+    @Test("the helper reports whether there ever was a weak reference")
     func helper() {
         final class Object {}
         let (plain, known) = (Object(), Object())
@@ -18,7 +18,7 @@ import Testing
         #expect(!hasSideTable(plain) && hasSideTable(known))
     }
 
-    @Test("nobody refers weakly to a port with an address, or to a connection with rings at its end")
+    @Test("there is no weak reference to a port with an address, or to a connection with rings at its end")
     func references() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

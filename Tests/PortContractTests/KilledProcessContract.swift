@@ -14,7 +14,7 @@ import Testing
         try await PortContractTests.onBench(over: .process, endsAs: .signalled(9), body)
     }
 
-    @Test("its ports are dead: watchers are told, and what waits for room wakes")
+    @Test("its ports are dead: watchers are notified, and senders that wait for room wake")
     func deadPorts() async throws {
         try await onBench { bench in
             let (_, right, _) = try bench.farFull()
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test("a port is told that its requester has gone, and that it has no senders")
+    @Test("a port learns that its requester has gone, and that it has no senders")
     func senders() async throws {
         try await onBench { bench in
             let (kept, told, worker) = (Kept(), Counter("notices"), Worker())

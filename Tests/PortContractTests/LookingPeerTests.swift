@@ -7,9 +7,9 @@ import TestSupport
 import Testing
 
 /// Peers that look at a port in ways that the format does not have, or more than they should.
-@Suite("Hostile peers that look", .contract) struct LookingPeerTests {
+@Suite("Hostile peers that watch a port", .contract) struct LookingPeerTests {
     @Test(
-        "what the format does not have is refused, and nobody else notices",
+        "what the format does not have is refused, and no other peer is affected",
         arguments: [
             (PacketHeader(kind: .statistics), [UInt8]()), (PacketHeader(kind: .statistics, asks: 1), [1]),
             (PacketHeader(kind: .statistics, answers: 1), [UInt8](repeating: 0, count: 56)),
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test("one that asks and reads no answer is read no more, and nobody else notices")
+    @Test("a peer that asks and reads no answer is read no more, and no other peer is affected")
     func unread() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

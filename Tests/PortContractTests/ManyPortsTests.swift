@@ -14,7 +14,7 @@ import Testing
         return dlsym(nil, "__tsan_init") ?? dlsym(nil, "__asan_init") == nil ? 100_000 : 10_000
     }()
 
-    @Test("very many ports on one loop take no descriptor, little memory, and are all heard")
+    @Test("very many ports on one loop need no descriptor, little memory, and are all served")
     func onOneLoop() async throws {
         try await onBench(over: .memory) { _ in
             let loop = ThreadRunLoop.current

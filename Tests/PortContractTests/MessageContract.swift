@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test("in how many components bytes are makes no difference to what an idle connection takes at once")
+    @Test("how many components the bytes are in makes no difference to what an idle connection accepts at once")
     func atOnce() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test("the sender of a message is told: process, user and group", arguments: TestTransport.allCases)
+    @Test("a message names its sender: process, user and group", arguments: TestTransport.allCases)
     func sender(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test(
-        "a body above its limit is refused; the error tells size and limit, the message is intact",
+        "a body above its limit is refused; the error has size and limit, and the message is intact",
         arguments: TestTransport.connected)
     func tooLarge(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test("a body above the limit of another process's goes within a process")
+    @Test("a body above the limit for other processes can be sent within a process")
     func largeWithinProcess() async throws {
         try await onBench(over: .memory) { bench in
             let port = try bench.port()

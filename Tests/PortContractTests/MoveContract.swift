@@ -210,7 +210,7 @@ import Testing
         }
     }
 
-    @Test("a receive right does not go to another process: the error says so, and the message is intact")
+    @Test("a receive right cannot go to another process: the error says so, and the message is intact")
     func overSocket() async throws {
         try await onBench(over: .socket) { bench in
             let (port, other) = (try bench.port(), try bench.port())
@@ -248,7 +248,7 @@ import Testing
         }
     }
 
-    @Test("a port on two loops is served on when one loop's thread ends", arguments: TestTransport.allCases)
+    @Test("a port on two loops is still served when one loop's thread ends", arguments: TestTransport.allCases)
     func oneOfTwoThreadsEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let seen = Recorder<Int32>("messages")

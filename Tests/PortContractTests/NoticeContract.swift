@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite("notices", .contract) struct NoticeContract {
-    @Test("who found the queue full is told once when there is room", arguments: TestTransport.allCases)
+    @Test("a sender that found the queue full is notified once when there is room", arguments: TestTransport.allCases)
     func sendPossible(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, right, count) = try bench.farFull(queueLimit: 2)
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test("who asks for room that is there is told soon", arguments: TestTransport.allCases)
+    @Test("a notice of room that is there already comes soon", arguments: TestTransport.allCases)
     func roomIsThere(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("who waits for room at a port that ends is told that it is gone", arguments: TestTransport.allCases)
+    @Test("a sender that waits for room at a port that ends learns that it is dead", arguments: TestTransport.allCases)
     func portEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, right, _) = try bench.farFull()
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test("a higher limit tells who waits for room")
+    @Test("a higher limit notifies senders that wait for room")
     func limit() async throws {
         try await onBench(over: .memory) { bench in
             let (port, right, _) = try bench.full()
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test("a notice whose loop's thread ends is released and never told", arguments: TestTransport.inProcess)
+    @Test("a notice whose loop's thread ends is released and never delivered", arguments: TestTransport.inProcess)
     func threadEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, right, count) = try bench.full()
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test("no notice of room is lost or given twice while senders and a receiver race")
+    @Test("no notice of room is lost or delivered twice while senders and a receiver race")
     func sendPossibleStress() async throws {
         try await onBench(over: .memory) { bench in
             let port = try bench.port(queueLimit: 1)
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test("the port is told once when its last sender has gone", arguments: TestTransport.inProcess)
+    @Test("the port is notified once when its last sender has gone", arguments: TestTransport.inProcess)
     func noSenders(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (told, seen) = (Counter("no-senders notices"), Counter("messages"))
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test("the port is told once when its last sender of the far side has gone", arguments: TestTransport.allCases)
+    @Test("the port is notified once when its last sender of the far side has gone", arguments: TestTransport.allCases)
     func noFarSenders(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (told, seen, worker) = (Counter("no-senders notices"), Counter("messages"), Worker())
@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    @Test("a port of the far side is told there that it has no senders", arguments: TestTransport.allCases)
+    @Test("a port of the far side is notified there that it has no senders", arguments: TestTransport.allCases)
     func noSendersOfFarPort(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort(.note, isServed: true)
@@ -220,7 +220,7 @@ import Testing
         }
     }
 
-    @Test("what senders left in the queue can be read when they are gone", arguments: TestTransport.allCases)
+    @Test("what senders left in the queue can be read after they are gone", arguments: TestTransport.allCases)
     func readableAfterwards(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort(queueLimit: 2)

@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test("whoever asks whether it is dead is told though nobody listens", arguments: TestTransport.allCases)
+    @Test("a query whether it is dead is answered though no thread receives", arguments: TestTransport.allCases)
     func isDead(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, mine) = (try bench.farPort(), MachPort())
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test("a sender that failed has the death watchers told", arguments: TestTransport.allCases)
+    @Test("a send that fails notifies the death watchers", arguments: TestTransport.allCases)
     func failedSend(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, mine, told) = (try bench.farPort(), MachPort(), Counter("dead-name notices"))
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("who waits for room is told that the port is gone", arguments: TestTransport.allCases)
+    @Test("a sender that waits for room learns that the port is dead", arguments: TestTransport.allCases)
     func room(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, mine) = (try bench.farPort(queueLimit: 1), MachPort())
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test("requests behind the one that ended the port are answered at once, whoever reads them")
+    @Test("requests behind the one that ended the port are answered at once, whichever thread reads them")
     func unreadRequests() async throws {
         try await onBench(over: .socket) { bench in
             let box = Box<MachPort>()

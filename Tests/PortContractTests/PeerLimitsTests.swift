@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test("above the limit in bytes nothing more is read, and no loop kept busy; taking goes on with it, in order")
+    @Test("above the limit in bytes nothing more is read, and no loop spins; receiving resumes it, in order")
     func bytes() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.limitedPort { $0.queuedBytes = 15_000 }
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test("above the limit in descriptors nothing more is read until some have been taken")
+    @Test("above the limit in descriptors nothing more is read until some have been received")
     func descriptors() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.limitedPort { $0.queuedDescriptors = 3 }
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test("a message above the port's own limit is not kept: who asked is told, and the connection goes on")
+    @Test("a message above the port's own limit is dropped: the requester learns it, and the connection goes on")
     func messageBytes() async throws {
         try await onBench(over: .socket) { bench in
             var limits = PeerLimits()
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test("what a port has not read when it ends is told as its end, also what is above the port's limit")
+    @Test("the sender of what a port has not read learns of its end, also above the port's limit")
     func messageBytesOfDeadPort() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    @Test("what bounces, is dropped by the policy, or ends with the port is given back", arguments: ["policy", "end"])
+    @Test("what bounces, is dropped by the policy, or ends with the port is uncharged", arguments: ["policy", "end"])
     func givenBack(by way: String) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 2, policy: way == "policy" ? .keepLatest : .refuse)
@@ -197,7 +197,7 @@ import Testing
         }
     }
 
-    @Test("a client that ends between being paused and the word to the kernel is noticed, and read to its end")
+    @Test("a client that ends after it was paused, before the kernel knows, is noticed and read to its end")
     func endWhilePaused() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -269,7 +269,7 @@ import Testing
         }
     }
 
-    @Test("replies that are not read count, and are given back when they are")
+    @Test("replies that are not read count, and are uncharged when they are read")
     func unreadReplies() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.limitedPort { $0.queuedBytes = 500_000 }
@@ -327,7 +327,7 @@ import Testing
         func expectReply(over connection: any ReplyConnection) throws(PortError) {}
     }
 
-    @Test("descriptors of replies that are not read count, and are given back when they are")
+    @Test("descriptors of replies that are not read count, and are uncharged when they are read")
     func unreadDescriptors() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.limitedPort { $0.queuedDescriptors = 4 }

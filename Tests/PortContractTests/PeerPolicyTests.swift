@@ -30,7 +30,7 @@ import Testing
     }
 
     #if PORT_FAULTS
-    @Test("where the kernel does not tell supplementary groups, the effective one alone counts")
+    @Test("where the kernel does not report supplementary groups, the effective one alone counts")
     func groupsRefused() throws {
         let (near, far) = try sysPacketSocketPair()
         let peer = PeerIdentity(processID: 1, userID: 70001, groupID: 70002)
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(
-        "who is not admitted is refused, what it sent is not read, and a right of the process itself is not asked about"
+        "a peer that is not admitted is refused unread, and a right of the process itself is not asked about"
     )
     func refused() async throws {
         try await onBench(over: .socket) { bench in

@@ -23,7 +23,7 @@ import Testing
     private static let count = 20
 
     @Test(
-        "who sends more descriptors than are closed is not read until some are; others are served",
+        "a peer that sends more descriptors than are closed is not read until some are; others are served",
         arguments: Way.allCases)
     func flood(_ way: Way) async throws {
         try await onBench(over: .socket) { bench in
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test("at the right's end nothing is read while too many descriptors wait, no loop is kept busy, and it goes on")
+    @Test("at the right's end nothing is read while too many descriptors wait, no loop spins, and reading resumes")
     func rightsEnd() async throws {
         try await onBench(over: .socket) { bench in
             let end = try RightsEnd(on: bench)
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test("a connection that is closed while it waits, and whose peer has gone, is listened to no more")
+    @Test("a connection that is closed while it waits, and whose peer has gone, is no longer watched")
     func closedWhileItWaits() async throws {
         try await onBench(over: .socket) { bench in
             var end = try RightsEnd(on: bench)
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    @Test("a port that ends takes no more descriptors out of its connections than can wait")
+    @Test("a port that ends reads no more descriptors out of its connections than can wait")
     func portEnd() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test("who waits for the reply to a dropped message is told at once", arguments: TestTransport.allCases)
+    @Test("the requester of a dropped message learns it at once", arguments: TestTransport.allCases)
     func droppedRequest(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(policy: .keepLatest)
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    @Test("socket clients get their turn at a port whose queue senders of its own process keep full")
+    @Test("socket clients are served at a port whose queue senders of its own process keep full")
     func fairness() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 1)

@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test("the queue limit bounds what a port takes from its sockets", arguments: TestTransport.connected)
+    @Test("the queue limit bounds what a port reads from its sockets", arguments: TestTransport.connected)
     func bounded(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, right, _) = try bench.farFull(queueLimit: 4)
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test("a port that sends to itself without end still hears others", arguments: TestTransport.allCases)
+    @Test("a port that sends to itself without end still receives from others", arguments: TestTransport.allCases)
     func busyPort(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.busy) { right, port in

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// Plain messages are taken out of a ring several at a time. Nobody may notice.
-@Suite("bursts", .rings, .contract) struct BurstTests {
+@Suite("receive batches", .rings, .contract) struct BurstTests {
     private static let process = Int32(900_001)
 
     /// A port that has sockets and limits of its own, and a client with rings.
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test("what a burst takes up in the account is given back when the last of its messages is taken, or gone")
+    @Test("what a batch is charged is returned to the account when its last message is received, or gone")
     func account() async throws {
         try await onBench(over: .socket) { bench in
             let (port, client) = try pair(on: bench)
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(
-        "who takes messages before they are queued is asked of what can be answered, and the rest comes in bursts")
+        "an interceptor sees only what can be answered, and the rest comes in batches")
     func interceptor() async throws {
         try await onBench(over: .socket) { bench in
             let asked = Recorder<Int32>()
@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    @Test("of a process alone no more is read than the queue has room for, also while threads send to the port")
+    @Test("of a single process no more is read than the queue has room for, also while threads send to the port")
     func queueLimit() async throws {
         try await onBench(over: .socket) { bench in
             let (port, client) = try pair(on: bench, queueLimit: 7)
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test("a process has its share of the queue, from its first burst on", arguments: [nil, 3])
+    @Test("a process has its share of the queue, from its first batch on", arguments: [nil, 3])
     func share(limit: Int?) async throws {
         try await onBench(over: .socket) { bench in
             let (port, client) = try pair(on: bench, queueLimit: 12) { $0.queuedMessages = limit }
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test("a process at its limit goes on when half of what it has in the queue is taken", arguments: [2, 4, 5, 8])
+    @Test("a process at its limit goes on when half of what it has in the queue is received", arguments: [2, 4, 5, 8])
     func resumes(limit: Int) async throws {
         try await onBench(over: .socket) { bench in
             let (port, client) = try pair(on: bench) { $0.queuedMessages = limit }
@@ -197,7 +197,7 @@ import Testing
         }
     }
 
-    @Test("each message of a burst wakes a task that waits for one")
+    @Test("each message of a batch wakes a task that waits for one")
     func tasks() async throws {
         try await onBench(over: .socket) { bench in
             let (port, client) = try pair(on: bench)
@@ -224,7 +224,7 @@ import Testing
     }
 
     @Test(
-        "a handler that runs the loop in the middle of a burst gets the rest there, and more of a process at its limit")
+        "a handler that runs the loop in mid-batch gets the rest there, and more of a process at its limit")
     func nested() async throws {
         try await onBench(over: .socket) { bench in
             let ids = Recorder<Int32>()
@@ -251,7 +251,7 @@ import Testing
         }
     }
 
-    @Test("a port that ends while others read its connections keeps nothing of their bursts", arguments: 0..<8)
+    @Test("a port that ends while others read its connections keeps nothing of their batches", arguments: 0..<8)
     func ends(round: Int) async throws {
         try await onBench(over: .socket) { bench in
             let (port, client) = try pair(on: bench, queueLimit: 100)

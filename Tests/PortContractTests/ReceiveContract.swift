@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test("so it is with a port of the far side", .seeded, arguments: TestTransport.allCases)
+    @Test("rights on many threads: the same with a port of the far side", .seeded, arguments: TestTransport.allCases)
     func stressOfFarPort(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             for round in UInt64(0)..<4 { try FarStress(bench: bench, round: round).run() }

@@ -15,7 +15,7 @@ import Testing
         return try #require(try port.next().rights.first)
     }
 
-    @Test("to receive rights takes neither a descriptor nor a connection, however many there are")
+    @Test("receiving rights needs neither a descriptor nor a connection, however many there are")
     func untouched() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test("a right to a port at which too many wait to be accepted arrives alive, and serves when there is a place")
+    @Test("a right to a port whose backlog is full arrives alive, and serves when there is room")
     func busy() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test("a request, and a task, wait for a place where too many wait to be accepted")
+    @Test("a request, and a task, wait for room in a backlog that is full")
     func busyRequests() async throws {
         try await withScratchDirectory { scratch in
             let directory = try PortDirectory.open(path: scratch.path("ports"))
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test("the dead-name notice for a right that was never used tells of a dead port, and of a later end")
+    @Test("the dead-name notice for a right that was never used reports a dead port, and a later end")
     func notices() async throws {
         try await onBench(over: .socket) { bench in
             let (port, other, told) = (try bench.port(), try bench.port(), Counter("dead-name notices"))

@@ -157,7 +157,7 @@ import Testing
     }
 
     @Test(
-        "a port that handed a request on and then ended is dead, whoever keeps the request",
+        "a port that handed a request on and then ended is dead, wherever the request is",
         arguments: TestTransport.allCases)
     func handedOnThenEnded(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -175,7 +175,7 @@ import Testing
         }
     }
 
-    @Test("a request that was handed on and is let go there tells its requester", arguments: TestTransport.allCases)
+    @Test("a request that was handed on and is released notifies its requester", arguments: TestTransport.allCases)
     func handedOnAndDropped(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving({ _, _ in }) { behind, _, _ in
@@ -203,7 +203,7 @@ import Testing
         }
     }
 
-    @Test("a request that nobody could hear the reply to is not handed on: its requester is told")
+    @Test("a request whose reply could not be received is not handed on: its requester gets an error")
     func unheard() async throws {
         try await onBench(over: .socket) { bench in
             let (answers, behind) = (try bench.port(), try bench.port())
@@ -222,7 +222,7 @@ import Testing
     }
 
     @Test(
-        "a right put into a message in place of another tells the maker of the other",
+        "a right put into a message in place of another notifies the maker of the other",
         arguments: TestTransport.inProcess
     )
     func replaced(over transport: TestTransport) async throws {

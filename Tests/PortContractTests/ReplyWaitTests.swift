@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test("takes the socket when the reader does not read")
+    @Test("goes over the socket when the reader does not read")
     func nobodyReads() async throws {
         try await onBench(over: .socket) { bench in
             let exchange = try Exchange(on: bench)
@@ -146,7 +146,7 @@ import Testing
     }
 
     @Test(
-        "waits for a reader no longer that reads a little all the time",
+        "stops waiting for a reader that reads a little all the time",
         .enabled(if: Self.maySpin, "needs two processors, and loops that may spin"))
     func readerPlays() async throws {
         try await onBench(over: .socket) { bench in

@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test("who lets a request go without a reply tells the requester at once", arguments: TestTransport.allCases)
+    @Test("a request released without a reply notifies its requester at once", arguments: TestTransport.allCases)
     func dropped(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.letGo) { right, _ in
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test("a port without a handler drops requests, and the requester hears of it", arguments: TestTransport.allCases)
+    @Test("a port without a handler drops requests, and the requester learns it", arguments: TestTransport.allCases)
     func noHandler(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.none) { right, _ in
@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test(
-        "a port that ends while a request is in its queue tells the requester peerDied",
+        "a port that ends while a request is in its queue gives the requester peerDied",
         arguments: TestTransport.allCases)
     func diedWhileQueued(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -163,7 +163,7 @@ import Testing
     }
 
     @Test(
-        "a port that ends before it reads a request from its socket tells the requester peerDied",
+        "a port that ends before it reads a request from its socket gives the requester peerDied",
         arguments: TestTransport.connected)
     func diedBeforeReading(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -183,7 +183,7 @@ import Testing
     }
 
     @Test(
-        "a port that ends while a request is handled, and is not replied to, tells the requester peerDied",
+        "a port that ends while a request is handled, and is not replied to, gives the requester peerDied",
         arguments: TestTransport.allCases)
     func diedWhileHandled(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
@@ -214,7 +214,7 @@ import Testing
         }
     }
 
-    @Test("a reply may be the last that a port does before it is gone", arguments: TestTransport.allCases)
+    @Test("a reply may be the last thing that a port does before it is gone", arguments: TestTransport.allCases)
     func lastReplyOfFarSide(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.lastReply) { right, port in

@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test("a right may be passed on to a third party, who can use it", arguments: TestTransport.allCases)
+    @Test("a right may be passed on to a third party, which can use it", arguments: TestTransport.allCases)
     func thirdParty(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (first, second, target) = (try bench.farPort(), try bench.farPort(), try bench.port())

@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test("a port that drops what it has no room for reads of one process at most so many packets for one message")
+    @Test("a port that drops what it has no room for reads a limited number of packets of one process per message")
     func flood() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 4, policy: .dropOldest)
@@ -51,7 +51,7 @@ import Testing
     enum Look: CaseIterable, Sendable { case port, spinningLoop }
 
     @Test(
-        "of a process over its limits nothing more is read from its ring, and no loop kept busy; taking goes on with it",
+        "nothing more is read from the ring of a process over its limits, and no loop spins; receiving resumes it",
         arguments: Look.allCases)
     func heldBack(look: Look) async throws {
         try await onBench(over: .socket) { bench in
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(
-        "with the last packet that it takes in a loop that is not alone stops looking: the next one is told by the kernel"
+        "a loop that is not alone stops polling at the last packet that it reads: the kernel reports the next one"
     )
     func takenIn() async throws {
         try await onBench(over: .socket) { bench in
@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test(
-        "a ring in which a loop found nothing 64 times is looked at no more, until the kernel has told of something",
+        "a ring in which a loop found nothing 64 times is polled no more, until the kernel reports something",
         arguments: [false, true])
     func inVain(isPlain: Bool) async throws {
         try await onBench(over: .socket) { bench in
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test("a look that is over changes nothing of the next one, which may be another loop's")
+    @Test("a poll that is over changes nothing of the next one, which may be another loop's")
     func looks() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -166,7 +166,7 @@ import Testing
         }
     }
 
-    @Test("what a loop that looked cannot take, because the queue is full, is told by the kernel")
+    @Test("what a loop that polled cannot read, because the queue is full, is reported by the kernel")
     func untold() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 3)
@@ -187,7 +187,7 @@ import Testing
         }
     }
 
-    @Test("who listens to a port's connection alone, for a reply over it, is told of what a loop that looked has left")
+    @Test("a loop that only awaits a reply over a port's connection is notified of what a polling loop has left")
     func untoldToSource() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 300)

@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(
-        "a bell for which the kernel has no memory, or no room, for a moment is rung again",
+        "a wake-up for which the kernel has no memory, or no room, for a moment is sent again",
         arguments: [ENOBUFS, ENOMEM, EAGAIN])
     func bellAgain(code: CInt) async throws {
         try await onBench(over: .ring) { bench in
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(
-        "a bell that the kernel does not take at all ends the connection: what was sent is read, and a requester told why",
+        "a wake-up that the kernel refuses ends the connection: what was sent is read, and a requester learns why",
         arguments: [ENOBUFS, ENOMEM])
     func noBell(code: CInt) async throws {
         try await onBench(over: .ring) { bench in
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test("a reply whose bell is refused for a moment arrives", arguments: [ENOBUFS, EAGAIN])
+    @Test("a reply whose wake-up is refused for a moment arrives", arguments: [ENOBUFS, EAGAIN])
     func reply(code: CInt) async throws {
         try await onBench(over: .ring) { bench in
             let hits = Recorder<Int>()
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(
-        "the packet that leads to a ring is refused: the send fails with its number, later ones succeed",
+        "the packet that switches to a ring is refused: the send fails with its number, later ones succeed",
         arguments: [ENOBUFS, ENOMEM])
     func lane(code: CInt) async throws {
         try await onBench(over: .ring) { bench in
@@ -112,7 +112,7 @@ import Testing
     }
 
     @Test(
-        "a packet that the kernel does not give at once, whichever look it is, is taken later: nothing is lost",
+        "a packet that the kernel does not give at once, at whichever poll, is read later: nothing is lost",
         arguments: [EAGAIN, ENOBUFS], 0..<6)
     func laterLook(code: CInt, skipping: Int) async throws {
         try await onBench(over: .ring) { bench in

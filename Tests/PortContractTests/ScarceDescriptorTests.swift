@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// Peers that take descriptors, and what goes on without any.
-@Suite("peers take no descriptor that the process needs", .contract) struct ScarceDescriptorTests {
+@Suite("peers use no descriptor that the process needs", .contract) struct ScarceDescriptorTests {
     @Test("F-A2: a thread that has waited for a message waits for others without a descriptor left, and receives them")
     func receiveAtLimit() async {
         await #expect(processExitsWith: .success) {
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test("F-A2: a message with more descriptors than a peer may bring at once arrives without: who asked is told")
+    @Test("F-A2: a message with more descriptors than a peer may bring at once loses them: the requester learns it")
     func largeMessage() async {
         await #expect(processExitsWith: .success) {
             await Pools.start()
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test("F-A2: however many connections of a peer that reads nothing wait for room, that takes no descriptor")
+    @Test("F-A2: connections of a peer that reads nothing wait for room without a descriptor, however many there are")
     func deafConnections() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test("a port that one loop lets go of while another takes it is on the other")
+    @Test("a port that is removed from one loop while it is added to another is on the other")
     func handedOver() async throws {
         try await onBench(over: .memory) { _ in
             let (first, second) = (ThreadRunLoop.current, Worker())
@@ -253,7 +253,7 @@ import Testing
     }
 
     @Test(
-        "a port that gets its address while it is scheduled is heard on it",
+        "a port that gets its address while it is scheduled is reached there",
         arguments: TestTransport.connected)
     func addressedLater(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in

@@ -10,8 +10,8 @@ import TestSupport
 import Testing
 
 /// Packets that wait for room behind a peer that does not read.
-@Suite("overdue packets", .tasks) struct SendBacklogTests {
-    @Test("a task that gives up while the connection is full ends at once; the receiver hears when there is room")
+@Suite("the send backlog", .tasks) struct SendBacklogTests {
+    @Test("a task that gives up while the connection is full ends at once; the receiver learns it when there is room")
     func abandonment() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 1)
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test("a thread that gives up while the connection is full ends at once; the news go before the next message")
+    @Test("a thread that gives up while the connection is full ends at once; the notice precedes the next message")
     func abandonmentByThread() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port(queueLimit: 1)
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("a peer for which too much is overdue loses its connection, and whoever waits is told why")
+    @Test("a peer with too large a backlog loses its connection, and the threads that wait learn why")
     func limit() throws {
         let (near, far) = try sysPacketSocketPair()
         let connection = try SocketConnection(near, port: nil)
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test("a reply that finds no room blocks nobody, and keeps no loop busy; what is sent after it is not read before")
+    @Test("a reply that finds no room blocks no thread, and no loop spins; what is sent after it is not read before")
     func pause() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -202,7 +202,7 @@ import Testing
         }
     }
 
-    @Test("replies beyond the limit of what may lie unread end the connection: the one that is refused throws")
+    @Test("replies beyond the limit of what may be unread end the connection: the one that is refused throws")
     func replyLimit() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test("who was found alone twice in a row is looked at alone, seven times in a row")
+    @Test("a peer found active alone twice in a row is polled alone, seven times in a row")
     func alone() async throws {
         try await onBench(over: .socket) { bench in
             let talker = try Self.connections(bench, 1)[0]
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test("who is not there, is listened to no more, or talks beside others is looked at with all")
+    @Test("a peer that is not there, is no longer watched, or is active beside others is polled with all")
     func notAlone() async throws {
         try await onBench(over: .socket) { bench in
             let both = try Self.connections(bench, 2)
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test("beside a peer that talks all the time, another is heard within eight messages")
+    @Test("beside a peer that sends all the time, another is read within eight messages")
     func another() async throws {
         try await onBench(over: .socket) { bench in
             let heard = Mutex<[Int32]>([])
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test("who waits for each answer gets it, through memory and a socket at once: a loop that sleeps misses none")
+    @Test("requesters get each answer, through memory and a socket at once: a loop that sleeps misses none")
     func bothWays() async throws {
         try await onBench(over: .socket) { bench in
             try bench.serving({ _, message in try? message.reply(message) }) { right, port, worker in
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test("a peer that sends one message and goes is not kept")
+    @Test("a peer that sends one message and goes is not retained")
     func goes() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port { _, _ in ThreadRunLoop.current.stop() }
@@ -122,7 +122,7 @@ import Testing
 }
 
 @Suite("a policy that asks its own port", .contract) struct AskingPolicyTests {
-    @Test("is answered by a nested run of the port's loop, also when a client has talked alone before")
+    @Test("is answered by a nested run of the port's loop, also after a client was the sole active peer")
     func nested() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port { _, message in

@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("a right tells the statistics of its port, and the question is no message", arguments: TestTransport.allCases)
+    @Test("a right gets the statistics of its port, and the query is no message", arguments: TestTransport.allCases)
     func asked(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             try bench.serving(.echo) { right, _ in
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test("a port that has gone tells nothing", arguments: TestTransport.allCases)
+    @Test("a port that has gone reports nothing", arguments: TestTransport.allCases)
     func gone(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort()
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test("an owner that does not know the questions, and refuses them, tells nothing and is not watched")
+    @Test("an owner that does not know the queries, and refuses them, reports nothing and is not watched")
     func older() async throws {
         try await onBench(over: .socket) { bench in
             let listener = try RawListener(bench.directory.path + "/older")
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test("all are asked, however many do not answer; those that live are busy, those that answer have told")
+    @Test("all are asked, however many do not answer; those that live are busy, those that answer have statistics")
     func many() async throws {
         try await onBench(over: .socket) { bench in
             let count = 2 * StatisticsInquiry.simultaneous + 3
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test("one that answers late has its share of the time, when others wait for its place")
+    @Test("an owner that answers late gets its share of the time when others wait for its slot")
     func late() async throws {
         try await onBench(over: .socket) { bench in
             let count = StatisticsInquiry.simultaneous + 1
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test("a look for a client that may have come counts as none, and yet nobody is told that there are none")
+    @Test("a client that may be arriving is not counted, and yet holds back the no-senders notice")
     func accepting() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    @Test("whoever only asks is none of the port's senders: its coming and going ends nothing")
+    @Test("a process that only queries is none of the port's senders: its coming and going ends nothing")
     func noSender() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// A stream of messages to one port makes turns that leave out what would find nothing. Nobody may notice.
-@Suite("the turns of a stream", .contract) struct StreamTurnTests {
+@Suite("the passes of a stream", .contract) struct StreamTurnTests {
     private static let count = Int32(40)
 
     /// Queues the messages, has a handler do something with the third, and runs the loop until the last.
@@ -31,7 +31,7 @@ import Testing
 
     private static func ids(_ range: ClosedRange<Int32>) -> [String] { range.map { "\($0)" } }
 
-    @Test("each message has a turn of its own, which is counted")
+    @Test("each message has a pass of its own, which is counted")
     func counted() async throws {
         try await onNewThread {
             let (turns, count) = (Recorder<Int>(), Self.count)
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test("messages to two ports by turns have the kernel asked after 128 of them or 2 ms, and not more often")
+    @Test("alternating messages to two ports poll the kernel after 128 of them or 2 ms, and not more often")
     func looks() async throws {
         try await onNewThread {
             let (loop, seen, count) = (ThreadRunLoop.current, Counter("messages"), 4_000)
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test("a block, a custom source and a due timer get their turns before the next message")
+    @Test("a block, a custom source and a due timer are served before the next message")
     func others() async throws {
         try await onNewThread {
             let log = try Self.stream { _, log in
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test("another port that has a message gets the next turn")
+    @Test("another port that has a message is served next")
     func otherPort() async throws {
         try await onNewThread {
             let log = try Self.stream { _, log in
@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    @Test("an observer that comes sees every turn from then on")
+    @Test("an observer that comes sees every pass from then on")
     func observed() async throws {
         try await onNewThread {
             let log = try Self.stream { _, log in
@@ -222,7 +222,7 @@ import Testing
         }
     }
 
-    @Test("a doorbell that comes while messages are handled is silent when the last is taken")
+    @Test("a doorbell that comes while messages are handled is silent when the last is received")
     func bell() async throws {
         try await onNewThread {
             let log = Recorder<Int32>()
@@ -280,7 +280,7 @@ import Testing
         }
     }
 
-    @Test("a descriptor that is readable gets its turn, though messages never end")
+    @Test("a descriptor that is readable is served, though messages never end")
     func descriptor() async throws {
         try await onNewThread {
             let bell = try EventDescriptor()

@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test("a task that waits for room hears that the port has ended", arguments: TestTransport.allCases)
+    @Test("a task that waits for room learns that the port has ended", arguments: TestTransport.allCases)
     func portEnds(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.farPort(queueLimit: 1)
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test("more tasks than processors that do not wait for room keep no task that got its turn from running")
+    @Test("more tasks than processors that do not wait for room keep no task that was let in from running")
     func impatientTasks() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

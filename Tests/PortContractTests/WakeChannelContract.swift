@@ -114,7 +114,7 @@ import Testing
     }
 
     #if PORT_FAULTS
-    @Test("a channel that the kernel refuses to use is passed over: the socket is rung")
+    @Test("a channel that the kernel refuses is skipped: the socket wakes the loop")
     func refused() async throws {
         try await Self.withScene { scene in
             try scene.exchange(1...20)
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    @Test("messages wake a loop at whose doorbell others ring between them")
+    @Test("messages wake a loop whose doorbell others signal between them")
     func withDoorbell() async throws {
         try await Self.withScene { scene in
             for id in Int32(1)...60 {

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite("watching a port", .contract) struct WatchingTests {
-    @Test("a watcher sees the heads and the beginnings of the messages that are taken, in order")
+    @Test("a watcher sees the heads and the beginnings of the messages that are received, in order")
     func messages() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test("nobody watches a port whose owner does not agree, or agrees no more")
+    @Test("no process watches a port whose owner does not agree, or agrees no more")
     func notAllowed() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test("so many watch and no more; one that has gone makes room")
+    @Test("the number of watchers has a limit; one that has gone makes room")
     func limit() async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()

@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test("a withdrawn notice keeps nothing and is never told", arguments: TestTransport.inProcess, Kind.allCases)
+    @Test("a withdrawn notice retains nothing and never comes", arguments: TestTransport.inProcess, Kind.allCases)
     func withdrawn(over transport: TestTransport, kind: Kind) async throws {
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 1)
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("a withdrawn notice about a port of the far side is never told", arguments: TestTransport.allCases)
+    @Test("a withdrawn notice about a port of the far side is never delivered", arguments: TestTransport.allCases)
     func withdrawnOfFarPort(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, right, count) = try bench.farFull()
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test("a connection that was kept for a withdrawn notice alone ends", arguments: TestTransport.connected)
+    @Test("a connection that was retained for a withdrawn notice alone ends", arguments: TestTransport.connected)
     func connection(over transport: TestTransport) async throws {
         try await onBench(over: transport) { bench in
             let (port, worker) = (try bench.farPort(), Worker())
