@@ -24,7 +24,7 @@ import Testing
         #expect(clock.counts.alarms == 0)
     }
 
-    @Test("an alarm that never comes is none")
+    @Test("an alarm at no date is none")
     func never() {
         #expect(clock.set(for: .distantFuture) {} == nil)
         clock.stop(nil)
@@ -71,7 +71,7 @@ import Testing
         #expect(clock.counts == (5, 3))
     }
 
-    @Test("alarms of which each is due before all others act, and leave no sleep behind")
+    @Test("alarms that are each due before all earlier ones act, and leave no sleep")
     func decreasing() async {
         let (rung, start) = (Counter("alarms"), MonotonicInstant.after(.milliseconds(20)))
         for number in 0..<200 {
@@ -82,7 +82,7 @@ import Testing
         #expect(clock.counts == (0, 0))
     }
 
-    @Test("threads that set and stop alarms beside each other, around the time at which they are due, lose none")
+    @Test("threads that set and stop alarms concurrently, around the time at which they are due, lose none")
     func threads() async throws {
         let rung = Counter("alarms")
         let threads = (0..<4).map { thread in

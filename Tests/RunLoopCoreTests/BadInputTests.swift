@@ -10,7 +10,7 @@ import Testing
 /// What is wrong on purpose gets a clear result. What traps is in `CrashTests/RunLoopTrapTests.swift`, closed
 /// descriptors are in `DescriptorSourceTests.swift`, loops whose threads have ended in `LoopThreadTests.swift`.
 @Suite(.census) struct BadInputTests {
-    @Test("a limit of the past polls once, however far it lies back")
+    @Test("a limit in the past polls once, however far back it is")
     func pastLimits() async throws {
         try await onLoop { loop in
             loop.add(idleSource())
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test("a timer's date, interval and tolerance may lie at the ends of the range")
+    @Test("a timer's date, interval and tolerance may be at the ends of the range")
     func timersAtTheEnds() async throws {
         try await onLoop { loop in
             let fired = Recorder<String>()

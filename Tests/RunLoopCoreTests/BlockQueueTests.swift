@@ -13,7 +13,7 @@ import Testing
         while case .block(let entry) = queue.takeFirst(for: mode, isCommon: isCommon, upTo: limit) { entry.block() }
     }
 
-    @Test("blocks of a mode come out in order, those of other modes keep their places")
+    @Test("blocks of a mode come out in order, those of other modes keep their positions")
     func order() {
         let seen = Recorder<Int>()
         var queue = BlockQueue()
@@ -30,7 +30,7 @@ import Testing
         #expect(queue.isEmpty)
     }
 
-    @Test("the blocks of requests can be taken back, and the others keep their places")
+    @Test("the blocks of requests can be withdrawn, and the others keep their positions")
     func removal() {
         let seen = Recorder<Int>()
         let ids = (0..<6).map { _ in ItemID() }
@@ -47,7 +47,7 @@ import Testing
         #expect(seen.elements == [0, 10, 11, 12, 13, 4, 14, 15, 3, 5])
     }
 
-    @Test("a block for the common modes matches a mode that is common when it is looked at")
+    @Test("a block for the common modes matches a mode that is common when it is checked")
     func common() {
         var queue = BlockQueue()
         queue.append({}, modes: [.common])
@@ -56,7 +56,7 @@ import Testing
         #expect(isTaken == [false, true])
     }
 
-    @Test("a block for several modes, or for one that is named twice, is taken once")
+    @Test("a block for several modes, or for one that is named twice, is dequeued once")
     func severalModes() {
         let seen = Recorder<Int>()
         var queue = BlockQueue()
@@ -84,7 +84,7 @@ import Testing
         #expect(queue.hasBlock(for: "a", isCommon: false))
     }
 
-    @Test("what was taken out elsewhere keeps no memory for long")
+    @Test("removed blocks do not occupy memory for long")
     func gaps() {
         let ids = (0..<10_000).map { _ in ItemID() }
         var queue = BlockQueue()

@@ -36,7 +36,7 @@ import Testing
         #expect(seen.elements == [1, 2])
     }
 
-    @Test("S8: a block runs only in its modes, and keeps its place meanwhile")
+    @Test("S8: a block runs only in its modes, and keeps its position meanwhile")
     func modes() async throws {
         let seen = Recorder<Int>()
         try await onLoop { loop in
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(
-        "a run inside of a block goes on with the blocks that were posted before it, in order, so it may wait for one")
+        "a nested run in a block continues with the blocks posted before it, in order, so it may wait for one")
     func nestedOrder() async throws {
         let seen = Recorder<Int>()
         try await onLoop { loop in
@@ -100,7 +100,7 @@ import Testing
         #expect(seen.elements == [1, 2, 3, 4])
     }
 
-    @Test("what a block posts waits for the next phase, also when a run inside of another has called the rest")
+    @Test("what a block posts waits for the next phase, also when a nested run has called the rest")
     func nextPhase() async throws {
         let seen = Recorder<String>()
         try await onLoop { loop in
@@ -118,7 +118,7 @@ import Testing
         #expect(seen.elements == ["turn", "inside", "first", "last", "later"])
     }
 
-    @Test("a request that is cancelled by a block of the same phase is not taken")
+    @Test("a request that is cancelled by a block of the same phase is not called")
     func cancelledInPhase() async throws {
         try await onLoop { loop in
             let second = LoopBound<PerformRequest?>(nil)

@@ -66,7 +66,7 @@ import Testing
         #expect(try chromeEvents(RunLoopTracer().chromeTrace).isEmpty)
     }
 
-    @Test("a trace is written to a descriptor as a whole, also when that takes a little at a time")
+    @Test("a trace is written to a descriptor as a whole, also when that accepts a little at a time")
     func writing() async throws {
         let tracer = RunLoopTracer()
         try await onLoop { loop in

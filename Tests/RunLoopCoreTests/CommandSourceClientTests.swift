@@ -24,7 +24,7 @@ import Testing
             removed: { _ in trace.append("\(name) removed \(loop.isCurrent)") })
     }
 
-    @Test("S15: several clients are told, late ones too, and once for all modes of a loop")
+    @Test("S15: several clients are notified, late ones too, and once for all modes of a loop")
     func several() async throws {
         let trace = Recorder<String>()
         try await besideLoop { client in
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("S15: a worker's thread that ends waits until the client has let go")
+    @Test("S15: a worker's thread that ends waits until the client has released the source")
     func workerEnds() async throws {
         let trace = Recorder<String>()
         try await besideLoop { client in
@@ -104,7 +104,7 @@ import Testing
         return worker
     }
 
-    @Test("S15: a client whose loop does not run is waited for until its limit, and told later")
+    @Test("S15: a client whose loop does not run is waited for until its limit, and notified later")
     func deadline() async throws {
         let trace = Recorder<String>()
         try await onLoop { client in
@@ -122,7 +122,7 @@ import Testing
         #expect(trace.elements == ["slow removed true", "unawaited removed true"])
     }
 
-    @Test("S15: a client that was not told that the source came is not told that it went, and not waited for")
+    @Test("S15: a client not notified that the source came is not notified that it went, and not waited for")
     func untold() async throws {
         let trace = Recorder<String>()
         try await onLoop { client in
@@ -140,7 +140,7 @@ import Testing
         #expect(trace.elements.isEmpty)
     }
 
-    @Test("S15: when client and worker are one thread, the removal is told at once")
+    @Test("S15: when client and worker are one thread, the removal is reported at once")
     func oneThread() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
@@ -162,7 +162,7 @@ import Testing
         #expect(trace.elements == ["client removed true"])
     }
 
-    @Test("S15: a client may invalidate the source when it is told of it")
+    @Test("S15: a client may invalidate the source when it is notified of it")
     func invalidatedByClient() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
@@ -180,7 +180,7 @@ import Testing
         #expect(trace.elements == ["registered", "removed", "invalidated"])
     }
 
-    @Test("S15: a client that leaves is told nothing more, and not waited for")
+    @Test("S15: a client that leaves is not notified any more, and not waited for")
     func leaving() async throws {
         let trace = Recorder<String>()
         try await onLoop { client in
@@ -201,7 +201,7 @@ import Testing
         #expect(trace.elements.isEmpty)
     }
 
-    @Test("S15: a client whose thread ends is not waited for, and no client any more")
+    @Test("S15: a client whose thread ends is not waited for, and is no longer a client")
     func clientEnds() async throws {
         let trace = Recorder<String>()
         let source = makeSource()
@@ -220,7 +220,7 @@ import Testing
         #expect(trace.elements.isEmpty)
     }
 
-    @Test("clients that come and go race the source: whoever was told of it is told of its end")
+    @Test("clients that come and go race the source: each one notified of it is notified of its end")
     func race() async throws {
         let (registered, removed) = (Counter("registrations"), Counter("removals"))
         try await besideLoop { client in

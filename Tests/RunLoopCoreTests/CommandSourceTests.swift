@@ -56,7 +56,7 @@ import Testing
         #expect(trace.elements == [[1], [2, 3], [4]])
     }
 
-    @Test("a full buffer and an invalid source take no command, and say which they are")
+    @Test("a full buffer and an invalid source accept no command, and say which they are")
     func refusals() async throws {
         let trace = Recorder<[Int]>()
         try await onLoop { loop in
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test("commands wait over a removal, and go to the next loop")
+    @Test("commands wait across a removal, and go to the next loop")
     func removal() async throws {
         let trace = Recorder<[Int]>()
         try await onLoop { loop in

@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test("a common item added from another thread is heard by a loop that sleeps in a common mode")
+    @Test("a common item added from another thread is served by a loop that sleeps in a common mode")
     func fromElsewhere() async throws {
         try await onLoop { loop in
             loop.addCommonMode("inner")

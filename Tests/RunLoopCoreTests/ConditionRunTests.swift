@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test("it times out when nobody ends it, and looks once when the deadline is past")
+    @Test("it times out when no thread ends it, and polls once when the deadline is past")
     func deadline() async throws {
         try await onLoop { loop in
             #expect(loop.run(mode: "reply", until: .after(.milliseconds(2)), while: { true }) == .timedOut)
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test("what the condition itself adds while the run looks for an event is not slept over: a block, and a timer")
+    @Test("a run does not sleep on what its condition adds while it polls for an event: a block, and a timer")
     func conditionAdds() async throws {
         try await onLoop { loop in
             let (flag, asked) = (Flag(), Counter("questions"))
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(
-        "a wake-up after the last look before the first sleep, when there is no doorbell yet, is not lost",
+        "a wake-up after the last poll before the first sleep, when there is no doorbell yet, is not lost",
         arguments: [false, true])
     func beforeTheBell(addsDescriptor: Bool) async throws {
         try await onLoop { loop in
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test("S26: a stop during it is kept for the run below it")
+    @Test("S26: a stop during it is left for the run below it")
     func stop() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.census) struct CustomSourceTests {
-    @Test("S4: a source is told of each mode that it enters and leaves, and is performed after a signal")
+    @Test("S4: a source is notified of each mode that it enters and leaves, and is performed after a signal")
     func routines() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
@@ -96,7 +96,7 @@ import Testing
         #expect(trace.elements == ["b"])
     }
 
-    @Test("a source that was performed in one mode is not taken for signalled in another")
+    @Test("a source that was performed in one mode does not count as signalled in another")
     func staleMark() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test("a source that signals itself runs again in the next turn, and one that it invalidates does not run")
+    @Test("a source that signals itself runs again in the next pass, and one that it invalidates does not run")
     func inside() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in

@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test("a source that is added again while it is being taken out watches its descriptor in every mode")
+    @Test("a source that is added again while it is being removed watches its descriptor in every mode")
     func addedWhileRemoved() async throws {
         try await onLoop { loop in
             let pipe = try TestPipe()
@@ -193,7 +193,7 @@ import Testing
 
     #if PORT_FAULTS
     @Test(
-        "F-B4: where a set cannot be made anew because descriptors have run out, the loop goes on, and does that later")
+        "F-B4: a loop that cannot rebuild its set because descriptors have run out goes on, and rebuilds it later")
     func zombieAtLimit() async {
         await #expect(processExitsWith: .success) {
             try await onLoop { loop in
@@ -269,7 +269,7 @@ import Testing
         }
     }
 
-    @Test("a loop that sleeps without descriptors hears one that is added meanwhile")
+    @Test("a loop that sleeps without descriptors is woken by one that is added meanwhile")
     func addedDuringSleep() async throws {
         try await onLoop { loop in
             let pipe = try TestPipe()

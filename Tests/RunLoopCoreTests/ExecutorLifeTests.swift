@@ -14,7 +14,7 @@ import Testing
         let sleeps: Int
     }
 
-    @Test("a loop whose thread a job has ended is there until who posted the job has rung")
+    @Test("a loop whose thread a job has ended lives until the thread that posted the job has woken it")
     func lastJob() async throws {
         try await onNewThread {
             let pauses = Recorder<Pause>("pauses")

@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("a job that comes during a nested run that may not run it is run when its own turn comes")
+    @Test("a job that comes during a nested run that may not run it is run after that")
     func duringSleep() async throws {
         let thread = try ResidentThread(name: "resident")
         let (loop, trace) = (thread.loop, Recorder<String>("the trace"))
@@ -132,7 +132,7 @@ import Testing
         #expect(await offThePool { thread.join() })
     }
 
-    @Test("an actor that owns its thread takes it along")
+    @Test("an actor that owns its thread ends the thread with itself")
     func owningActor() async throws {
         let ended = Gate("the end of the loop")
         do {

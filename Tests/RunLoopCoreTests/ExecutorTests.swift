@@ -87,7 +87,7 @@ actor Pinned {
         }
     }
 
-    @Test("a task that prefers a loop calls functions without an isolation in the same turn")
+    @Test("a task that prefers a loop calls functions without an isolation in the same pass")
     func sameTurn() async throws {
         try await withResident { loop in
             let turns = await Task(executorPreference: loop) {
@@ -123,7 +123,7 @@ actor Pinned {
         }
     }
 
-    @Test("the loop tells whether the calling thread is its own")
+    @Test("the loop reports whether the calling thread is its own")
     func isIsolating() async throws {
         try await withResident { loop in
             #expect(loop.isIsolatingCurrentContext() == false)

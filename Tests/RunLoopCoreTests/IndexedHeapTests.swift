@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct IndexedHeapTests {
     @Test(
-        "items come out by key, however they went in, were changed and taken out: few, some, and many", .seeded,
+        "items come out by key, however they went in, were changed and removed: few, some, and many", .seeded,
         arguments: [4, 14, 300] as [UInt64])
     func order(most: UInt64) {
         var random = Seed.generator(stream: most)
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(
-        "items that come by key come out by key, also when some are put back, taken out or come too late", .seeded,
+        "items that come by key come out by key, also when some are put back, removed or come too late", .seeded,
         arguments: [4, 14, 300] as [Int])
     func inOrder(most: Int) {
         var random = Seed.generator(stream: UInt64(most))
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test("of items that come by key, adding one and taking the first cost the same, be they few or many")
+    @Test("of items that come by key, adding one and removing the first cost the same, be they few or many")
     func steps() {
         func cost(beside others: Int) -> Int {
             var heap = IndexedHeap<Int>()

@@ -66,7 +66,7 @@ import Testing
         #expect(loop.hasEnded)
     }
 
-    @Test("a loop whose thread is gone takes nothing in")
+    @Test("a loop whose thread is gone accepts nothing")
     func afterTheEnd() async throws {
         let released = Counter("released objects")
         let loop = try await onLoop { $0 }
@@ -89,7 +89,7 @@ import Testing
         mailbox.source.invalidate()
     }
 
-    @Test("removal and invalidation let go of the source: no cycle keeps it alive")
+    @Test("removal and invalidation release the source: no cycle keeps it alive")
     func noCycle() async throws {
         let released = Counter("released objects")
         try await onLoop { loop in

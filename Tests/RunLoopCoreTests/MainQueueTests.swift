@@ -37,7 +37,7 @@ import Testing
         #expect(ours == theirs)
     }
 
-    @Test("S8, S10: from the second turn on the queue goes first and nobody is told of a wait, but not twice in a row")
+    @Test("S8, S10: from the second pass on the queue goes first and no wait is reported, but not twice in a row")
     func order() async throws {
         let (ours, theirs) = try await traces(of: "order")
         #expect(
@@ -79,7 +79,7 @@ import Testing
         #expect(ours == theirs)
     }
 
-    @Test("S12: a run inside of a block of the queue does not serve it; what came meanwhile is served after it")
+    @Test("S12: a nested run in a block of the queue does not serve it; what came meanwhile is served after it")
     func nested() async throws {
         let (ours, theirs) = try await traces(of: "nested")
         #expect(ours == ["nested stopped", "after", "stopped"])
@@ -112,7 +112,7 @@ import Testing
         #expect(try await trace(of: "fair", over: "ours") == ["stopped"])
     }
 
-    @Test("S1: the main loop is found from everywhere and takes work from every thread")
+    @Test("S1: the main loop is found from everywhere and accepts work from every thread")
     func mainLoop() async throws {
         let trace = try await trace(of: "main", over: "ours")
         #expect(trace == ["true true", "false false true", "performed true", "false 1"])

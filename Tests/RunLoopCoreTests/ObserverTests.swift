@@ -62,7 +62,7 @@ import Testing
         #expect(trace.elements == ["late"])
     }
 
-    @Test("S12: an observer whose handler is under way is passed over by a run inside of it")
+    @Test("S12: an observer whose handler is running is skipped by a nested run")
     func nested() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
@@ -94,7 +94,7 @@ import Testing
         #expect(trace.elements == [1, 128, 1, 128])
     }
 
-    @Test("a wake-up during an observer of the turn keeps the turn from sleeping")
+    @Test("a wake-up during an observer of the pass keeps the pass from sleeping")
     func wakeUpInTurn() async throws {
         try await onLoop { loop in
             loop.add(idleSource())
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test("a wake-up in an observer of entry keeps the first turn from sleeping")
+    @Test("a wake-up in an observer of entry keeps the first pass from sleeping")
     func wakeUpAtEntry() async throws {
         try await onLoop { loop in
             loop.add(idleSource())
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test("a wake-up that a nested run did not use keeps the outer turn from sleeping")
+    @Test("a wake-up that a nested run did not use keeps the outer pass from sleeping")
     func wakeUpAroundNesting() async throws {
         try await onLoop { loop in
             loop.add(idleSource())

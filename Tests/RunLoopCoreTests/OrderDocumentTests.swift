@@ -20,13 +20,13 @@ import Testing
         }
     }
 
-    @Test("the page has the steps 1 to 10 in order; so has the code, each once, with a turn's apart from the run's")
+    @Test("the page has the steps 1 to 10 in order; so has the code, each once, a pass's apart from the run's")
     func steps() throws {
         #expect(try rows().map { Int($0[0]) } == (1...10).map { $0 })
         #expect(try lines().map(\.step) == [1, 10] + Array(2...9))
     }
 
-    @Test("at each step the code tells observers the activity that the page names, or none")
+    @Test("at each step the code reports to observers the activity that the page names, or none")
     func activities() throws {
         let lines = try lines()
         for row in try rows() {

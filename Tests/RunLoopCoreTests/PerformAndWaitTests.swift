@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test("S11: a body that has not begun within the limit is never called")
+    @Test("S11: a body that has not started within the limit is never called")
     func withdrawn() async throws {
         try await onLoop { loop in
             let waiter = runOnThread {
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("S11: a body that has begun goes on when the limit passes")
+    @Test("S11: a body that has started continues when the limit passes")
     func begun() async throws {
         let returned = Counter("bodies that returned")
         try await besideLoop { loop in
@@ -94,7 +94,7 @@ import Testing
         try loop.performAndWait(within: limit) { _ = Issue.record("an ended loop has called something") }
     }
 
-    @Test("S11: when the thread ends while eight wait, all eight learn it, and nothing is called")
+    @Test("S11: when the thread ends while eight callers wait, all eight learn it, and nothing is called")
     func threadEnds() async throws {
         let modes = (0..<8).map { RunLoopMode("waiting \($0)") }
         let errors = Recorder<RunLoopError?>("errors")

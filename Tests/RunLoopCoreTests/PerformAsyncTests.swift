@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test("S11: a cancelled task takes back what has not begun")
+    @Test("S11: a cancelled task withdraws what has not started")
     func cancelled() async throws {
         try await withLoop { loop in
             let task = Task {
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test("S11: a cancelled task waits for a body that has begun")
+    @Test("S11: a cancelled task waits for a body that has started")
     func begun() async throws {
         try await withLoop { loop in
             let began = Gate("the body's beginning")
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test("a cancelled task leaves nothing behind, wherever the cancellation meets it")
+    @Test("a cancelled task leaves nothing behind, whenever the cancellation comes")
     func nothingLeft() async throws {
         try await withLoop { loop in
             for number in 0..<300 {

@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test("the thread's end races requests: each is called or over, and nobody hangs")
+    @Test("the thread's end races requests: each is called or over, and no caller hangs")
     func threadEnds() async throws {
         for _ in 0..<20 {
             try await onNewThread {

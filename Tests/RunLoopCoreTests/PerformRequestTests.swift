@@ -87,7 +87,7 @@ enum RequestKind: CaseIterable {
         }
     }
 
-    @Test("S11: a request cannot be cancelled once its call has begun", arguments: RequestKind.allCases)
+    @Test("S11: a request cannot be cancelled once its call has started", arguments: RequestKind.allCases)
     func cancelInside(_ kind: RequestKind) async throws {
         try await onLoop { loop in
             let calls = Counter("calls")
@@ -124,7 +124,7 @@ enum RequestKind: CaseIterable {
         #expect(seen.elements == ["second posted", "nobody's posted", "second delayed", "nobody's delayed"])
     }
 
-    @Test("S11: a body cancels the others of its target, also those of the same turn", arguments: RequestKind.allCases)
+    @Test("S11: a body cancels the others of its target, also those of the same pass", arguments: RequestKind.allCases)
     func cancelAllInside(_ kind: RequestKind) async throws {
         let seen = Recorder<Int>()
         try await onLoop { loop in
@@ -176,7 +176,7 @@ enum RequestKind: CaseIterable {
     }
 
     @Test(
-        "the target and what the body holds are kept until the call, and released by it",
+        "the target and what the body holds are retained until the call, and released by it",
         arguments: RequestKind.allCases)
     func releasedByCall(_ kind: RequestKind) async throws {
         let released = Counter("released objects")
@@ -212,7 +212,7 @@ enum RequestKind: CaseIterable {
         #expect(released.value == 4)
     }
 
-    @Test("S11, S12: a run inside of a delayed body calls the other requests, and not that one again")
+    @Test("S11, S12: a nested run in a delayed body calls the other requests, and not that one again")
     func nested() async throws {
         let seen = Recorder<Int>()
         try await onLoop { loop in

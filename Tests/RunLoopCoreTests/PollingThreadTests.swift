@@ -57,7 +57,7 @@ private final class PollingThread: Sendable {
         #expect(polling.looks.value - polling.looksForNothing.value <= Self.taskCount)
     }
 
-    @Test("S20, S21: a resident thread wakes once for each task and never for nothing, in the time of as many looks")
+    @Test("S20, S21: a resident thread wakes once for each task and never for nothing, in the time of as many polls")
     func resident() throws {
         let (thread, done) = (try ResidentThread(name: "resident"), Counter("tasks"))
         while !thread.loop.isWaiting { sched_yield() }

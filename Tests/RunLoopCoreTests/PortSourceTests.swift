@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.census) struct PortSourceTests {
-    @Test("S5: a ring from another thread wakes the loop by itself", arguments: Sleep.allCases)
+    @Test("S5: ring() on another thread wakes the loop by itself", arguments: Sleep.allCases)
     func wakes(from sleep: Sleep) async throws {
         try await onLoop(sleepingOn: sleep) { loop in
             let mailbox = Mailbox { _ in loop.stop() }
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test("a ring without anything there performs nothing")
+    @Test("ring() without anything there performs nothing")
     func falseRing() async throws {
         try await onLoop { loop in
             let source = RunLoopSource(readiness: { false }) { Issue.record("performed") }
@@ -146,7 +146,7 @@ import Testing
         #expect(seen.value == 1000)
     }
 
-    @Test("S14: a storm of rings from 8 threads loses no item", arguments: Sleep.allCases)
+    @Test("S14: a storm of ring() calls from 8 threads loses no item", arguments: Sleep.allCases)
     func storm(breaksSleep sleep: Sleep) async throws {
         try await onLoop(sleepingOn: sleep) { loop in
             let (threads, items) = (8, 10_000)
@@ -171,7 +171,7 @@ import Testing
         }
     }
 
-    @Test("a check that rings its own source keeps no run from its limit, its timers or a stop")
+    @Test("a check that signals its own source keeps no run from its limit, its timers or a stop")
     func selfRinging() async throws {
         try await onLoop { loop in
             let holder = LoopBound<RunLoopSource?>(nil)
@@ -208,7 +208,7 @@ import Testing
         }
     }
 
-    @Test("10,000 idle sources cost a turn nothing: none of them is asked")
+    @Test("10,000 idle sources cost a pass nothing: none of them is checked")
     func idleSources() async throws {
         try await onLoop { loop in
             let asked = Counter("questions")

@@ -86,7 +86,7 @@ private struct SeatedList {
         #expect(performed == [1, 2, 0, nil])
     }
 
-    @Test("a source that stays ready waits until every other ready source had its turn", arguments: [false, true])
+    @Test("a source that stays ready waits until every other ready source was served", arguments: [false, true])
     func passes(isPresumed: Bool) {
         var list = SeatedList()
         func perform() -> Int? { isPresumed ? list.performPresumed() : list.perform() }
@@ -113,7 +113,7 @@ private struct SeatedList {
         #expect(performed == [0, 1, nil])
     }
 
-    @Test("what comes next is known as long as all lie in the order in which they came")
+    @Test("what comes next is known as long as all are in the order in which they came")
     func upcoming() {
         var seats = RegistrationTable()
         let numbers = (0..<6).map { _ in
@@ -128,7 +128,7 @@ private struct SeatedList {
         #expect((0..<6).allSatisfy { heap.upcoming($0) == nil })
     }
 
-    @Test("a source that rings between its being found ready and its perform is performed once")
+    @Test("a source that is signalled after it was found ready, before its perform, is performed once")
     func rungMeanwhile() throws {
         var list = SeatedList()
         list.insert(0, order: 0, report: 3)
@@ -152,7 +152,7 @@ private struct SeatedList {
         #expect((0..<5).map { _ in list.perform() } == [0, 3, 1, 2, nil])
     }
 
-    @Test("a source that counted as performed, and was not ready, comes in this pass when it has rung meanwhile")
+    @Test("a source that counted as performed, and was not ready, comes in this pass when signalled meanwhile")
     func retracted() throws {
         var list = SeatedList()
         for source in 0..<3 { list.insert(source, order: source) }
@@ -202,7 +202,7 @@ private struct SeatedList {
         #expect(list.list.isEmpty && list.seats.watch(of: list.numbers[1])?.report == nil)
     }
 
-    @Test("each source has its own report, the last one, whichever are taken first")
+    @Test("each source has its own report, the last one, whichever are consumed first")
     func manyReports() {
         var list = SeatedList()
         for source in 0..<4 { list.insert(source, order: -source, report: source) }

@@ -12,7 +12,7 @@ import Testing
         RunLoopSource(readiness: { false }, perform: {})
     }
 
-    @Test("a source has a seat in each mode that it is in, and each is found from any of them")
+    @Test("a source has a registration in each mode that it is in, and each is found from any of them")
     func severalModes() {
         var seats = RegistrationTable()
         let (source, other) = (makeSource(), makeSource())
@@ -40,7 +40,7 @@ import Testing
         #expect(seats.modes(of: other.id).sorted() == Array(0..<5))
     }
 
-    @Test("a seat that is free is given to the next source, as if it were new")
+    @Test("a free registration is given to the next source, as if it were new")
     func reuse() {
         var seats = RegistrationTable()
         let (first, second, third) = (makeSource(), makeSource(), makeSource())
@@ -57,7 +57,7 @@ import Testing
         #expect(seats.watch(of: number)?.key == 2 && seats.watch(of: number)?.report == nil)
     }
 
-    @Test("many sources that come and go leave no seat behind, and keep none alive", .seeded)
+    @Test("many sources that come and go leave no registration, and keep none alive", .seeded)
     func manyComeAndGo() {
         var random = Seed.generator(stream: 1)
         var seats = RegistrationTable()
@@ -89,7 +89,7 @@ import Testing
 }
 
 @Suite(.census) struct SeatedSourceTests {
-    @Test("a ring that finds its source's seat given to another source reaches its own, or none")
+    @Test("a signal that finds its source's slot given to another source reaches its own, or none")
     func ringOfAnOldSeat() async throws {
         try await onLoop { loop in
             let performed = LoopBound<[Int]>([])
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test("a source in several modes rings in all of them, whichever it was added to first, and whichever it has left")
+    @Test("a source in several modes signals all of them, in whichever order it was added, whichever it has left")
     func severalModes() async throws {
         try await onLoop { loop in
             let performed = LoopBound(0)
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    @Test("a source that left its mode while it was asked is not performed; one that came back is, with another seat")
+    @Test("a source that left its mode during its check is not performed; one that came back, in another slot, is")
     func leavesWhileAsked() async throws {
         for comesBack in [false, true] {
             try await onLoop { loop in
@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    @Test("an observer that comes while a source is asked is told of the wait's end before the source is performed")
+    @Test("an observer that comes during a source's check is notified of the wait's end before the perform")
     func observerWhileAsked() async throws {
         try await onLoop { loop in
             let events = LoopBound<[String]>([])
@@ -199,7 +199,7 @@ import Testing
         }
     }
 
-    @Test("10,000 sources that come and go in a loop leave no seat behind")
+    @Test("10,000 sources that come and go in a loop leave no registration")
     func comeAndGo() async throws {
         try await onLoop { loop in
             func makeSource() -> RunLoopSource { RunLoopSource(readiness: { false }, perform: {}) }

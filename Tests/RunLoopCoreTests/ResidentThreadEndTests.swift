@@ -42,7 +42,7 @@ import Testing
         #expect(seen.count == 10)
     }
 
-    @Test("S20: no accepted task is lost and no refused one is executed, however stop races with those who post")
+    @Test("S20: no accepted task is lost and no refused one is executed, however stop races with posting")
     func stopRace() async throws {
         for _ in 0..<50 {
             let (thread, executed) = (try ResidentThread(name: "resident"), Counter("executed tasks"))
@@ -148,7 +148,7 @@ import Testing
         #expect(seen.elements == Array(0..<10))
     }
 
-    @Test("S20: the last reference may go on the thread itself")
+    @Test("S20: the last reference may be released on the thread itself")
     func releasedOnItself() throws {
         let (ended, loops) = (Gate("the end of the loop"), Recorder<ThreadRunLoop>())
         let mayGo: Gate

@@ -92,7 +92,7 @@ import Testing
         thread.join()
     }
 
-    @Test("neither a stop of its loop nor taking everything out ends it")
+    @Test("neither a stop of its loop nor removing everything ends it")
     func stays() throws {
         let (thread, runs) = (try ResidentThread(name: "resident"), Recorder<RunLoopActivity>("runs"))
         let observer = RunLoopObserver(activities: [.entry, .exit]) { _, activity in runs.append(activity) }

@@ -93,7 +93,7 @@ import Testing
         await offThePool { _ = thread.join() }
     }
 
-    @Test("whoever waits while the thread is stopped is answered, one way or the other")
+    @Test("each caller that waits while the thread is stopped is answered, one way or the other")
     func stopRace() async throws {
         for _ in 0..<50 {
             let (thread, called, answered) = (

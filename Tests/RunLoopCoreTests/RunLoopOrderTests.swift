@@ -9,7 +9,7 @@ import Testing
 @Suite(.census) struct RunLoopOrderTests {
     private static let waiting = ["entry", "beforeTimers", "beforeSources", "beforeWaiting", "afterWaiting"]
 
-    @Test("S10: a turn that fires a timer", arguments: [false, true])
+    @Test("S10: a pass that fires a timer", arguments: [false, true])
     func timerTurn(watchesDescriptor: Bool) async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
@@ -27,7 +27,7 @@ import Testing
         #expect(trace.elements == Self.waiting + ["timer", "exit"])
     }
 
-    @Test("S10: a turn that performs a custom source polls")
+    @Test("S10: a pass that performs a custom source polls")
     func customSourceTurn() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
@@ -41,7 +41,7 @@ import Testing
         #expect(trace.elements == ["entry", "beforeTimers", "beforeSources", "block", "source0", "exit"])
     }
 
-    @Test("S10: a turn that performs a port-based source")
+    @Test("S10: a pass that performs a port-based source")
     func portSourceTurn() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
@@ -54,7 +54,7 @@ import Testing
         #expect(trace.elements == Self.waiting + ["source1", "exit"])
     }
 
-    @Test("S10: a turn that performs a descriptor's source, beside a bell of each kind", arguments: Sleep.onDescriptors)
+    @Test("S10: a pass that performs a descriptor's source, for each kind of sleep", arguments: Sleep.onDescriptors)
     func descriptorTurn(sleep: Sleep) async throws {
         let trace = Recorder<String>()
         try await onLoop(sleepingOn: sleep, isRung: false) { loop in
@@ -112,7 +112,7 @@ import Testing
         #expect(trace.elements == ["entry"] + turn + turn + ["exit"])
     }
 
-    @Test("one event per turn: two ready port-based sources take two turns")
+    @Test("one event per pass: two ready port-based sources take two passes")
     func oneEventPerTurn() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test("a descriptor's source is heard beside a source that is always ready")
+    @Test("a descriptor's source is served beside a source that is always ready")
     func descriptorFairness() async throws {
         try await onLoop { loop in
             let pipe = try TestPipe()
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test("S25: an idle loop makes no turn and no wake-up", arguments: [WaitStrategy.blocking, .adaptive])
+    @Test("S25: an idle loop makes no pass and no wake-up", arguments: [WaitStrategy.blocking, .adaptive])
     func idle(strategy: WaitStrategy) async throws {
         try await onLoop { loop in
             loop.waitStrategy = strategy

@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test(
-        "S2: a run that was asked to returns after a source was handled, of either version", arguments: Limit.allCases)
+        "S2: a run asked to returns after a handled source, of either version", arguments: Limit.allCases)
     func handledSource(_ limit: Limit) async throws {
         try await onLoop { loop in
             let performed = Recorder<String>()
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test("S2: a run that was not asked to goes on after a handled source", arguments: Limit.allCases)
+    @Test("S2: a run not asked to return goes on after a handled source", arguments: Limit.allCases)
     func goesOn(_ limit: Limit) async throws {
         try await onLoop { loop in
             let handled = Counter("handled items")

@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test("10,000 port-based sources that rang are performed at O(log n) each, without a system call")
+    @Test("10,000 signalled port-based sources are performed at O(log n) each, without a system call")
     func portSources() async throws {
         try await onLoop { loop in
             let count = 10_000
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test("16,000 requests: cancelling each, the last first, costs O(1), and the loop passes none of them")
+    @Test("16,000 requests: cancelling each, the last first, costs O(1), and the loop visits none of them")
     func cancelledRequests() async throws {
         try await onLoop { loop in
             let count = 16_000
@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    @Test("a mode that only blocks were posted for takes a name, and is one when it is run")
+    @Test("a mode that only blocks were posted for costs a name, and becomes a mode when it is run")
     func namesOfBlocks() async throws {
         try await onLoop { loop in
             let modes = (0..<1000).map { RunLoopMode("mode \($0)") }

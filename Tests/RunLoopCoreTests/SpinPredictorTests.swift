@@ -68,14 +68,14 @@ import Testing
         #expect(predictor(yielding: [.none, .vain]).firstYield(at: Self.now) == Self.gap)
     }
 
-    @Test("who answered during a yield is on this processor: the next spin yields at once, until that finds nothing")
+    @Test("an answer during a yield came from this processor: the next spin yields at once, until that finds nothing")
     func yieldAtOnce() {
         #expect(predictor(yielding: [.paid]).firstYield(at: Self.now) == .zero)
         #expect(predictor(yielding: [.paid, .none]).firstYield(at: Self.now) == .zero)
         #expect(predictor(yielding: [.paid, .vain]).firstYield(at: Self.now) == Self.gap)
     }
 
-    @Test("after a yield that somebody else made long there is none for 256 times as long")
+    @Test("after a yield that another thread made long there is none for 256 times as long")
     func rest() {
         let predictor = predictor(yielding: [.paid, .lost(.milliseconds(3))])
         #expect(predictor.firstYield(at: Self.now) == nil)

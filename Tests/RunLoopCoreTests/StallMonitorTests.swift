@@ -113,7 +113,7 @@ private final class Reports: Sendable {
         }
     }
 
-    @Test("a loop is idle when it sleeps, also in a nested run, and not when it only looks")
+    @Test("a loop is idle when it sleeps, also in a nested run, and not when it only polls")
     func idleness() async throws {
         try await onLoop { loop in
             let idle = Counter("idle")

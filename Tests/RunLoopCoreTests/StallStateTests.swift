@@ -124,7 +124,7 @@ private func run() -> RunLoopTraceEvent.Kind { .runBegin(until: .distantFuture) 
         #expect(ends.map(\.callout?.name) == ["outer"] && ends.map(\.calloutDuration) == [.milliseconds(160)])
     }
 
-    @Test("the thread looks about once per threshold while the loop works, and not at all while it is idle")
+    @Test("the thread checks about once per threshold while the loop works, and not at all while it is idle")
     func looks() {
         let loop = ScriptedLoop()
         var rings = loop.at(0, run()) ? 1 : 0

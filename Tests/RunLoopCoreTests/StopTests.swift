@@ -21,7 +21,7 @@ import Testing
         #expect(trace.elements.prefix(2) == ["entry", "exit"])
     }
 
-    @Test("S13: a stop in the same turn as a handled source and an elapsed limit is the result, and used up")
+    @Test("S13: a stop in the same pass as a handled source and an elapsed limit is the result, and consumed")
     func precedence() async throws {
         try await onLoop { loop in
             let source = RunLoopSource { loop.stop() }
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test("a stop ends a run in an empty mode too, and is not used up by the pseudo mode")
+    @Test("a stop ends a run in an empty mode too, and is not consumed by the pseudo mode")
     func emptyMode() async throws {
         try await onLoop { loop in
             loop.stop()
@@ -66,7 +66,7 @@ import Testing
         #expect(results.elements == [.stopped, .timedOut])
     }
 
-    @Test("S12: a stop is for the run that was stopped, not for one that starts inside of it after that")
+    @Test("S12: a stop is for the run that was stopped, not for one nested in it after that")
     func outer() async throws {
         let results = Recorder<RunLoopRunResult>()
         try await onLoop { loop in

@@ -31,7 +31,7 @@ import Testing
         #expect(queue.nextFireDate == at(5))
     }
 
-    @Test("a wake-up is put off to the earliest of the latest dates, so that tolerances share it")
+    @Test("a wake-up is postponed to the earliest of the latest dates, so that tolerances share it")
     func tolerance() {
         var queue = TimerQueue()
         queue.arm(ItemID(), schedule(10, tolerance: .seconds(10)))

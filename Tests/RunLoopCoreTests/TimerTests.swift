@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.census) struct TimerTests {
-    @Test("S6: due timers fire in one turn: by order, then date, then creation")
+    @Test("S6: due timers fire in one pass: by order, then date, then creation")
     func order() async throws {
         let trace = Recorder<Int>()
         try await onLoop { loop in
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test("a timer that an earlier one invalidates, removes or puts off does not fire")
+    @Test("a timer that an earlier one invalidates, removes or postpones does not fire")
     func recheck() async throws {
         try await onLoop { loop in
             let victims = (0..<3).map { _ in
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test("a due timer that an earlier one makes due anew still fires in the same turn")
+    @Test("a due timer that an earlier one makes due again still fires in the same pass")
     func madeDueAnew() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
@@ -125,7 +125,7 @@ import Testing
         #expect(trace.elements == ["first", "second"])
     }
 
-    @Test("S12: a firing timer is not fired again by a run inside of it; others are")
+    @Test("S12: a firing timer is not fired again by a nested run; others are")
     func nested() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
@@ -170,7 +170,7 @@ import Testing
         return true
     }
 
-    @Test("removing a timer leaves no turn at its old date")
+    @Test("removing a timer leaves no wake-up at its old date")
     func noSpuriousTurn() async throws {
         try await onLoop { loop in
             loop.add(idleSource())

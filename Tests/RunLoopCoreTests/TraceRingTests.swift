@@ -7,7 +7,7 @@ import Testing
 @testable import RunLoopCore
 
 @Suite struct TraceRingTests {
-    @Test("the newest events win, and the count tells the rest")
+    @Test("the newest events win, and the count includes the rest")
     func overwriting() {
         var ring = TraceRing(capacity: 3)
         ring.append(event(0, .activity(.entry)))
@@ -34,7 +34,7 @@ import Testing
         #expect(ring.cuts.map(\.time.nanoseconds) == [48, 49])
     }
 
-    @Test("an event of the time before the ring was opened again is left out")
+    @Test("an event from before the ring was opened again is left out")
     func reopening() {
         var ring = TraceRing(capacity: 8)
         ring.open(at: MonotonicInstant(nanoseconds: 1))
@@ -60,7 +60,7 @@ import Testing
         #expect(balanced.map(\.time.nanoseconds) == [1, 3, 99, 99])
     }
 
-    @Test("a begin that lost its end closes where what it lies in ends")
+    @Test("a begin that lost its end closes where its enclosing span ends")
     func gap() {
         let events = [
             event(1, .runBegin(until: .distantFuture)), event(2, .waitBegin(until: .distantPast)),

@@ -62,7 +62,7 @@ import Testing
         expectWellFormed(tracer.events)
     }
 
-    @Test("a wait tells what ended it, and whether the loop had nothing to do meanwhile")
+    @Test("a wait records what ended it, and whether the loop was idle meanwhile")
     func waits() async throws {
         let tracer = RunLoopTracer()
         try await onLoop { loop in
@@ -144,7 +144,7 @@ import Testing
         expectWellFormed(events)
     }
 
-    @Test("a loop that no tracer is attached to tells nobody of anything")
+    @Test("a loop that no tracer is attached to reports nothing")
     func off() async throws {
         try await onLoop { loop in
             loop.add(idleSource())
@@ -266,7 +266,7 @@ func expectWellFormed(_ events: [RunLoopTraceEvent], sourceLocation: SourceLocat
     }
 
     @Test(
-        "an instrument that comes during a run is told of the run's end, so that it knows of the time outside of runs")
+        "an instrument added during a run is notified of the run's end, so that it knows the time outside of runs")
     func lateInstrument() async throws {
         let depths = Depths()
         try await onLoop { loop in

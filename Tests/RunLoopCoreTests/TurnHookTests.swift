@@ -60,7 +60,7 @@ import Testing
                 + ["pop 2"])
     }
 
-    @Test("S23: each turn that waits has a pool of its own, and a turn that polls shares that of the next")
+    @Test("S23: each pass that waits has a pool of its own, and a pass that polls shares that of the next")
     func turns() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
@@ -86,7 +86,7 @@ import Testing
         #expect(trace.elements.last?.hasPrefix("pop") == true)
     }
 
-    @Test("S23, S12: the pools of a nested run are inside of that of the run below")
+    @Test("S23, S12: the pools of a nested run are inside of the pool of the run below")
     func nested() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test("S23: a hook that is invalidated inside of a turn ends the pools that are open, where they end anyway")
+    @Test("S23: a hook that is invalidated inside of a pass ends the pools that are open, where they end anyway")
     func invalidated() async throws {
         let trace = Recorder<String>()
         try await onLoop { loop in

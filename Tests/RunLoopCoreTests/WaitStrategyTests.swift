@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test("nothing polls: an idle loop makes no turn, no wake-up and no spin in 5 s, after a time of many events")
+    @Test("nothing polls: an idle loop makes no pass, no wake-up and no spin in 5 s, after a time of many events")
     func idle() async throws {
         try await onLoop { loop in
             loop.waitStrategy = .adaptive
@@ -150,7 +150,7 @@ import Testing
 
     #if PORT_FAULTS
     @Test(
-        "a spin of an adaptive loop lets others have its processor now and then",
+        "a spin of an adaptive loop yields its processor now and then",
         .enabled(if: maySpin(), "needs two processors"))
     func yields() async throws {
         try await onLoop { loop in
@@ -166,7 +166,7 @@ import Testing
         }
     }
 
-    @Test("a loop that was told to spin keeps its processor")
+    @Test("a loop that is set to spin keeps its processor")
     func keepsProcessor() async throws {
         try await onLoop { loop in
             loop.waitStrategy = .spinning(for: .milliseconds(1))
@@ -182,7 +182,7 @@ import Testing
     }
     #endif
 
-    @Test("an adaptive loop whose thread may use one processor only never spins")
+    @Test("an adaptive loop whose thread may use only one processor never spins")
     func oneProcessor() async throws {
         try await onLoop { loop in
             loop.waitStrategy = .adaptive

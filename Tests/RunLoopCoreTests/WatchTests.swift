@@ -38,7 +38,7 @@ import Testing
         #expect(seen.elements == ["one", "one", "two"])
     }
 
-    @Test("what the kernel refuses is told, and everything stays as it was")
+    @Test("what the kernel refuses is reported, and everything stays as it was")
     func errors() async throws {
         try await onLoop { loop in
             let pipe = try TestPipe()
@@ -152,7 +152,7 @@ import Testing
     }
     #endif
 
-    @Test("a descriptor goes with the source into modes that are made common")
+    @Test("a descriptor follows its source into modes that become common")
     func common() async throws {
         try await onLoop { loop in
             let pipe = try TestPipe()

@@ -18,19 +18,19 @@ func showDifference(_ id: String, sourceLocation: SourceLocation = #_sourceLocat
 }
 
 @Suite(Census.withCoreFoundation, Settling()) struct KnownDifferenceTests {
-    @Test("D6: a stop that comes too early or with another result is kept, and goes first")
+    @Test("D6: a stop that comes too early or with another result stays pending, and goes first")
     func keptStop() async throws { try await showDifference("D6") }
 
-    @Test("D7: stopped goes before timed out")
+    @Test("D7: stopped takes precedence over timed out")
     func resultOrder() async throws { try await showDifference("D7") }
 
-    @Test("D20: a wake-up is no event, and timers go before ports")
+    @Test("D20: a wake-up is no event, and timers come before ports")
     func events() async throws { try await showDifference("D20") }
 
     @Test("D21: what is taken out by a callout of its own phase is not called any more")
     func takenOut() async throws { try await showDifference("D21") }
 
-    @Test("D22: a run inside of a block goes on with those that were posted before it")
+    @Test("D22: a nested run in a block continues with the blocks that were posted before it")
     func blocksInside() async throws { try await showDifference("D22") }
 
     @Test("D24: a ready source that was performed waits for the others")
@@ -39,7 +39,7 @@ func showDifference(_ id: String, sourceLocation: SourceLocation = #_sourceLocat
     @Test("D26: an observer of afterWaiting may run the loop, and that run gets the event")
     func takenEvent() async throws { try await showDifference("D26") }
 
-    @Test("D27: an invalid source is in the common modes no more")
+    @Test("D27: an invalid source is no longer in the common modes")
     func stranded() async throws { try await showDifference("D27") }
 
     @Test("D31: a timer that is given a date in its own call gets it in all of its modes")

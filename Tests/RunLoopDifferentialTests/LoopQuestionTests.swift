@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test("CF 34: the private function that stops a mode is kept for the next run of that mode, as a stop is here")
+    @Test("CF 34: the private stop of a mode stays pending for the next run of that mode, as a stop does here")
     func stopMode() async throws {
         try await onNewThread {
             typealias StopMode = @convention(c) (UnsafeRawPointer, UnsafeRawPointer) -> Void

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(.census) struct MainQueueDifferenceTests {
-    @Test("D32: beside a source that is always ready, CFRunLoop serves the main queue at once, we soon")
+    @Test("D32: beside a source that is always ready, CFRunLoop serves the main queue at once, ThreadRunLoop soon")
     func stream() async throws {
         for (loop, expected) in [("cf", "at once\nstopped\n"), ("ours", "later\nstopped\n")] {
             let peer = try ChildProcess(try builtProduct("main-loop-peer"), ["stream", loop])

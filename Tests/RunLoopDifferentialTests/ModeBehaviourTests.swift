@@ -26,7 +26,7 @@ import Testing
     @Test("CF 2, D4: a mode that held one block is found empty only after the wait")
     func lateEmptiness() async throws { try await showDifference("D4") }
 
-    @Test("CF 3: a source that takes the last item out ends the run at the end of its turn")
+    @Test("CF 3: a source that removes the last item ends the run at the end of its pass")
     func lastItem() async throws {
         let invalidating = Scenario(
             [.source("s", [.invalidate("s")])], [.add("s", .default), .signal("s"), .run(.default, .long)])
@@ -51,7 +51,7 @@ import Testing
             "modes?default modes?default modes?beta,default modes?alpha,beta,default s?alpha:yes b =timedOut@alpha")
     }
 
-    @Test("CF 6, D18: taking an item out of the common modes takes it out of modes to which it was added by itself")
+    @Test("CF 6, D18: removing an item from the common modes removes it from modes to which it was added by itself")
     func commonRemoval() async throws { try await showDifference("D18") }
 
     @Test("CF 7: schedule is called once per mode, and so is cancel")

@@ -79,7 +79,7 @@ import Testing
             "entry timers sources s b exit =handledSource entry timers sources wait woke p b exit =handledSource")
     }
 
-    @Test("CF 41: observers are called by order; one whose call is under way is passed over by a run inside")
+    @Test("CF 41: observers are called by order; one whose call is running is skipped by a nested run")
     func observers() async throws {
         let items: [Item] = [
             .observer("high", [.entry], order: 1), .observer("a", [.entry], [.run(.default, .zero)]),

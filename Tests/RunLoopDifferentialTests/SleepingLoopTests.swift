@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test("D5: taking the last item out on another thread ends a sleep")
+    @Test("D5: removing the last item on another thread ends a sleep")
     func lastItem() async throws {
         try await onNewThread {
             let source = Shared(value: ClosureSource())

@@ -37,10 +37,10 @@ import Testing
             """)
     }
 
-    @Test("CF 11, D23: the last signalled source decides whether the turn waits")
+    @Test("CF 11, D23: the last signalled source decides whether the pass waits")
     func lastSourceDecides() async throws { try await showDifference("D23") }
 
-    @Test("CF 12: a source that signals itself is performed in the next turn, after one ready port")
+    @Test("CF 12: a source that signals itself is performed in the next pass, after one ready port")
     func signalsItself() async throws {
         let items: [Item] = [.source("s", [.signal("s")], [.signal("s")], [.stop]), .port("p")]
         try await showEqual(
@@ -51,7 +51,7 @@ import Testing
     @Test("CF 13, D1: a signal without a wake-up is not noticed by a loop that sleeps")
     func signalDoesNotWake() async throws { try await showDifference("D1") }
 
-    @Test("CF 14: a signal is kept while the loop does not run, and several are one")
+    @Test("CF 14: a signal stays pending while the loop does not run, and several are one")
     func keptSignal() async throws {
         let scenario = Scenario(
             [.source("s")],
@@ -63,7 +63,7 @@ import Testing
             scenario, "entry timers sources s exit =timedOut entry timers sources exit =timedOut")
     }
 
-    @Test("CF 15: fifty rings of an eventfd are one perform")
+    @Test("CF 15: fifty writes to an eventfd are one perform")
     func coalescedRings() async throws {
         try await showEqual(
             Scenario(
@@ -99,7 +99,7 @@ import Testing
             "entry timers sources p1 exit =timedOut entry timers sources p2 exit =timedOut")
     }
 
-    @Test("CF 20: the mode that reads an eventfd first takes it from the other")
+    @Test("CF 20: the mode that reads an eventfd first consumes it for the other")
     func twoModes() async throws {
         try await showEqual(
             Scenario(

@@ -121,7 +121,7 @@ import Testing
         #expect(performs.takeAll() == ["first", "second"])
     }
 
-    @Test("CF 19, D14: a source whose descriptor is not open is added without a word")
+    @Test("CF 19, D14: a source whose descriptor is not open is added silently")
     func closedDescriptor() async throws {
         let closed: CInt = 1_000_000
         try await onNewThread {
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test("CF 20, D13: the mode that finds a port ready takes that from the other, whether or not it was handled")
+    @Test("CF 20, D13: the mode that finds a port ready consumes that for the other, whether or not it was handled")
     func twoModes() async throws {
         let performs = Recorder<String>()
         try await onNewThread {

@@ -11,7 +11,7 @@ import Testing
     @Test("CF 22, D8: the order of a timer has no effect")
     func order() async throws { try await showDifference("D8") }
 
-    @Test("CF 23: all due timers fire in one turn; one that an earlier one invalidates does not")
+    @Test("CF 23: all due timers fire in one pass; one that an earlier one invalidates does not")
     func oneTurn() async throws {
         let scenario = Scenario(
             [.timer("t1", .due, [.invalidate("t2")]), .timer("t2", .due), .timer("t3", .due)],
@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(
-        "CF 26: a one-shot timer is valid in its call and not after; a run inside fires others, not the one that fires")
+        "CF 26: a one-shot timer is valid in its call and not after; a nested run fires others, not the one that fires")
     func oneShot() async throws {
         let scenario = Scenario(
             [.timer("t1", .due, [.askValid("t1"), .run(.default, .zero)]), .timer("t2", .due)],
@@ -54,6 +54,6 @@ import Testing
         try await showEqual(scenario, "entry timers sources t exit =timedOut")
     }
 
-    @Test("CF 29, D15: a timer that was taken out leaves a wake-up at its date")
+    @Test("CF 29, D15: a timer that was removed leaves a wake-up at its date")
     func wakeUpLeft() async throws { try await showDifference("D15") }
 }

@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test("CF 28, D16: a tolerance is not kept")
+    @Test("CF 28, D16: a tolerance is not stored")
     func tolerance() {
         let timer = CFRunLoopTimerCreateWithHandler(nil, 0, 3600, 0, 0) { _ in }
         CFRunLoopTimerSetTolerance(timer, 5)
@@ -113,7 +113,7 @@ import Testing
         #expect(RunLoopTimer(fireDate: date) { _ in }.fireDate == date)
     }
 
-    @Test("CF 31, D17: a repeating timer whose interval is nearly zero ends the process without a word")
+    @Test("CF 31, D17: a repeating timer whose interval is nearly zero ends the process silently")
     func noInterval() async {
         await Pools.start()
         await #expect(processExitsWith: .failure) {
