@@ -20,7 +20,7 @@ import Testing
         #expect(try Bootstrap.take("1000000:5") == nil)
     }
 
-    @Test("another socket, a socket of another kind, and what is none, are not taken, and left as they are")
+    @Test("another socket, a socket of another kind, and what is none, are not adopted, and stay as they are")
     func otherSocket() throws {
         let (one, other) = try sysPacketSocketPair()
         let inode = try sysStatus(other.rawValue).inode
@@ -37,7 +37,7 @@ import Testing
         for descriptor in [one, other] { #expect(fcntl(descriptor.rawValue, F_GETFD) != -1) }
     }
 
-    @Test("the right socket is taken, and is close-on-exec from then on")
+    @Test("the right socket is adopted, and is close-on-exec from then on")
     func taken() throws {
         let (ours, theirs) = try sysPacketSocketPair()
         let inherited = dup(theirs.rawValue)

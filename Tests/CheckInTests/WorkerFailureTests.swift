@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Worker processes that fail", .workers) struct WorkerFailureTests {
     @Test(
-        "a worker that ends without checking in is told with how it ended, and is reaped",
+        "a worker that ends without checking in is reported with how it ended, and is reaped",
         arguments: [("exit", "0"), ("exit", "3"), ("crash", "")])
     func early(kind: String, argument: String) async throws {
         try await withWorkers { scratch in
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test("a worker that never checks in is told within the limit, and can be shut down")
+    @Test("a worker that never checks in is reported within the limit, and can be shut down")
     func silent() async throws {
         try await withWorkers(leaving: .anything) { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("silent"))
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(
-        "a program that cannot be started is told with the kernel's reason",
+        "a program that cannot be started is reported with the kernel's reason",
         arguments: [ENOENT, EACCES, ENOEXEC, EINVAL])
     func cannotStart(reason: CInt) async throws {
         try await withWorkers { scratch in
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test("a bad name in the environment, or a bad directory, is told")
+    @Test("a bad name in the environment, or a bad directory, is reported")
     func badSurroundings() async throws {
         try await withWorkers { scratch in
             for name in ["", "A=B", "A\0"] {
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test("a thread that the system does not give is told")
+    @Test("a thread that cannot be created is reported")
     func noThread() async throws {
         try await onNewThread {
             let faults = SystemCallFaults.with([.init(.clone, .fail(EAGAIN))]) {
@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    @Test("a wait that the kernel refuses is told, and can be repeated")
+    @Test("a wait that the kernel refuses is reported, and can be repeated")
     func refusedWait() async throws {
         try await withWorkers { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("serve"))
@@ -217,7 +217,7 @@ import Testing
         }
     }
 
-    @Test("workers that are killed at any moment are told as killed or as checked in, and are reaped", .seeded)
+    @Test("workers that are killed at any moment are reported as killed or as checked in, and are reaped", .seeded)
     func killedAnywhen() async throws {
         try await withWorkers(leaving: .anything) { scratch in
             var generator = Seed.generator()

@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test("a pool of nobody has checked in")
+    @Test("a pool without workers has checked in")
     func nobody() async throws {
         try await onNewThread {
             let pool = try PortWorkerPool(count: 0) { _ in try PortWorker.launchThread(reversingBody) }
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test("a task waits for a whole pool, and hears of the one that fails")
+    @Test("a task waits for a whole pool, and learns which one fails")
     func pool() async throws {
         let pool = try PortWorkerPool(count: 4) { _ in try PortWorker.launchThread(reversingBody) }
         #expect(try await pool.checkIn(within: patience).count == 4)
@@ -163,7 +163,7 @@ import Testing
         #expect(try await worker.exited() == .threadEnded)
     }
 
-    @Test("a task that ends a worker hears of the one that does not end")
+    @Test("a task that ends workers learns which one does not end")
     func stuck() async throws {
         let gate = Gate("the worker may go on")
         let worker = try PortWorker.launchThread { _ in gate.wait() }

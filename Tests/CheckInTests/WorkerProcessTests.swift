@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test("nothing is left of a worker that checked in with a request and has ended, once nobody has it")
+    @Test("nothing is left of a worker that checked in with a request and has ended, once it is released")
     func checkInByRequest() async throws {
         try await withWorkers { scratch in
             var worker: PortWorker? = try PortWorker.launchProcess(scratch.worker("asking"))
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test("a check-in behind a full queue is waited for asleep, and comes when there is room")
+    @Test("the wait for a check-in behind a full queue sleeps, and ends when there is room")
     func checkInBehindFullQueue() async throws {
         try await withWorkers { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("serve"), queueLimit: 1)
@@ -175,7 +175,7 @@ import Testing
         }
     }
 
-    @Test("the child's standard output goes where it was told")
+    @Test("the child's standard output goes where it was directed")
     func standardOutput() async throws {
         try await withWorkers { scratch in
             var ends: [CInt] = [-1, -1]
@@ -191,7 +191,7 @@ import Testing
         }
     }
 
-    @Test("a worker's end is told once on each loop that wanted to know")
+    @Test("a worker's end is reported once on each loop that asked for it")
     func endNotice() async throws {
         try await withWorkers(leaving: .anything) { scratch in
             let told = Recorder<String>()
@@ -217,7 +217,7 @@ import Testing
         }
     }
 
-    @Test("a child whose launcher gave it up finds its right dead, and leaves")
+    @Test("a child whose launcher gave it up finds its right dead, and exits")
     func orphan() async throws {
         try await withWorkers { scratch in
             let worker = try PortWorker.launchProcess(scratch.worker("serve"))

@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("a worker's end is told on a loop, and how it ended", arguments: Refused.allCases)
+    @Test("a worker's end is reported on a loop, and how it ended", arguments: Refused.allCases)
     func notice(refused: Refused) async throws {
         try await withWorkers(leaving: .anything) { scratch in
             _ = try refused.counting {
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(
-        "a worker that ends at once is told with how, and one that is released is killed", arguments: Refused.allCases)
+        "a worker that ends at once reports how, and one that is released is killed", arguments: Refused.allCases)
     func ends(refused: Refused) async throws {
         try await withWorkers(leaving: .anything) { scratch in
             _ = try refused.counting {
@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test(
-        "a worker that somebody else has waited for gets no signal, whoever has its number", arguments: Refused.allCases
+        "a worker reaped by another waiter gets no signal, whichever process has its id", arguments: Refused.allCases
     )
     func stolen(refused: Refused) async throws {
         try await withWorkers(leaving: .anything) { scratch in

@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test("a body that throws is told as the reason, and the thread is gone")
+    @Test("an error that a body throws is reported as the reason, and the thread is gone")
     func failure() async throws {
         try await onNewThread {
             struct Refusal: Error, CustomStringConvertible { let description = "no work today" }
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("a thread that never checks in is told within the limit, and can be shut down")
+    @Test("a thread that never checks in is reported within the limit, and can be shut down")
     func silence() async throws {
         try await onNewThread {
             let worker = try PortWorker.launchThread { _ in }
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test("a thread that does not return to its loop is told, and ends when it does")
+    @Test("a thread that does not return to its loop is reported, and ends when it does")
     func stuck() async throws {
         try await onNewThread {
             let gate = Gate("the worker may go on")
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test("a thread ends when its port is invalidated, and its launcher is told once on its loop")
+    @Test("a thread ends when its port is invalidated, and its launcher is notified once on its loop")
     func ending() async throws {
         try await onNewThread {
             let told = Recorder<WorkerExit>()
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test("a loop that ends drops what it was to be told, while the worker goes on")
+    @Test("a loop that ends drops its pending notice, while the worker goes on")
     func endedLoop() async throws {
         try await onNewThread {
             let process = try PortWorker.launchProcess(WorkerProgram("/bin/sleep", ["86400"]))

@@ -42,7 +42,7 @@ import Testing
         expectSentence(Self.noMode, in: result)
     }
 
-    @Test("a client that is told in no mode traps")
+    @Test("a client that is notified in no mode traps")
     func clientInNoMode() async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             CommandSource<Int> { _, _ in }.addClient(on: .main, in: [], registered: { _ in }, removed: { _ in })

@@ -38,7 +38,7 @@ struct ArchitectureTests {
         #expect(pairs.count == exceptions.count, "an exception that nobody needs goes")
     }
 
-    @Test("two floors that use each other are found, whatever stands in comments and texts")
+    @Test("two floors that use each other are found, whatever is in comments and strings")
     func search() {
         let target = SourceTree(files: [
             "Low/A.swift": "struct A { var b: B }\n// C\nlet text = \"C\"", "High/B.swift": "struct B { var a: A }",
@@ -48,7 +48,7 @@ struct ArchitectureTests {
         #expect(target.upwardArrows(["High", "Low"]) == [Arrow(file: "High/B.swift", type: "A", floor: "Low")])
     }
 
-    @Test("each file on the page is there, and has the type that stands beside it")
+    @Test("each file on the page is there, and has the type that is named beside it")
     func files() throws {
         let document = try Document(Self.page)
         var count = 0

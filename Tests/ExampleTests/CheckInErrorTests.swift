@@ -7,17 +7,17 @@ import Testing
 
 @Suite("CheckIn: errors", .census)
 struct CheckInErrorTests {
-    @Test("a file that is not there is told in one line")
+    @Test("a file that is not there is reported in one line")
     func missing() async throws {
         try await expectFailure(["README.md", "nowhere.txt"], "checkin: nowhere.txt: No such file or directory\n")
     }
 
-    @Test("a directory is told in one line")
+    @Test("a directory is reported in one line")
     func directory() async throws {
         try await expectFailure(["Sources"], "checkin: Sources: Is a directory\n")
     }
 
-    @Test("a file that must not be read is told in one line", .enabled(if: geteuid() != 0, "root may read every file"))
+    @Test("an unreadable file is reported in one line", .enabled(if: geteuid() != 0, "root may read every file"))
     func unreadable() async throws {
         try await withScratchDirectory { scratch in
             let path = try scratch.write("secret", to: "secret.txt")
@@ -26,22 +26,22 @@ struct CheckInErrorTests {
         }
     }
 
-    @Test("a file whose reading fails is told in one line")
+    @Test("a file whose reading fails is reported in one line")
     func failingRead() async throws {
         try await expectFailure(["/proc/self/mem"], "checkin: /proc/self/mem: Input/output error\n")
     }
 
-    @Test("an empty name is told in one line")
+    @Test("an empty name is reported in one line")
     func emptyName() async throws {
         try await expectFailure(["README.md", ""], "checkin: : No such file or directory\n")
     }
 
-    @Test("a name of several lines is told in one line")
+    @Test("a name of several lines is reported in one line")
     func nameOfTwoLines() async throws {
         try await expectFailure(["two\nlines"], "checkin: two\\nlines: No such file or directory\n")
     }
 
-    @Test("standard output that is full is told in one line")
+    @Test("standard output that is full is reported in one line")
     func fullOutput() async throws {
         try await withScratchDirectory { scratch in
             let result = try await ChildProcess(
@@ -53,7 +53,7 @@ struct CheckInErrorTests {
         }
     }
 
-    @Test("a worker that dies is told in one line, and leaves neither a name nor a process")
+    @Test("a worker that dies is reported in one line, and leaves neither a name nor a process")
     func deadWorker() async throws {
         try await withScratchDirectory { scratch in
             let result = try await run("checkin", ["--worker-dies", "README.md"], namesIn: scratch)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Greeter", .census)
 struct GreeterTests {
-    @Test("a greeter whom nobody answers ends with one sentence and a status, not with a crash")
+    @Test("a greeter that gets no answer ends with one sentence and a status, not with a crash")
     func alone() async throws {
         try await withScratchDirectory { scratch in
             let result = try await run("greeter", ["Ada"], namesIn: scratch)

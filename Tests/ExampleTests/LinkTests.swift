@@ -25,7 +25,7 @@ struct LinkTests {
         #expect(unwanted.contains("libswiftDispatch.so"))
     }
 
-    @Test("what is no ELF file is told")
+    @Test("what is no ELF file is reported")
     func foreign() {
         #expect(throws: ELFError.self) {
             try neededLibraries(of: Document.packageDirectory + "/README.md")

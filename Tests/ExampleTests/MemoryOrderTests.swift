@@ -14,7 +14,7 @@ struct MemoryOrderTests {
         var file: String
     }
 
-    @Test("each access that is not relaxed has a row on the page, and each row such an access")
+    @Test("each access that is not relaxed has a row on the page, and each row has one of them")
     func rows() throws {
         let documented = try Document("Docs/MemoryOrder.md").tableRows.filter { $0.count == 5 && $0[0].hasPrefix("`") }
             .flatMap { row in

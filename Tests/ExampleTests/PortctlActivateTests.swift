@@ -76,7 +76,7 @@ struct PortctlActivateTests {
         }
     }
 
-    @Test("the command finds the names of --directory without being told")
+    @Test("the command finds the names of --directory by itself")
     func directory() async throws {
         try await withScratchDirectory { scratch in
             let names = try PortNameServer(directory: scratch.path("names"))
@@ -109,7 +109,7 @@ struct PortctlActivateTests {
         }
     }
 
-    @Test("a name that a port, another portctl, or another supervisor has is taken")
+    @Test("a name that a port, another portctl, or another supervisor has is in use")
     func taken() async throws {
         try await withScratchDirectory { scratch in
             let names = try PortNameServer(directory: scratch.path("names"))
@@ -134,7 +134,7 @@ struct PortctlActivateTests {
         }
     }
 
-    @Test("what a killed portctl has left is taken over; what somebody else has put there stays")
+    @Test("what a killed portctl has left is reused; what another program has put there stays")
     func remains() async throws {
         try await withScratchDirectory(leaving: .anything) { scratch in
             let killed = try await activate("name", in: scratch, ["--", "true"])
@@ -152,7 +152,7 @@ struct PortctlActivateTests {
         }
     }
 
-    @Test("a command that ends again and again without taking its clients is given up")
+    @Test("a command that ends again and again without accepting its clients is given up")
     func givenUp() async throws {
         try await withScratchDirectory { scratch in
             let supervisor = try await activate("name", in: scratch, ["--", "sh", "-c", "exit 3"])

@@ -60,7 +60,7 @@ struct PortctlCommandTests {
         }
     }
 
-    @Test("watch tells each message that a port takes, in order")
+    @Test("watch prints each message that a port receives, in order")
     func watch() async throws {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("echo", in: scratch)

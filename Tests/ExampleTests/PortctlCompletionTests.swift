@@ -9,7 +9,7 @@ import Testing
 @testable import portctl
 
 /// What completion offers, without a shell.
-@Suite("portctl: what may stand where")
+@Suite("portctl: what may come where")
 struct PortctlCandidateTests {
     private static let held: [(name: String, owner: Int32)] = [
         ("org.example.a", 12), ("it's", 7), ("moves\u{1B}[2Jthe cursor", 7),
@@ -27,7 +27,7 @@ struct PortctlCandidateTests {
         return words.map(\.text)
     }
 
-    @Test("commands stand first, and after a word that is none stands nothing")
+    @Test("commands come first, and after a word that is none comes nothing")
     func commands() {
         #expect(texts([""]) == Command.allCases.map(\.rawValue))
         #expect(texts(["help", "a"]) == Command.allCases.map(\.rawValue))
@@ -43,7 +43,7 @@ struct PortctlCandidateTests {
         #expect(texts(["-"]) == Option.common.map(\.name))
     }
 
-    @Test("names stand where a name may, also with an option before it; one that would move the cursor does not")
+    @Test("names are offered where one may be, also after an option; one that would move the cursor is not")
     func names() {
         let names = Candidates.words([
             .init(text: "org.example.a", meaning: "process 12"), .init(text: "it's", meaning: "process 7"),
@@ -67,7 +67,7 @@ struct PortctlCandidateTests {
         #expect(texts(["list", "--watch", ""]) == [])
     }
 
-    @Test("-- is offered where a program must follow, and after it stands a program")
+    @Test("-- is offered where a program must follow, and after it comes a program")
     func programs() {
         #expect(texts(["serve", "x", ""]) == ["--"])
         #expect(texts(["activate", "x", "-"])?.last == "--")
@@ -92,7 +92,7 @@ struct PortctlCandidateTests {
         #expect(BashWord.unquoted(quote + inserted + quote) == word)
     }
 
-    @Test("F-A1: a name that would be read as an option is offered only where none may stand")
+    @Test("F-A1: a name that would be read as an option is offered only where no option may be")
     func dashes() {
         let names: Candidates.Names = { _ in [("--file=x", 1), ("-\u{301}x", 1), ("plain", 1)] }
         func texts(_ line: [String]) -> [String] {
@@ -105,7 +105,7 @@ struct PortctlCandidateTests {
         #expect(!texts(["info", "--f"]).contains("--file=x"))
     }
 
-    @Test("bash gets what begins as the word does; the others choose themselves, and are told what it means")
+    @Test("bash gets what begins as the word does; the others choose themselves, and get descriptions")
     func answers() {
         #expect(Completion.answer(to: ["'re"], for: .bash) { _ in [] } == "words\nrequest\n")
         let line = Completion.answer(to: ["wait", "zzz"], for: .fish) { _ in Self.held }
@@ -130,7 +130,7 @@ struct PortctlCompletionTests {
         return ["x\(sign)y", "x\(sign)\u{301}y", "x\(sign)\u{301};touch run"]
     }
 
-    @Test("F-A1: bash reads what is inserted as the name, whatever stands behind a sign", arguments: ["", "'", "\""])
+    @Test("F-A1: bash reads what is inserted as the name, whatever follows a sign", arguments: ["", "'", "\""])
     func marks(quote: String) async throws {
         let words = try Self.signs.map { name in
             let inserted = BashWord.candidates([name], for: quote + "x")

@@ -8,7 +8,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("portctl: peers that take descriptors", .portCensus)
+@Suite("portctl: peers that use up descriptors", .portCensus)
 struct PortctlDescriptorTests {
     @Test(
         "F-A2: a process that connects as often as it can, and reads no reply, leaves a server descriptors for others")

@@ -158,7 +158,7 @@ struct PortctlDoctorTests {
         }
     }
 
-    @Test("a directory that is not there is told, and is not made for one that names it by --directory")
+    @Test("a directory that is not there is reported, and is not made when --directory names it")
     func missingDirectory() async throws {
         try await withScratchDirectory { scratch in
             let result = try await portctl(["doctor"], in: scratch)

@@ -39,7 +39,7 @@ struct PortctlHostileTests {
         ["trace", "\(process)", "-d", "1ms", "-o", output, "--directory", scratch.path("names")]
     }
 
-    @Test("F-A12: a file that somebody makes while a trace is recorded is not written, nor what a link there leads to")
+    @Test("F-A12: a file made by others while a trace is recorded is not written, nor what a link there leads to")
     func traceOverLink() async throws {
         try await withScratchDirectory(leaving: .anyFiles) { scratch in
             let victim = try scratch.write("precious", to: "victim")
@@ -77,7 +77,7 @@ struct PortctlHostileTests {
         }
     }
 
-    @Test("F-A13: what JSON holds moves no cursor, and turns no text round")
+    @Test("F-A13: what JSON holds moves no cursor, and reverses no text")
     func json() async throws {
         try await withScratchDirectory(leaving: .anyFiles) { scratch in
             let name = "csi\u{9B}31mRED\u{7F}\u{202E}\u{2028}\u{E0001}caf\u{E9}"
@@ -105,7 +105,7 @@ struct PortctlHostileTests {
         }
     }
 
-    @Test("F-A14: a trace is taken from the process that was asked for alone, whoever has the name")
+    @Test("F-A14: a trace is accepted only from the process that was asked for, whichever process has the name")
     func traceOfAnother() async throws {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("trace.1", in: scratch, ["--", "printf", "{}"])

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("portctl: the command line")
 struct PortctlLineTests {
-    @Test("options stand anywhere, with a space or an equals sign, long or short")
+    @Test("options may be anywhere, with a space or an equals sign, long or short")
     func options() throws {
         let lines = [
             ["request", "x", "-7", "text", "--timeout", "1.5s", "--hex"],
@@ -36,7 +36,7 @@ struct PortctlLineTests {
     }
 
     @Test(
-        "who mistypes is told what was probably meant",
+        "a mistyped word gets a hint at what was probably meant",
         arguments: [
             (["lst"], "Did you mean list?"), (["reqeust", "x", "1"], "Did you mean request?"),
             (["activ"], "Did you mean activate?"), (["help", "servee"], "Did you mean serve?"),
@@ -50,7 +50,7 @@ struct PortctlLineTests {
         #expect(error?.line.contains("Did you mean") == (suggestion != nil))
     }
 
-    @Test("an option of another command is told so")
+    @Test("an option of another command is reported as one")
     func foreignOption() {
         let error = #expect(throws: UsageError.self) { _ = try Invocation(["send", "x", "1", "--hex"]) }
         #expect(error?.sentence.hasPrefix("send has no option --hex.") == true)
@@ -69,7 +69,7 @@ struct PortctlLineTests {
         #expect(error?.sentence == sentence)
     }
 
-    @Test("letters are swapped, left out, added and changed at the price of one each")
+    @Test("letters are swapped, left out, added and changed at a cost of one each")
     func distances() {
         let pairs = [
             ("list", "list", 0), ("lsit", "list", 1), ("lst", "list", 1), ("lists", "list", 1), ("", "abc", 3),

@@ -25,7 +25,7 @@ struct PortctlOutputTests {
             ])
     }
 
-    @Test("where there is little room columns become narrower, then the least important goes", arguments: 8...45)
+    @Test("where there is little room columns become narrower, then the least important is left out", arguments: 8...45)
     func narrow(width: Int) {
         let lines = table.lines(width: width)
         #expect(lines.allSatisfy { $0.cells <= max(width, 6) })
@@ -34,7 +34,7 @@ struct PortctlOutputTests {
         #expect(lines[0].hasPrefix("NAME"))
     }
 
-    @Test("characters of East Asia take two cells")
+    @Test("characters of East Asia occupy two cells")
     func wide() {
         #expect("\u{540D}\u{524D}".cells == 4 && "Gr\u{FC}\u{DF}e".cells == 5)
         #expect("\u{540D}\u{524D}".cut(to: 3) == "\u{540D}\u{2026}")
@@ -56,7 +56,7 @@ struct PortctlOutputTests {
         #expect(shown([0xFF]).hasPrefix("00000000  ff "))
     }
 
-    @Test("a row of the list tells what is known, and - for what is not")
+    @Test("a row of the list shows what is known, and - for what is not")
     func row() {
         var statistics = PortStatistics()
         (statistics.messageCount, statistics.byteCount, statistics.queueCount, statistics.queueLimit) = (3, 2048, 4, 4)
@@ -90,7 +90,7 @@ struct PortctlOutputTests {
                 == "line 1\nline 2\nline 3\nline 4\nline 5\n\n")
     }
 
-    @Test("progress tells how much of how much")
+    @Test("progress shows how much of how much")
     func progress() {
         #expect(Progress.line(1 << 20, of: 4 << 20) == "sent 1M of 4M, 25 %")
         #expect(Progress.line(5 << 20, of: 4 << 20) == "sent 4M of 4M, 100 %")

@@ -8,9 +8,9 @@ import Testing
 
 @testable import portctl
 
-@Suite("portctl: what is refused before it is begun", .portCensus)
+@Suite("portctl: what is refused before it starts", .portCensus)
 struct PortctlRefusalTests {
-    @Test("a message that the port might drop without a word is not sent, whether it is a file or comes through a pipe")
+    @Test("a message that the port might drop silently is not sent, whether it is a file or comes through a pipe")
     func longMessage() async throws {
         #expect(Invocation.silentLimit == PeerLimits.standard.messageBytes - 8)
         #expect(throws: Never.self) { try Invocation.check(100, limit: 100) }
@@ -43,7 +43,7 @@ struct PortctlRefusalTests {
     }
 
     @Test(
-        "commands that only look make no directory: one that was mistyped is told",
+        "commands that only read make no directory: one that was mistyped is reported",
         arguments: [
             ["list"], ["list", "--names"], ["info", "x"], ["send", "x", "1"], ["request", "x", "1"], ["watch", "x"],
             ["wait", "x", "-t", "0"], ["trace", "1"],
@@ -90,7 +90,7 @@ struct PortctlRefusalTests {
         }
     }
 
-    @Test("the name that was probably meant is told")
+    @Test("the name that was probably meant is suggested")
     func nearestName() async throws {
         try await withScratchDirectory { scratch in
             let names = try PortNameServer(directory: scratch.path("names"))
@@ -108,7 +108,7 @@ struct PortctlRefusalTests {
         }
     }
 
-    @Test("a command that a signal has ended is told so, and one byte is no bytes")
+    @Test("a command that a signal has ended is reported as that, and one byte is not plural")
     func endedBySignal() async throws {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("killed", in: scratch, ["--", "sh", "-c", "kill -9 $$"])

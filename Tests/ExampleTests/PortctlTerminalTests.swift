@@ -11,7 +11,7 @@ import Testing
 /// portctl as it is seen in a terminal, and by shells.
 @Suite("portctl: in a terminal", .portCensus)
 struct PortctlTerminalTests {
-    @Test("list --watch shows the list in place, with names that come and go, and leaves the terminal as it was")
+    @Test("list --watch updates the list in place, with names that come and go, and leaves the terminal as it was")
     func watchedList() async throws {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("first.name", in: scratch)
@@ -98,7 +98,7 @@ struct PortctlTerminalTests {
         }
     }
 
-    @Test("a long message tells on a terminal how much of it has been sent")
+    @Test("a long message shows on a terminal how much of it has been sent")
     func progress() async throws {
         try await withScratchDirectory { scratch in
             // Nobody receives, so the message stays under way until its limit.

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("portctl", .portCensus)
 struct PortctlTests {
-    @Test("a served name is listed, answers requests, takes messages, and ends at message 0")
+    @Test("a served name is listed, answers requests, accepts messages, and ends at message 0")
     func serving() async throws {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("org.example.echo", in: scratch)
@@ -45,7 +45,7 @@ struct PortctlTests {
         }
     }
 
-    @Test("the last reply arrives whole, however large: a server ends when all of it had room")
+    @Test("the last reply arrives whole, however large: a server ends when all of it is flushed")
     func lastReply() async throws {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("echo", in: scratch)
@@ -58,7 +58,7 @@ struct PortctlTests {
         }
     }
 
-    @Test("a name that is taken is told with its owner, and is free when that is killed")
+    @Test("a name that is in use is reported with its owner, and is free when that is killed")
     func takenName() async throws {
         try await withScratchDirectory(leaving: .anything) { scratch in
             let first = try await PortctlServer("only.one", in: scratch)
@@ -91,7 +91,7 @@ struct PortctlTests {
         }
     }
 
-    @Test("the list tells owners and what their ports have counted, and which owners are busy or not there yet")
+    @Test("the list shows owners and what their ports have counted, and which owners are busy or not there yet")
     func list() async throws {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("echo", in: scratch)
@@ -124,7 +124,7 @@ struct PortctlTests {
         }
     }
 
-    @Test("info and JSON tell the same")
+    @Test("info and JSON show the same")
     func info() async throws {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("echo", in: scratch)
@@ -156,7 +156,7 @@ struct PortctlTests {
         }
     }
 
-    @Test("list --watch tells again and again, and ends after so many times")
+    @Test("list --watch prints again and again, and ends after --count times")
     func watchedList() async throws {
         try await withScratchDirectory { scratch in
             try makeNames(in: scratch)
@@ -168,7 +168,7 @@ struct PortctlTests {
     }
 
     @Test(
-        "what cannot be done is one line on standard error and a status that tells which kind it is",
+        "what cannot be done is one line on standard error and a status for the kind of failure",
         arguments: [
             (["send", "nobody", "1"], "No live port has the name", 3),
             (["request", "nobody", "1"], "No live port has the name", 3),

@@ -18,7 +18,7 @@ struct PortctlTraceTests {
 
     private static let expected: Set = ["thread_name", "beforeWaiting"]
 
-    @Test("trace writes what the loops of a process do that agrees, and tells of one that does not, or is not there")
+    @Test("trace writes what the loops of a process that agrees do, and reports one that does not, or is absent")
     func trace() async throws {
         try await withScratchDirectory { scratch in
             let program = try ChildProcess(builtProduct("port-test-peer"), ["traced", scratch.path("names")])
@@ -48,7 +48,7 @@ struct PortctlTraceTests {
         }
     }
 
-    @Test("portctl serve lets itself be traced, and its service is in the list only for who wants to see it")
+    @Test("portctl serve lets itself be traced, and its service is in the list only on request")
     func served() async throws {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("echo", in: scratch)
@@ -64,7 +64,7 @@ struct PortctlTraceTests {
         }
     }
 
-    @Test("a file that cannot be written is told before anything is recorded; one that was there stays without a trace")
+    @Test("a file that cannot be written is reported before recording begins; one that was there stays without a trace")
     func output() async throws {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("echo", in: scratch)

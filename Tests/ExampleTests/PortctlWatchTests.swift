@@ -10,7 +10,7 @@ import Testing
 @Suite("portctl: owners that are stopped, busy or dead", .portCensus)
 struct PortctlWatchTests {
     @Test(
-        "Ctrl-C ends every command at once whose owner does not answer",
+        "Ctrl-C ends at once every command that waits for an owner that does not answer",
         arguments: [
             (["watch", "stopped", "--timeout", "1h"], nil), (["list", "--watch", "--timeout", "1h"], nil),
             (["list", "--timeout", "1h"], SIGINT), (["info", "stopped", "--timeout", "1h"], SIGINT),
@@ -62,7 +62,7 @@ struct PortctlWatchTests {
         }
     }
 
-    @Test("while serve runs a command, its queue is told; commands run one after the other, in order")
+    @Test("while serve runs a command, its queue is reported; commands run one after the other, in order")
     func busyCommand() async throws {
         try await withScratchDirectory { scratch in
             let gate = scratch.path("gate")

@@ -23,7 +23,7 @@ struct SentenceTests {
         #expect(sentence.count <= 140, "\(sentence.count) characters: \(sentence)")
     }
 
-    @Test("what is known of an error stands in its one sentence, behind what happened")
+    @Test("what is known of an error is in its one sentence, after what happened")
     func particulars() {
         func said(_ error: PortError) -> String { error.description }
         #expect(
@@ -94,7 +94,7 @@ struct SentenceTests {
         thread.join()
     }
 
-    @Test("an error of a named port, and of its name, tells the name")
+    @Test("an error of a named port, and of its name, has the name")
     func names() async throws {
         try await onNewThread { try self.namesOnThread() }
     }

@@ -65,7 +65,7 @@ struct TranscriptTests {
         }
     }
 
-    @Test("no example swallows an error, but that of a reply: whoever asked has gone, and nobody else is to be told")
+    @Test("no example swallows an error, except that of a reply whose requester has gone")
     func errors() throws {
         let directory = Document.packageDirectory + "/Examples"
         let files = try FileManager.default.subpathsOfDirectory(atPath: directory).filter { $0.hasSuffix(".swift") }

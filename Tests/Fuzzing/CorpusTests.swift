@@ -41,7 +41,7 @@ import Testing
         #expect(try corpus("name")["record"] == Array((record + "\n").utf8))
     }
 
-    @Test("an input stands for packets: what is cut short, lost or empty is no breach of the fuzzer")
+    @Test("an input represents packets: what is cut short, lost or empty is no breach of the fuzzer")
     func framing() {
         for input in [[], [0], [0, 0], [0, 0, 0], [255, 255, 255], [1, 0, 255, 77]] as [[UInt8]] {
             PacketFuzzing.check(input)

@@ -8,7 +8,7 @@ import Testing
 @Suite("EndpointFileName", .census) struct AddressesEndpointFileNameTests {
     private static let id = "0123456789abcdef0123456789abcdef"
 
-    @Test("a lock, a socket and a socket that is being made are told by their names")
+    @Test("a lock, a socket and a socket that is being made are recognised by their names")
     func forms() throws {
         let lock = try #require(EndpointFileName(Self.id + ".lock"))
         #expect(lock.id == Self.id && lock.isLock)
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(
-        "other names are nobody's",
+        "other names are rejected",
         arguments: [
             "", ".", "README", id, id + ".", id + ".Lock", id + ".lock.new", id + ".1.old", id + ".1.new.new",
             id + ".-1",

@@ -19,7 +19,7 @@ import Testing
 
     private var record: String? { try? sysReadLink(scratch.path(TrustedDirectory.lockRecord)) }
 
-    @Test("the first who takes a lock decides, and writes it down above; who only asks writes nothing")
+    @Test("the first process that locks decides, and records it in the directory above; a query writes nothing")
     func decision() throws {
         let top = try open()
         let names = try top.subdirectory("names")
@@ -30,7 +30,7 @@ import Testing
         #expect(try sysList(scratch.path("names")) == [])
     }
 
-    @Test("a process that has open-file-description locks takes the others where that was decided")
+    @Test("a process that has open-file-description locks uses the others where that was decided")
     func honoured() throws {
         try sysMakeLink(scratch.path("locks"), to: "flock", in: AT_FDCWD)
         let (one, other) = (try open(), try open())
@@ -43,7 +43,7 @@ import Testing
         file.remove()
     }
 
-    @Test("a lock that is tried once does not wait while others share it")
+    @Test("a lock that is tried once does not wait while others hold it shared")
     func once() throws {
         try sysMakeLink(scratch.path("locks"), to: "flock", in: AT_FDCWD)
         let directory = try open()
@@ -65,7 +65,7 @@ import Testing
         file.remove()
     }
 
-    @Test("of many that come at once, all take the same kind", arguments: 0..<20)
+    @Test("threads that lock at the same time all use the same kind", arguments: 0..<20)
     func race(round: Int) throws {
         let kinds = Recorder<FileLock>("a kind")
         let scratch = scratch
@@ -77,7 +77,7 @@ import Testing
         #expect(record == "open-file-description")
     }
 
-    @Test("what is written down and is no kind of lock makes the directory untrusted, be it a link or a file")
+    @Test("a record that names no kind of lock makes the directory untrusted, be it a link or a file")
     func unknown() throws {
         try sysMakeLink(scratch.path("locks"), to: "something", in: AT_FDCWD)
         #expect(throws: PortError.self) { try open().fileLock(decides: false) }
@@ -93,7 +93,7 @@ import Testing
 
     #if PORT_FAULTS
     @Test(
-        "where open-file-description locks are refused, other locks are decided for, and they hold",
+        "where open-file-description locks are refused, other locks are chosen, and they hold",
         arguments: [EINVAL, EPERM, ENOSYS])
     func refused(code: CInt) throws {
         try Refusals.forgetting {
@@ -112,7 +112,7 @@ import Testing
         #expect(try open().fileLock(decides: true) == .wholeFile)
     }
 
-    @Test("where files may have locks already and nobody wrote down which, nobody takes others")
+    @Test("where files may have locks already and no record says which, no process uses others")
     func inUse() throws {
         for part in ["names", "sockets"] {
             #expect(mkdir(scratch.path(part), 0o700) == 0)
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test("a choice that another process writes down between the two looks is followed")
+    @Test("a choice that another process records between the two checks is followed")
     func decidedMeanwhile() throws {
         #expect(mkdir(scratch.path("names"), 0o700) == 0)
         try scratch.makeFile("names/file")
@@ -146,7 +146,7 @@ import Testing
         #expect(unlink(scratch.path("names/file")) == 0 && rmdir(scratch.path("names")) == 0)
     }
 
-    @Test("where no link can be made, open-file-description locks are taken, and no others", arguments: [EPERM, EROFS])
+    @Test("where no link can be made, open-file-description locks are used, and no others", arguments: [EPERM, EROFS])
     func noLink(code: CInt) throws {
         let rule = SystemCallFaults.Rule(.symlink, .fail(code), times: .max)
         let (kind, _) = try SystemCallFaults.with([rule]) { try open().fileLock(decides: true) }
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test("where others have open-file-description locks, a process that is refused them gets an error that says so")
+    @Test("where others use open-file-description locks, a process that is refused them gets an error that says so")
     func refusedLater() throws {
         #expect(try open().fileLock(decides: true) == .openFile)
         Refusals.forgetting {

@@ -18,7 +18,7 @@ import Testing
         endpoints = try ProcessEndpoints(in: directory)
     }
 
-    @Test("whoever connects to a listener's path is accepted, and packets pass")
+    @Test("a client that connects to a listener's path is accepted, and packets pass")
     func connected() throws {
         let listener = try endpoints.makeListener(backlog: 4)
         #expect(listener.path == scratch.path(listener.name))
@@ -35,7 +35,7 @@ import Testing
         #expect(try sysList(scratch.path).sorted() == [one.name, two.name, endpoints.id + ".lock", "locks"].sorted())
     }
 
-    @Test("a listener that goes takes its path along, and connecting finds nobody")
+    @Test("a listener that ends removes its path, and connecting finds no listener")
     func closed() throws {
         let listener = try endpoints.makeListener(backlog: 1)
         let path = listener.path
@@ -78,7 +78,7 @@ import Testing
         #expect(try connection(listener.path) != nil)
     }
 
-    @Test("nobody is at a path that does not exist, whose directory is a file, or whose socket or file is dead")
+    @Test("no listener is at a path that does not exist, or where a directory is a file, or a socket or file is dead")
     func dead() throws {
         try scratch.makeFile("file")
         do {
@@ -167,7 +167,7 @@ import Testing
     }
 
     #if PORT_FAULTS
-    @Test("a listener whose making fails leaves no file and no descriptor, and tells which limit was met")
+    @Test("a listener that cannot be made leaves no file and no descriptor, and the error names the limit")
     func faults() async throws {
         let place = scratch.path
         await #expect(processExitsWith: .success) { [place = place as String] in

@@ -16,7 +16,7 @@ import Testing
         directory = try TrustedDirectory.open(path: scratch.path)
     }
 
-    @Test("a free file is locked, and held for everybody else, with what it says")
+    @Test("a free file is locked, and is held for all others, which can read it")
     func held() throws {
         let file = try lock("a")
         #expect(try heldContents("a") == [])
@@ -29,7 +29,7 @@ import Testing
         #expect(file.isCurrent == true)
     }
 
-    @Test("a file let go stays behind unlocked, and the next one takes it over")
+    @Test("a file that is released stays behind unlocked, and the next owner locks it")
     func letGo() throws {
         do {
             let file = try lock("a")
@@ -50,7 +50,7 @@ import Testing
         #expect(try isFree("a"))
     }
 
-    @Test("looking at a free file does not lock it, and looking at none makes none")
+    @Test("reading a free file does not lock it, and reading an absent one makes none")
     func looking() throws {
         try scratch.makeFile("a", [1])
         #expect(try !LockedFile.isLocked("a", in: directory))
@@ -65,7 +65,7 @@ import Testing
         #expect(try LockedFile.contents("a", in: directory) == [UInt8](repeating: 7, count: LockedFile.readLimit))
     }
 
-    @Test("an owner whose file a stranger removed does not remove the next owner's")
+    @Test("an owner whose file another process removed does not remove the next owner's")
     func strangerRemoved() throws {
         let first = try lock("a")
         try sysUnlink("a", in: directory.raw)
@@ -119,7 +119,7 @@ import Testing
         #expect(try heldContents("a") == [1])
     }
 
-    @Test("of threads that take one lock at the same moment, exactly one gets it")
+    @Test("of threads that try one lock at the same moment, exactly one gets it")
     func race() throws {
         for round in 0..<200 {
             let (winners, finish) = (Counter(), StartLine(2))
@@ -161,7 +161,7 @@ import Testing
     }
 
     #if PORT_FAULTS
-    @Test("each failing system call is told with its code, and leaves no descriptor open")
+    @Test("each failing system call is reported with its code, and leaves no descriptor open")
     func faults() async throws {
         let place = scratch.path
         await #expect(processExitsWith: .success) { [place = place as String] in
@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    @Test("interrupted and short writes still write all; a full disk is told")
+    @Test("interrupted and short writes still write all; a full disk is reported")
     func writing() throws {
         let file = try lock("a")
         let bytes = (0..<100).map { UInt8($0) }

@@ -39,7 +39,7 @@ import Testing
         #expect(try sysList(again.names.path) == ["kept"])
     }
 
-    @Test("a symbolic link is refused, wherever it leads and with a slash behind it too", arguments: ["", "/"])
+    @Test("a symbolic link is refused, wherever it leads, also with a trailing slash", arguments: ["", "/"])
     func link(slash: String) throws {
         _ = try PortDirectory.open(path: scratch.path("real"))
         #expect(symlink(scratch.path("real"), path) == 0)
@@ -55,7 +55,7 @@ import Testing
         #expect(try sysStatus(scratch.path("nowhere"), in: AT_FDCWD) == nil)
     }
 
-    @Test("a file in its place is refused")
+    @Test("a file at its path is refused")
     func file() throws {
         try scratch.makeFile("ports")
         try expectRefusal(.notDirectory, at: path)
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test("a missing parent is not made: the kernel's reason is told")
+    @Test("a missing parent is not made: the error has the kernel's reason")
     func missingParent() throws {
         let error = portError { () throws(PortError) in _ = try PortDirectory.open(path: scratch.path("none/ports")) }
         #expect(error == PortError(SystemError(ENOENT), subject: .path(scratch.path("none/ports"))))
@@ -112,7 +112,7 @@ import Testing
         #expect(try sysStatus(path, in: AT_FDCWD) == nil)
     }
 
-    @Test("a refusal's sentence tells the path and the reason")
+    @Test("a refusal's sentence has the path and the reason")
     func sentence() throws {
         try scratch.makeFile("ports")
         let error = portError { () throws(PortError) in _ = try PortDirectory.open(path: path) }

@@ -32,7 +32,7 @@ import Testing
         #expect(try LockedFile.isLocked(EndpointFileName.lock(of: endpoints.id), in: directory))
     }
 
-    @Test("a directory has one set of endpoints, made on first use, and the lock file goes with it")
+    @Test("a directory has one set of endpoints, made on first use, and its lock file ends with it")
     func perDirectory() throws {
         let sockets: String
         do {

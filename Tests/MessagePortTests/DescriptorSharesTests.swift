@@ -44,7 +44,7 @@ import Testing
         #expect(budget.take(2))
     }
 
-    @Test("threads that take from a budget and give back never have more than its limit together")
+    @Test("threads that draw on a budget and give back never have more than its limit together")
     func together() throws {
         let (budget, held) = (DescriptorBudget { 7 }, SharedCount())
         let threads = (0..<4).map { _ in

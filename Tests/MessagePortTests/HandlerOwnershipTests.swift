@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite("HandlerOwnership") struct HandlerOwnershipTests {
-    @Test("sources of one number share the turn")
+    @Test("sources of one generation share the ownership")
     func shared() {
         let turns = Turns()
         #expect(turns.begins(0))
@@ -16,7 +16,7 @@ import Testing
         #expect(!isOver)
     }
 
-    @Test("a newer source begins when the last handler of the older ones is over")
+    @Test("a newer source begins when the last handler of the older ones has returned")
     func given() {
         let turns = Turns()
         #expect(turns.begins(0))
@@ -32,7 +32,7 @@ import Testing
         #expect(!turns.begins(0))
     }
 
-    @Test("of two that take the turn the newer one has it, in whichever order they do", arguments: [false, true])
+    @Test("the newer of two sources that claim the ownership has it, whichever claims first", arguments: [false, true])
     func newest(isReversed: Bool) {
         let turns = Turns()
         let numbers = [turns.makeNumber(), turns.makeNumber()]

@@ -82,7 +82,7 @@ import Testing
         #expect(mailbox.stopWaiting(sender))
     }
 
-    @Test("a dead mailbox lets no waiting sender in, whatever happens to its limit and kept places")
+    @Test("a dead mailbox lets no waiting sender in, whatever happens to its limit and reserved slots")
     func deathAndRoom() throws {
         let mailbox = Mailbox(limit: 1)
         _ = mailbox.add(1)
@@ -107,7 +107,7 @@ import Testing
         #expect(mailbox.take()?.message.id == 3)
     }
 
-    @Test("keep-latest leaves one message, for which a receiver is woken when there was none")
+    @Test("keep-latest leaves one message, for which a receiver is woken if the queue was empty")
     func keepLatest() {
         let mailbox = Mailbox(limit: 5, policy: .keepLatest)
         #expect(mailbox.add(1) == "accepted, was empty")
@@ -134,7 +134,7 @@ import Testing
         #expect(mailbox.takeDropped() == [3])
     }
 
-    @Test("a reply that was taken is a message like others")
+    @Test("a reply that was dequeued is a message like others")
     func formerReply() throws {
         let mailbox = Mailbox(limit: 1, policy: .keepLatest)
         _ = mailbox.addReply(100)
@@ -143,7 +143,7 @@ import Testing
         #expect(mailbox.takeDropped() == [100])
     }
 
-    @Test("a kept place is for the sockets: nobody else gets it, until nobody looks there any more")
+    @Test("a slot reserved for the sockets goes to no other sender, until the sockets are no longer read")
     func keptPlace() throws {
         let mailbox = Mailbox(limit: 1)
         _ = mailbox.add(1)
@@ -159,7 +159,7 @@ import Testing
         #expect(mailbox.take()?.message.id == nil)
     }
 
-    @Test("a lower limit keeps the queue and lets nobody in; a higher one lets in as many as fit, in order")
+    @Test("a lower limit keeps the queue and lets no sender in; a higher one lets in as many as fit, in order")
     func limitChanges() throws {
         let mailbox = Mailbox(limit: 3)
         for id in Int32(0)..<3 { _ = mailbox.add(id) }
@@ -174,7 +174,7 @@ import Testing
         #expect(mailbox.take()?.message.id == 5)
     }
 
-    @Test("places that are reserved are nobody else's until they are filled")
+    @Test("reserved slots go to no other sender until they are filled")
     func reserving() throws {
         let mailbox = Mailbox(limit: 4)
         _ = mailbox.add(1)
@@ -193,7 +193,7 @@ import Testing
         #expect(mailbox.room == 4)
     }
 
-    @Test("a limit that becomes lower than what is reserved leaves no room, and takes nothing back")
+    @Test("a limit that becomes lower than what is reserved leaves no room, and revokes nothing")
     func reservedAboveLimit() {
         let mailbox = Mailbox(limit: 4)
         #expect(mailbox.reserve(atMost: 3) == 3)
@@ -205,7 +205,7 @@ import Testing
         #expect(mailbox.queueCount == 3 && mailbox.room == 0)
     }
 
-    @Test("a port that has ended reserves nothing, and takes nothing for which it has")
+    @Test("a port that has ended reserves nothing, and accepts nothing for slots that it reserved before")
     func reservedInVain() {
         let mailbox = Mailbox(limit: 4)
         #expect(mailbox.reserve(atMost: 1) == 1)

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite("MessageBatch", .census) struct MessageBatchTests {
-    @Test("claimed messages come first, count until they are taken, and come back when the queue is used", .seeded)
+    @Test("messages of a batch come first, count until they are dequeued, and return when the queue is used", .seeded)
     func model() {
         var queue = MessageQueue()
         var claim: MessageBatch?
@@ -54,7 +54,7 @@ import Testing
         #expect(rest == model)
     }
 
-    @Test("each message is taken once, in order, when the queue takes the claim back meanwhile: 1,000 times")
+    @Test("each message is dequeued once, in order, while the queue revokes the batch: 1,000 times")
     func race() throws {
         for _ in 0..<1000 {
             var queue = MessageQueue()
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test("claims pause when somebody else has taken messages, or the handler none; not when it gives back the rest")
+    @Test("batches pause when another thread has dequeued, or the handler nothing; not when it returns the rest")
     func pauses() {
         var queue = MessageQueue()
         for id in Int32(0)..<100 { queue.append(MachMessage(id: id)) }
@@ -97,7 +97,7 @@ import Testing
         #expect(count == 34)
     }
 
-    @Test("a claim of some of the messages leaves the others in their place, also when it is ended or taken back")
+    @Test("a batch of some of the messages leaves the others in their position, also when it is ended or revoked")
     func some() {
         var queue = MessageQueue()
         for id in Int32(0)..<10 { queue.append(MachMessage(id: id)) }
@@ -117,7 +117,7 @@ import Testing
         #expect(rest == Array(5..<20))
     }
 
-    @Test("what nobody has taken goes with the queue and its claim; what was taken is no longer held")
+    @Test("what was not dequeued is released with the queue and its batch; what was dequeued is no longer held")
     func released() {
         let receiver = SilentReceiver()
         var queue: MessageQueue? = MessageQueue()
@@ -131,7 +131,7 @@ import Testing
         #expect(receiver.failures.count == 5)
     }
 
-    @Test("who waits for room is served though messages are claimed")
+    @Test("a sender that waits for room is served though messages are in a batch")
     func waiting() {
         var mailbox = MailboxState(limit: 4)
         for id in Int32(0)..<4 { _ = mailbox.admit(MachMessage(id: id)) }
@@ -153,7 +153,7 @@ import Testing
         #expect(rest == [2, 3, 4, 5])
     }
 
-    @Test("nothing is claimed where each message that is taken counts: by policy, for who waits, or with replies about")
+    @Test("no batch where each dequeue counts: by policy, for senders that wait, or with replies in the queue")
     func unclaimed() {
         for policy in [QueuePolicy.dropOldest, .keepLatest] {
             var mailbox = MailboxState(limit: 4, policy: policy)
@@ -174,7 +174,7 @@ import Testing
         #expect(claim == nil)
     }
 
-    @Test("a port with sockets claims as many as it takes between two looks at them, and none while they wait for room")
+    @Test("a port's batch is what it dequeues between two polls of its sockets; none while they wait for room")
     func sockets() async throws {
         try await onNewThread {
             let (core, loop) = (LocalPort(queueLimit: 40), ThreadRunLoop.current)
@@ -204,7 +204,7 @@ import Testing
         }
     }
 
-    @Test("who begins to watch a port sees what its handler's thread had claimed")
+    @Test("a watcher that begins sees what was in the batch of the handler's thread")
     func watched() async throws {
         try await onNewThread {
             let (core, loop) = (LocalPort(queueLimit: 40), ThreadRunLoop.current)

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite("MessageBuffer") struct MessageBufferTests {
-    @Test("messages keep their order when the row grows, moves to its beginning, and is moved as a whole", .seeded)
+    @Test("messages keep their order when the buffer grows, moves to its beginning, and is moved as a whole", .seeded)
     func model() {
         var row = MessageBuffer()
         var model: [Int32] = []
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test("a row takes the messages of another, however many are in the two", arguments: 0..<5, 0..<9)
+    @Test("a buffer absorbs the messages of another, however many are in the two", arguments: 0..<5, 0..<9)
     func appendAll(count: Int32, added: Int32) {
         var row = MessageBuffer()
         var others = MessageBuffer()
@@ -58,7 +58,7 @@ import Testing
         #expect(ids == Array(0..<count + added))
     }
 
-    @Test("what is in a row goes with it, and what was moved out of it does not")
+    @Test("what is in a buffer is released with it, and what was moved out of it is not")
     func released() {
         let receiver = SilentReceiver()
         var row = MessageBuffer()

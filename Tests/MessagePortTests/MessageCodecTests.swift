@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test("a count of components or descriptors that is a lie is refused", arguments: [-1, 1, 1000])
+    @Test("a false count of components or descriptors is refused", arguments: [-1, 1, 1000])
     func lies(difference: Int) throws {
         let encoded = try EncodedMessage(Self.sample())
         var lie = encoded
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test("two reply ports, and a reply port behind a component, are refused")
+    @Test("two reply ports, and a reply port after a component, are refused")
     func replyPorts() {
         let port: [UInt8] = [4, 0, 0, 0, 2, 0, 0, 0, 0x2F, 0x61]
         let bytes: [UInt8] = [1, 0, 0, 0, 0, 0, 0, 0]
@@ -154,7 +154,7 @@ import Testing
 
     private struct NoBytes: Error {}
 
-    @Test("bytes at the end of a message are not copied when it is encoded, and alone take no other memory")
+    @Test("bytes at the end of a message are not copied when it is encoded, and alone need no other memory")
     func inPlace() throws {
         let body: [UInt8] = [1, 2, 3]
         let alone = try OutgoingMessage(MachMessage(bytes: body))
@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    @Test("what may find room in an empty socket, and what ends with something small, is all payload")
+    @Test("what may fit into an empty socket, and what ends with something small, is all payload")
     func noTail() throws {
         let large = MachMessage.Component.bytes([UInt8](repeating: 7, count: 250_000))
         #expect(try EncodedMessage(MachMessage(components: [.bytes([1]), large])).tail.isEmpty)
@@ -214,7 +214,7 @@ import Testing
         #expect(encoded.decodedToNowhere()?.id == nil)
     }
 
-    @Test("limits are told with the size and the limit")
+    @Test("errors of limits have the size and the limit")
     func limits() throws {
         // 1,536 components with the same memory, and what is left.
         let part = MachMessage.Component.bytes([UInt8](repeating: 0, count: 1 << 20))

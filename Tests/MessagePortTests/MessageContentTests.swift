@@ -91,7 +91,7 @@ import Testing
         #expect(longer.map { "\($0)" }?.contains("1 bytes are left over") == true)
     }
 
-    @Test("lies about counts, truth and text are errors") func lies() {
+    @Test("false counts, bad booleans and text that is no UTF-8 are errors") func lies() {
         #expect(error(reading: [UInt8].self, from: [255, 255, 255, 255, 1])?.code == .malformedContent)
         #expect(error(reading: [Order].self, from: [255, 255, 255, 255, 1])?.code == .malformedContent)
         #expect(error(reading: Bool.self, from: [2])?.code == .malformedContent)
@@ -99,14 +99,14 @@ import Testing
         #expect(error(reading: Int?.self, from: [7])?.code == .malformedContent)
     }
 
-    @Test("values that lie too deep in each other are an error") func depth() throws {
+    @Test("values that are nested too deeply are an error") func depth() throws {
         let shallow = [UInt8](repeating: 1, count: 10) + [0]
         #expect(error(reading: Chain.self, from: shallow) == nil)
         let deep = [UInt8](repeating: 1, count: 1 << 20) + [0]
         #expect(error(reading: Chain.self, from: deep)?.code == .malformedContent)
     }
 
-    @Test("byte components are read in place, those beyond the last as nothing") func inPlace() {
+    @Test("byte components are read in place, those beyond the last as empty") func inPlace() {
         let message = MachMessage(components: [
             .bytes([1, 2]), .right(SendRight(DeadPort(.nowhere))), .bytes([3]),
         ])

@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test(
-        "what a message takes up in its sender's account is given back once, whatever becomes of its copies",
+        "what a message is charged to its sender's account is returned once, whatever becomes of its copies",
         arguments: [false, true])
     func charge(isDropped: Bool) {
         let (ledger, owner) = (PeerQuotas(), PeerID.process(1))
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(
-        "the messages of a burst are charged for together, until each of them is taken, or gone",
+        "the messages of a batch are charged together, until each of them is received, or gone",
         arguments: [[true, true, true], [true, false, true], [false, true, false], [false, false, false]])
     func burst(areTaken: [Bool]) {
         let (ledger, owner) = (PeerQuotas(), PeerID.process(1))
@@ -72,7 +72,7 @@ import Testing
         #expect(ledger.withLock { $0.isEmpty })
     }
 
-    @Test("a message that has none of it is small: two words beside its part")
+    @Test("a message without an envelope is small: two words beside its part")
     func size() {
         var envelope = MessageEnvelope()
         #expect(envelope.isEmpty)
@@ -84,7 +84,7 @@ import Testing
             MemoryLayout<MachMessage>.size <= MemoryLayout<MachMessage.Component>.stride + 2 * MemoryLayout<Int>.size)
     }
 
-    @Test("threads make messages of no bytes beside each other, and each has its initializer called")
+    @Test("threads make messages of no bytes concurrently, and each has its initializer called")
     func noBytes() async throws {
         // The storage of an empty list is everybody's: to write it would be a race, which the thread sanitizer sees.
         let calls = Counter("initializers")

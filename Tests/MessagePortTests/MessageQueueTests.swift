@@ -34,7 +34,7 @@ import Testing
         #expect(last == [-1, nil])
     }
 
-    @Test("the oldest message of a kind is removed from any place, and the others keep their order", arguments: 0..<8)
+    @Test("the oldest message of a kind is removed at any index, and the others keep their order", arguments: 0..<8)
     func removed(turned: Int) {
         var queue = MessageQueue()
         for _ in 0..<turned { queue.append(MachMessage()) }
@@ -48,7 +48,7 @@ import Testing
         #expect(rest == [1, 2, 3])
     }
 
-    @Test("a message that was taken out is no longer held")
+    @Test("a message that was removed is no longer held")
     func released() {
         var queue = MessageQueue()
         let receiver = SilentReceiver()

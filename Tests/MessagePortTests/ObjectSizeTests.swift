@@ -22,7 +22,7 @@ import Testing
         #expect(try #require(presences.map(room).min()) <= 32 - 8)
     }
 
-    @Test("the loops of a source, the sources of a port, and its handlers, take no room to tell few from many")
+    @Test("the loops of a source, the sources of a port, and its handlers need no room to distinguish few from many")
     func lists() {
         #expect(MemoryLayout<ItemHomes>.size == MemoryLayout<Int>.size)
         #expect(MemoryLayout<SourceList>.size == MemoryLayout<Int>.size)

@@ -17,7 +17,7 @@ import Testing
         #expect(!lane.isOffered)
     }
 
-    @Test("an offer that found no room is made again; one that was not answered is not")
+    @Test("an offer that found no room is repeated; one that was not answered is not")
     func withdrawn() throws {
         var lane = OutgoingPath(use: .always)
         #expect(lane.nextOffer() == .due)

@@ -44,7 +44,7 @@ import Testing
         #expect(!assembly.isBegun)
     }
 
-    @Test("an abort forgets what was begun, and its descriptors close")
+    @Test("an abort discards what was begun, and its descriptors close")
     func abort() throws {
         let assembly = Assembler()
         try expectNoNewDescriptors {
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test("lies about lengths, counts and descriptors are violations")
+    @Test("false lengths, counts and descriptors are violations")
     func lies() throws {
         let descriptor = SharedDescriptor(try sysPacketSocket())
         func violates(_ header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor] = []) -> Bool {
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    @Test("a piece may be written where it will lie, as much as is missing and no more")
+    @Test("a piece may be written in its final position, as much as is missing and no more")
     func landing() throws {
         var assembly = PacketAssembly()
         #expect(!assembly.hasRoomForPiece)
@@ -156,7 +156,7 @@ import Testing
         #expect(!assembly.hasRoomForPiece)
     }
 
-    @Test("what was written and is no piece is taken back, and the message goes on")
+    @Test("what was written and is no piece is undone, and the message goes on")
     func takeBack() throws {
         var assembly = PacketAssembly()
         _ = assembly.take(Self.message(5), payload: [1, 2], descriptors: [])
@@ -211,7 +211,7 @@ import Testing
         #expect(assembly.isBegun && !assembly.hasRoomForPiece)
     }
 
-    @Test("lost descriptors make a whole message without them, whose tokens are kept")
+    @Test("lost descriptors make a whole message without them, which keeps its tokens")
     func lostDescriptors() {
         let assembly = Assembler()
         #expect(assembly.take(Self.message(2, descriptors: 3), payload: [1], descriptors: nil).text == "incomplete")
@@ -238,7 +238,7 @@ import Testing
         #expect(!isKept(next, PeerLimits.standard.messageBytes))
     }
 
-    @Test("of an answer that nobody waits for nothing is kept, and the next message is read", arguments: [false, true])
+    @Test("an answer that is not awaited is not stored, and the next message is read", arguments: [false, true])
     func unwanted(lacksDescriptors: Bool) throws {
         var assembly = PacketAssembly()
         try expectNoNewDescriptors {
@@ -253,7 +253,7 @@ import Testing
         #expect(next.text == "message 5 [7] asks 11 answers 22")
     }
 
-    @Test("of an announced size 16 MiB are set aside, and then no more than twice what has come")
+    @Test("of an announced size 16 MiB are reserved, and then no more than twice what has come")
     func announced() throws {
         var assembly = PacketAssembly()
         _ = assembly.take(Self.message(UInt64(MessageLimits.payload)), payload: [1], descriptors: [])
@@ -270,7 +270,7 @@ import Testing
         }
     }
 
-    @Test("what was announced sets no more aside than is missing")
+    @Test("what was announced reserves no more than is missing")
     func exact() throws {
         var assembly = PacketAssembly()
         _ = assembly.take(Self.message(1 << 20), payload: [1], descriptors: [])
@@ -302,7 +302,7 @@ extension PacketKind {
 
 extension PacketAssemblyTests {
     @Test(
-        "of a message above the port's own limit nothing is kept, and the next one is read; an answer has no such limit"
+        "a message above the port's own limit is not stored, and the next one is read; an answer has no such limit"
     )
     func tooLarge() {
         var assembly = PacketAssembly()

@@ -10,7 +10,7 @@ import Testing
         kind: .message, descriptorCount: 0x0201, messageID: 0x0605_0403, componentCount: 0x0A09_0807,
         asks: 0x1211_100F_0E0D_0C0B, answers: 0x1A19_1817_1615_1413, totalLength: 0x2221_201F_1E1D_1C1B)
 
-    @Test("every field has its place, least significant byte first")
+    @Test("every field has its offset, least significant byte first")
     func layout() {
         #expect(Self.header.encoded == Array("MPRT".utf8) + [1, 1] + Array(1...34))
         #expect(Self.header.encoded.count == PacketHeader.size)

@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(
-        "who has reached a limit is paused until it is under it again; a message may lie above it",
+        "a process that has reached a limit is paused until it is under it again; a message may exceed it",
         arguments: [false, true])
     func pausing(byDescriptors: Bool) {
         let accounts = accounts()
@@ -56,7 +56,7 @@ import Testing
         #expect(accounts.isEmpty)
     }
 
-    @Test("all processes of another user together have a limit of rings; those of the port's own user have none")
+    @Test("all processes of another user together have a limit of rings; those of the port's own user have no limit")
     func rings() {
         for (user, isOwn) in [(sysUserID(), true), (sysUserID() + 1, false)] {
             let accounts = accounts(connections: 100)
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test("what lies in the queue counts after the connection has gone, and against the next one")
+    @Test("what is in the queue counts after the connection has gone, and against the next one")
     func reconnecting() {
         let accounts = accounts()
         _ = accounts.connect(1, of: 7)
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(
-        "a process alone with the port may fill its queue; of several each has a share, and one is kept for who comes")
+        "a process alone may fill the queue; several have a share each, and one is reserved for a newcomer")
     func shares() {
         let accounts = accounts()
         accounts.accounts.queueLimit = 8
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    @Test("a burst takes half of what is left at most, one message at least, and none that is too large")
+    @Test("a batch has at most half of what is left, at least one message, and none that is too large")
     func bursts() {
         let accounts = accounts()
         func take(_ sizes: [Int]) -> Int { accounts.accounts.take(firstOf: packets(sizes), by: .process(7)).messages }
@@ -241,7 +241,7 @@ import Testing
         }
     }
 
-    @Test("one that was paused for itself goes on when its user's processes are under their limit again")
+    @Test("a process paused by its own limit goes on when its user's processes are under their limit again")
     func pausedTwice() {
         let accounts = accounts([1: 6])
         accounts.take(ResourceUsage(bytes: 100), by: process(0, of: 1))
@@ -252,7 +252,7 @@ import Testing
         #expect(accounts.takeResumable(of: process(4, of: 1)) == [10])
     }
 
-    @Test("the places in the queue are shared between users first, then between the processes of each")
+    @Test("the slots of the queue are shared between users first, then between the processes of each")
     func userShares() {
         let accounts = accounts([0: 1, 1: 4], queueLimit: 24)
         func left(_ number: Int, of user: UInt32) -> Int {
@@ -303,7 +303,7 @@ import Testing
         #expect(accounts.isEmpty)
     }
 
-    @Test("a higher limit lets those go on who were paused")
+    @Test("a higher limit lets paused processes go on")
     func raising() {
         let accounts = accounts()
         _ = accounts.connect(1, of: 7)
@@ -349,7 +349,7 @@ private final class Ledger {
 }
 
 @Suite("PeerTable") struct PeerTableTests {
-    @Test("each process has its own value, however often one is taken out between", .seeded)
+    @Test("each process has its own value, however often one is removed between", .seeded)
     func matchesDictionary() {
         var generator = Seed.generator()
         var (table, model) = (PeerTable<PeerID, Int>(), [PeerID: Int]())

@@ -16,7 +16,7 @@ import Testing
         withExtendedLifetime(far) {}
     }
 
-    @Test("processes that this one does not see are told apart by the kernel, where it can")
+    @Test("processes that this one does not see are distinguished by the kernel, where it can")
     func hiddenProcess() throws {
         let ((near, far), (other, end)) = (try sysPacketSocketPair(), try sysPacketSocketPair())
         let owners = [PeerID(hidden, on: near.rawValue), PeerID(hidden, on: other.rawValue)]

@@ -33,7 +33,7 @@ import Testing
         #expect(PortError.Code.tooManyConnections.rawValue == 35)
     }
 
-    @Test("the sentence tells the particulars")
+    @Test("the sentence has the particulars")
     func particulars() {
         #expect(
             "\(PortError(.messageTooLarge, subject: .size(7, limit: 5)))".contains("(7 of at most 5 bytes);"))

@@ -5,7 +5,7 @@
 import Testing
 
 @Suite("ReceiveBudget") struct ReceiveBudgetTests {
-    @Test("each process has a part of all packets, by whatever turns they are read")
+    @Test("each process has a part of all packets, in whatever order they are read")
     func shares() {
         var budget = ReceiveBudget.standard
         let owners = (1...3).map { PeerID.process(Int32($0)) }

@@ -48,7 +48,7 @@ final class SilentReceiver: ReplyReceiver {
 }
 
 @Suite("reply rights", .census) struct ReplyTargetTests {
-    @Test("a target is taken once, also by many threads")
+    @Test("a target is claimed once, also by many threads")
     func takenOnce() throws {
         for _ in 0..<200 {
             let message = SilentReceiver().question()
@@ -67,7 +67,7 @@ final class SilentReceiver: ReplyReceiver {
         let count = Atomic<Int>(0)
     }
 
-    @Test("each end of a right is heard exactly once")
+    @Test("each end of a right is reported exactly once")
     func heardOnce() throws {
         for end in 0..<6 {
             let receiver = SilentReceiver()
@@ -89,7 +89,7 @@ final class SilentReceiver: ReplyReceiver {
         }
     }
 
-    @Test("a reply that is refused throws, and the receiver is told that none will come")
+    @Test("a reply that is refused throws, and the requester learns that none will come")
     func refused() throws {
         let receiver = SilentReceiver(refusing: PortError(.deadName))
         let message = receiver.question()
@@ -111,7 +111,7 @@ final class SilentReceiver: ReplyReceiver {
         #expect(portError { () throws(PortError) in try first.reply(MachMessage()) }?.code == .noReplyRight)
     }
 
-    @Test("a slot keeps the first answer, and refuses what comes after it was taken")
+    @Test("a slot keeps the first answer, and refuses what comes after it was consumed")
     func slot() async throws {
         try await onNewThread {
             let slot = ReplySlot(wakes: .current)

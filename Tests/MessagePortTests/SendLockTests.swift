@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite("SendLock", .census) struct SendLockTests {
-    @Test("a turn is one thread's, until it gives it back")
+    @Test("the lock is one thread's, until it unlocks it")
     func exclusive() {
         let lock = SendLock()
         #expect(lock.lock(until: .distantPast))
@@ -20,7 +20,7 @@ import Testing
         lock.unlock()
     }
 
-    @Test("those who wait get the turn in the order in which they came")
+    @Test("waiting threads get the lock in the order in which they came")
     func order() throws {
         let lock = SendLock()
         let order = Recorder<Int>()
@@ -40,7 +40,7 @@ import Testing
         #expect(lock.lock(until: .distantPast))
     }
 
-    @Test("who gives up leaves the line")
+    @Test("a thread that gives up leaves the queue")
     func givesUp() throws {
         let lock = SendLock()
         #expect(lock.lock(until: .distantPast))
@@ -54,7 +54,7 @@ import Testing
         #expect(lock.lock(until: .distantPast))
     }
 
-    @Test("who does not wait for room waits for a holder that sends")
+    @Test("a thread that does not wait for room waits for a holder that sends")
     func waitsForSender() throws {
         let lock = SendLock()
         #expect(lock.lockUnlessHeldUp())
@@ -67,7 +67,7 @@ import Testing
         #expect(lock.tryLock())
     }
 
-    @Test("who does not wait for room does not wait for a holder that does")
+    @Test("a thread that does not wait for room does not wait for a holder that does")
     func heldUp() throws {
         let lock = SendLock()
         #expect(lock.tryLock())
@@ -89,7 +89,7 @@ import Testing
         #expect(try another.join())
     }
 
-    @Test("who does not wait for room does not wait for a task that has got the turn and no thread yet")
+    @Test("a thread that does not wait for room does not wait for a task that has the lock but no thread yet")
     func taskWithoutThread() async throws {
         let (lock, executor, took) = (SendLock(), HeldJobs(), Counter())
         #expect(lock.tryLock())
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test("under contention with deadlines no turn is lost or given twice")
+    @Test("under contention with deadlines the lock is never lost or held twice")
     func stress() throws {
         let lock = SendLock()
         let inside = Inside()
@@ -146,7 +146,7 @@ import Testing
         #expect(lock.lock(until: .distantPast))
     }
 
-    @Test("however it is asked for, by those who wait for room too, no turn is lost or given twice")
+    @Test("however it is acquired, also by waiters for room, the lock is never lost or held twice")
     func mixedStress() throws {
         let lock = SendLock()
         let inside = Inside()
@@ -172,7 +172,7 @@ import Testing
         #expect(lock.tryLock())
     }
 
-    @Test("who was held up and gives the turn leaves nobody held up")
+    @Test("a holder that waited for room and unlocks leaves no other held up")
     func heldUpAlone() {
         let lock = SendLock()
         #expect(lock.tryLock())

@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test("what a handler has captured goes when another is set, at the latest with the next message")
+    @Test("what a handler has captured is released when another is set, at the latest with the next message")
     func captured() async throws {
         final class Token: Sendable {}
         try await onNewThread {
