@@ -65,8 +65,8 @@ import Testing
             let socket = SharedDescriptor(try sysPacketSocket())
             try sysBind(socket.rawValue, path: path)
             let port = RemotePort(PortAddress(path: path))
-            // Between the question whether there is a connection and the connection somebody else finds nobody there, and
-            // then somebody is.
+            // Between the check for a connection and the connect another thread finds no listener, and then there is
+            // one.
             let other: @Sendable () -> Void = {
                 #expect(portError { () throws(PortError) in _ = try port.reached() }?.code == .deadName)
                 #expect(throws: Never.self) { try sysListen(socket.rawValue, backlog: 8) }

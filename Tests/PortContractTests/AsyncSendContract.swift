@@ -47,7 +47,7 @@ import Testing
                 try right.waitForSenders(number)
                 return task
             }
-            // The first of them has the turn to send, the others wait for it.
+            // The first of them holds the send lock, the others wait for it.
             for (index, task) in tasks.enumerated() {
                 task.cancel()
                 let error = outcome.waitUntilCount(index + 1).last ?? nil
@@ -184,7 +184,7 @@ private func threadCount() -> Int {
 }
 
 extension SendRight {
-    /// Waits until so many senders wait for room, or for their turn to.
+    /// Waits until `count` senders wait for room, or for the send lock.
     func waitForSenders(_ count: Int) throws {
         if let core = destination as? LocalPort { return core.waitForSenders(count) }
         let lock = try #require(destination as? RemotePort).reached().sender.lock

@@ -10,13 +10,13 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A loop that alone listens to a port looks into the rings of its clients also while it handles. As soon as anybody else
-/// listens, that is over: what comes is told by the kernel.
+/// A loop that is the only listener of a port polls the rings of its clients also while it handles. That ends as soon
+/// as there is another listener: the kernel then reports what comes.
 @Suite("loops that poll rings while they handle", .rings, .contract) struct AttentiveLoopTests {
     /// How the loop waits.
     private static let strategies: [WaitStrategy] = [.blocking, .spinning(for: Watchdog.patience)]
 
-    /// A port, its loop, and a client whose ring the loop looks into.
+    /// A port, its loop, and a client whose ring the loop polls.
     struct Attention {
         let port: MachPort
         let worker = Worker()
@@ -65,7 +65,7 @@ import Testing
             entered.wait()
         }
 
-        /// Whether the kernel tells of a message that is sent now, or another loop has found it, and perhaps handled it.
+        /// Whether the kernel reports a message that is sent now, or another loop has found it, and perhaps handled it.
         func isHeardElsewhere() throws -> Bool {
             let sockets = try #require(port.core.sockets)
             try send(2)
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    /// Who else may begin to listen.
+    /// The other listener that begins.
     enum Listener: CaseIterable, Sendable {
         case receiver, poller, doorbell, task, otherLoop, reader, replies, otherPort, nestedRun, secondLoop, movedTo,
             nobody
@@ -249,7 +249,7 @@ import Testing
                 attention.handled.waitUntilCount(Int(round) - 1)
             }
             #expect(attention.handled.takeAll() == Array(2..<200))
-            // It is heard all the same.
+            // The message still wakes it.
             try attention.send(200)
             #expect(attention.handled.waitUntilCount(199) == [200])
         }

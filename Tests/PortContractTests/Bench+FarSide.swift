@@ -26,7 +26,7 @@ extension Bench {
         }
     }
 
-    /// A port of the far side whose queue, and whatever lies on the way to it, are full; a right to it; and how many
+    /// A port of the far side whose queue, and every buffer on the way to it, are full; a right to it; and how many
     /// messages that took, with the ids 0, 1, 2 and so on.
     func farFull(queueLimit: Int = 1) throws -> (port: FarPort, right: SendRight, count: Int32) {
         let port = try farPort(queueLimit: queueLimit)

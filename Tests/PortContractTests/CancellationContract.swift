@@ -205,7 +205,7 @@ final class Kept: Sendable {
                     _ = try right.request(MachMessage(id: 1), sendLimit: patience, replyLimit: .milliseconds(1))
                 }
                 #expect(error?.code == .replyTimedOut)
-                // In memory it is known when the port has taken the request by then.
+                // In memory it is known by then that the port has received the request.
                 let known: [PortError.Delivery?] = transport == .memory ? [.unknown, .read] : [.unknown]
                 #expect(known.contains(error?.delivery))
                 // In either order: the thread that serves the port may be late.

@@ -14,7 +14,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let (worker, told) = (Worker(), Counter("no-senders notices"))
             let port = try bench.port()
-            if startsLater { port.core.receiveFromSockets() }  // the sockets are looked at from the other end then
+            if startsLater { port.core.receiveFromSockets() }  // the sockets are read from the other end then
             var first: FarSender? = try bench.farSender(to: port)
             port.core.receiveFromSockets()
             try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
@@ -45,7 +45,7 @@ import Testing
             var unused: FarSender? = FarSender(bench.far, answer.note.numbers[0])
             try port.notifyWhenNoSenders(on: worker.loop) { told.increment() }
             try worker.perform {}
-            // Nobody has connected yet: the port waits for the first.
+            // No client has connected yet: the port waits for the first.
             #expect(port.core.connectionCount == 0 && told.value == 0)
             do { try bench.farSender(to: port).send(MachMessage()) }
             seen.waitUntilCount(1)

@@ -39,7 +39,7 @@ import Testing
             let watch = try port.core.taskWatch()
             let first = Box<TestThread<PortError?>>()
             try watch.isWatching.withLock { _ in
-                // It stops in line, where it is to watch the sockets, for which it will have no descriptor.
+                // It stops where it is about to watch the sockets, for which it will have no descriptor.
                 first.value.withLock { $0 = runOnThread { Self.failToWait(port) } }
                 while !port.core.hasWaitingTask { yieldThread() }
                 port.core.state.withLock { $0.extras.waitingTasks.append(WaitingTask()) }

@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What a message costs, in counts: they are the same on every machine. How long it takes, portbench measures.
+/// What a message costs, in counts, which are the same on every machine. portbench measures the time.
 @Suite("what a message costs", .contract) struct CostTests {
     private static let count = 1_000
 
@@ -50,8 +50,8 @@ import Testing
             var isCheap: Bool {
                 received[.recvmsg, default: 0] <= batch + batch / 10 && Self.total(received) <= batch + batch / 3
             }
-            // In the first round the connection is made, and accepted. A loop looks every 2 ms besides: a round in which it was held
-            // up is repeated.
+            // In the first round the connection is made, and accepted. A loop also polls every 2 ms: a round in which
+            // it was delayed is repeated.
             for round in 0..<50 where round < 2 || !isCheap {
                 let (_, sent) = try SystemCallFaults.counting { () throws in
                     for id in Int32(0)..<100 { try right.send(MachMessage(id: id)) }
@@ -116,7 +116,7 @@ import Testing
     func pollingRun() async throws {
         try await onBench(over: .socket) { bench in
             let (pair, handled) = (Box<[MachPort]>(), Counter())
-            // Whichever of the two is first takes the other's message.
+            // Whichever of the two is first receives the other's message.
             let takers = try (0..<2).map { index in
                 try bench.port { _, _ in
                     let other = pair.value.withLock { $0?[1 - index] }
@@ -187,9 +187,9 @@ import Testing
     }
     #endif
 
-    /// Of a build without optimization, which allocates much more than programs do: a stream then takes next to none for
-    /// each message, as portbench counts; a message to another process takes but that for its bytes. A fifth more is
-    /// let pass.
+    /// For a build without optimization, which allocates much more than programs do. There a stream allocates next to
+    /// nothing for each message, as portbench counts; a message to another process allocates only its bytes. A fifth
+    /// more is allowed.
     @Test("messages allocate no more than they did", arguments: [("stream", 4), ("requests", 32), ("sends", 1)])
     func allocations(kind: String, expected: Double) throws {
         let result = try ChildProcess(builtProduct("allocation-peer"), []).waitForExit()
@@ -202,7 +202,7 @@ import Testing
         try #require(numbers.count == 3 && numbers.allSatisfy { $0.count == 2 })
         let own = numbers[lines.firstIndex(of: line) ?? 0]
         #expect(own[0] / own[1] <= 1.2 * expected, "\(line)")
-        // In an optimized build a stream takes none; the bytes of those that are sent are allocated in every build.
+        // In an optimized build a stream allocates nothing; the bytes of sent messages are allocated in every build.
         #expect(numbers[2][0] >= numbers[2][1], "not counted: \(result.output)")
     }
 }

@@ -82,7 +82,7 @@ import Testing
             let sentence = inner.map { "\($0)" } ?? ""
             for port in ports.dropLast() { #expect(sentence.contains(port.core.label), "\(sentence)") }
             #expect(sentence.contains("which this thread serves"))
-            // The last one let its request go, so everybody before it is told.
+            // The last one released its request, so all before it get an error.
             #expect(outer?.code == .replyDropped)
         }
     }
@@ -274,7 +274,7 @@ final class Keeper: Sendable {
         right.withLock { $0 = new.take() }
     }
 
-    /// Replies with the right that is kept.
+    /// Replies with the right that was stored.
     func reply(_ message: MachMessage) {
         guard let right = right.withLock({ $0.take() }) else { return }
         _ = try? right.send(message)

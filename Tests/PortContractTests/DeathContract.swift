@@ -234,7 +234,7 @@ import Testing
             let queued = runOnThread { portError { () throws(PortError) in _ = try right.ask(MachMessage()) }?.code }
             let blocked = runOnThread { portError { () throws(PortError) in try right.send(MachMessage()) }?.code }
             try port.invalidate()
-            // None of them got in; the one whose handling has begun gets its reply.
+            // None of them got in; the one whose handling has started gets its reply.
             #expect(try blocked.join() == .deadName)
             #expect(try queued.join() == .deadName)
             try owed.reply(MachMessage(id: 6))
@@ -287,7 +287,7 @@ import Testing
     }
 }
 
-/// Calls a closure when it goes.
+/// Calls a closure when it is released.
 private final class Last: Sendable {
     private let body: @Sendable () -> Void
 

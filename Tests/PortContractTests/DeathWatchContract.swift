@@ -129,7 +129,7 @@ import Testing
                 try #require(remote.connection), ThreadRunLoop.current, Counter("death notices")
             )
             let watcher = DeathWatcher(loop: loop, mode: .default) { told.increment() }
-            // A source like the connection's own. What the watcher has done by the time it goes: it is noted.
+            // A source like the connection's own. It records what the watcher has done by the time it is released.
             let routine = LateWatcher(watcher: watcher, connection: connection)
             let source = RunLoopSource(keepsModeAlive: false, routine: routine)
             try source.watch(connection.descriptor.rawValue)
@@ -194,7 +194,7 @@ import Testing
             let right = try bench.right(to: port)
             let worker = Worker()
             let main = ThreadRunLoop.current
-            // The message comes only after the loop has met the silent client and sleeps again.
+            // The message comes only after the loop has seen the silent client and sleeps again.
             let observer = RunLoopObserver(activities: .afterWaiting, repeats: false) { _, _ in
                 _ = try? worker.perform { try? right.send(MachMessage(id: 5)) }
             }

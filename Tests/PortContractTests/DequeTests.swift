@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    /// Some tenth of a second is without a wake-up: a loop that woke now and then to look would have none.
+    /// At least one tenth of a second has no wake-up: a loop that woke now and then to poll would have none.
     @Test(
         "idle loops with rings between them stay asleep",
         arguments: [WaitStrategy.blocking, .adaptive, .spinning(for: .microseconds(100))])
@@ -193,7 +193,7 @@ import Testing
                 let body = [UInt8](repeating: 0, count: bytes)[...]
                 _ = try sysSendPacket(member.descriptor.rawValue, head: header.words, body: body, descriptors: [])
             }
-            // With as many as one look takes, the packet that leads to the ring is its last.
+            // There are as many as one poll reads: the packet that switches to the ring is its last.
             for id in Int32(100)..<131 { try ring.peer.send(MachMessage(id: id)) }
             try ring.peer.send(PacketHeader(kind: .lane))
             try ring.write(MachMessage(id: 3))
@@ -299,8 +299,8 @@ import Testing
     @Test("a stream to a reader that has something to read costs no system call per message")
     func stream() async throws {
         try await onBench(over: .ring) { bench in
-            // The packet that leads to the ring, and one bell; at each tick of a clock a look whether the reader lives, so that a
-            // sender that was held up begins anew.
+            // The packet that switches to the ring, and one wake-up; at each tick of a clock a check whether the reader
+            // lives, so that a sender that was delayed starts over.
             var (last, total) = (nil as (port: MachPort, right: SendRight)?, Int.max)
             for _ in 0..<20 where total >= 100 {
                 let port = try bench.port(queueLimit: 2_000)
@@ -346,7 +346,7 @@ import Testing
                     let (_, calls) = try SystemCallFaults.counting { () throws in
                         for _ in 0..<100 { try ask(right) }
                     }
-                    // At each tick of a clock a look whether the reader lives: how many depends on how long it takes.
+                    // At each tick of a clock a check whether the reader lives: how many depends on how long it takes.
                     return calls.values.reduce(0, +) - calls[.poll, default: 0]
                 }
                 #expect(counts[1] <= counts[0] + 2, "\(counts)")

@@ -154,7 +154,7 @@ import Testing
                 try loss.lose(MachMessage(components: [.descriptor(pipe.writing)]), on: bench)
                 return pipe.reading
             }()
-            // The pipe's other end is at its end: nobody holds the writing end any more.
+            // The pipe's reading end is at its end: no process holds the writing end any more.
             let seen = try sysPoll(reading.rawValue, .readable, until: Watchdog.deadline)
             #expect(seen == .hangUp)
         }
@@ -214,7 +214,7 @@ enum Loss: String, CaseIterable, Sendable, CustomTestStringConvertible {
             let asked = try bench.right(to: port)
             _ = portError { () throws(PortError) in _ = try asked.request(MachMessage(), replyLimit: .zero) }
             let late = try port.next()
-            // In memory the replier is told that nobody waits; over a socket the reply is dropped at the other end.
+            // In memory the replier learns that no thread waits; over a socket the reply is dropped at the other end.
             _ = portError { () throws(PortError) in try late.reply(message) }
             _ = portError { () throws(PortError) in _ = try asked.request(MachMessage(), replyLimit: .zero) }
         }
@@ -222,7 +222,7 @@ enum Loss: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     private func serve(_ message: MachMessage, on bench: Bench, _ service: Service) throws {
         try bench.serving(service) { right, _ in
-            // Asked, so that the test hears of the loss.
+            // A request, so that the test learns of the loss.
             #expect(portError { () throws(PortError) in _ = try right.ask(message) }?.code == .replyDropped)
         }
     }

@@ -138,7 +138,7 @@ import Testing
             #expect(sockets.state.withLock { $0.silenced.count } == 1)
             let (first, hits) = SystemCallFaults.with([Rule(.epoll_ctl, .fail(ENOSPC))]) { port.core.take() }
             #expect(first?.id == 0 && hits == 1)
-            // Nobody receives, and all the same it comes back.
+            // No thread receives, and still it comes back.
             #expect(try sysPoll(sockets.rawValue, .readable, until: Watchdog.deadline) == .readable)
             for id in Int32(1)..<4 { #expect(try port.next().id == id) }
             #expect(try port.tryReceive()?.id == nil)

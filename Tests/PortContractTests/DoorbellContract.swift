@@ -17,7 +17,7 @@ import Testing
         try await onBench(over: transport) { bench in
             let port = try bench.port(queueLimit: 2)
             let right = try bench.farSender(to: port)
-            #expect(try port.tryReceive()?.id == nil)  // takes the connection
+            #expect(try port.tryReceive()?.id == nil)  // accepts the connection
             let doorbell = try port.doorbell()
             #expect(try port.doorbell() === doorbell)
             for round in 0..<3 {
@@ -84,7 +84,7 @@ import Testing
             let takers = (0..<receivers).map { _ in
                 runOnThread {
                     while taken.load(ordering: .acquiring) < senders * count {
-                        // A doorbell that misses a message would let everybody sleep here for ever.
+                        // A doorbell that misses a message would let all threads sleep here forever.
                         let seen = try sysPoll(doorbell.descriptor, .readable, until: Watchdog.deadline)
                         if seen.isEmpty { return Watchdog.expired("the doorbell did not ring") }
                         guard (try? port.tryReceive()) != nil else { continue }

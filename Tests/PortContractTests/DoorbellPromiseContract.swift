@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Docs/Decisions/0009: a doorbell is never unreadable while a message waits, and one that rang for nothing falls
-// silent.
+// Docs/Decisions/0009: a doorbell is never unreadable while a message waits, and one that was signalled for nothing
+// falls silent.
 
 import ContractServices
 @testable import MessagePort
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    /// Sends a message in so many pieces, each a packet of one byte.
+    /// Sends a message in `count` pieces, each a packet of one byte.
     private func send(_ message: MachMessage, inPieces count: Int, by peer: RawPeer) throws {
         let encoded = try OutgoingMessage(message)
         let payload = encoded.bytes
@@ -38,14 +38,14 @@ import Testing
         for byte in rest { #expect(try peer.send(PacketHeader(kind: .continuation), [byte])) }
     }
 
-    // More than one look takes, and, the second, more than one call.
+    // More than one poll reads, and, the second, more than one call.
     @Test("a foreign loop gets a message of many pieces", arguments: ForeignLoop.allCases, [40, 150])
     func manyPieces(in loop: ForeignLoop, count: Int) async throws {
         try await onBench(over: .socket) { bench in
             let port = try bench.port()
             let peer = try RawPeer(to: port, on: bench)
-            #expect(try port.tryReceive()?.id == nil)  // takes the connection
-            // All is there before anybody looks: nothing that arrives later wakes the loop.
+            #expect(try port.tryReceive()?.id == nil)  // accepts the connection
+            // All is there before the first poll: nothing that arrives later wakes the loop.
             try send(MachMessage(id: 6, bytes: pattern(200)), inPieces: count, by: peer)
             #expect(try loop.receive(1, from: port) == [6])
         }
@@ -92,7 +92,7 @@ import Testing
             #expect(try isReadable(doorbell))
             #expect(try port.tryReceive()?.id == nil)
             #expect(try !isReadable(doorbell))
-            // And it rings for a message.
+            // And it becomes readable for a message.
             try bench.right(to: port).send(MachMessage(id: 3))
             #expect(try isReadable(doorbell))
             #expect(try port.tryReceive()?.id == 3)

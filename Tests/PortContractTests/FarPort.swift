@@ -38,7 +38,7 @@ struct FarLink: Sendable {
     }
 }
 
-/// A port on the far side of a test. It goes there when this object goes.
+/// A port on the far side of a test. It is released there with this object.
 final class FarPort: Sendable {
     let link: FarLink
     let number: Int32
@@ -65,7 +65,7 @@ final class FarPort: Sendable {
 
     func invalidate() throws { try link.order(Order(.invalidate, number)) }
 
-    /// Takes what has arrived into the queue, as a scheduled port does when its sockets are readable.
+    /// Reads what has arrived into the queue, as a scheduled port does when its sockets are readable.
     func takeIn() throws { try link.order(Order(.takeIn, number)) }
 
     /// Waits until the port's thread has done what it has to do by now.
@@ -74,7 +74,7 @@ final class FarPort: Sendable {
     func notifyWhenNoSenders() throws { try link.order(Order(.watchSenders, number)) }
     func setInvalidationHandler() throws { try link.order(Order(.watchEnd, number)) }
 
-    /// Waits until its service has said so many lines.
+    /// Waits until its service has printed `count` lines.
     ///
     /// - Returns: all lines.
     func lines(_ count: Int = 0) throws -> [String] {
@@ -112,8 +112,7 @@ final class FarPort: Sendable {
     }
 }
 
-/// A message that a port on the far side has received, and a copy of its parts. It is let go there when this object
-/// goes.
+/// A message that a port on the far side has received, and a copy of its parts. It is released there with this object.
 final class FarMessage: Sendable {
     /// Its id and its parts.
     let copy: MachMessage

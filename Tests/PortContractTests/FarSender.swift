@@ -4,7 +4,7 @@
 import ContractServices
 import MessagePort
 
-/// A right that the far side holds. It goes there when this object goes.
+/// A right that the far side holds. It is released there with this object.
 final class FarSender: Sendable {
     private let link: FarLink
     private let number: Int32
@@ -52,7 +52,7 @@ final class FarSender: Sendable {
     /// Cancels the request.
     func cancel() throws { try link.order(Order(.cancel, number)) }
 
-    /// Waits until so many lines were said.
+    /// Waits until `count` lines were printed.
     func lines(_ count: Int) throws -> [String] {
         try link.order(Order(.lines, number, numbers: [count])).note.texts
     }

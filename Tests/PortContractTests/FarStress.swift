@@ -60,7 +60,7 @@ struct FarStress: Sendable {
         return sent
     }
 
-    /// delivered + bounced + refused = all; none is told of twice, and none is forgotten.
+    /// delivered + bounced + refused = all; none is reported twice, and none is forgotten.
     private func check(_ delivered: [String], _ all: [Int32], _ sent: [Int]) {
         #expect(all.count { $0 == Self.wasDelivered } == delivered.count)
         #expect(all.count { $0 == MachMessage.sendOnceNotification } == all.count - delivered.count)

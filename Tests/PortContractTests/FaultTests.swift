@@ -235,7 +235,7 @@ import Testing
                 let right = try bench.right(to: port)
                 try right.send(MachMessage(id: 1))
                 _ = try port.next()
-                #expect(try port.tryReceive()?.id == nil)  // a bell is taken, too
+                #expect(try port.tryReceive()?.id == nil)  // reads a wake-up, too
                 let requester = runOnThread {
                     let pipe = try TestPipe()
                     let message = MachMessage(components: [.descriptor(pipe.reading), .descriptor(pipe.writing)])
@@ -264,7 +264,7 @@ extension FaultTests {
             try await onBench(over: .socket) { bench in
                 let port = try bench.port()
                 let late = [try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench)]
-                // The thread that would look at the listener again is held up until it may.
+                // The thread that would poll the listener again is held up until it may.
                 let (mayGoOn, loop) = (Gate("the listener was seen to be left alone"), try IOThread.loop())
                 _ = try loop.doorbell.bell()  // what it needs to watch a descriptor
                 loop.perform(in: [.default]) { mayGoOn.wait() }

@@ -172,8 +172,7 @@ import Testing
 }
 
 extension Bench {
-    /// A client that does not read, and how many bytes the reply has of which the greater part is kept for it. The port has
-    /// ended.
+    /// A client that does not read, and the size of a reply of which most is still unflushed. The port has ended.
     fileprivate func keepingReply() throws -> (RawPeer, Int) {
         let port = try port()
         let peer = try RawPeer(to: port, on: self)

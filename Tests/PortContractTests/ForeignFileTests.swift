@@ -8,9 +8,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Files of peers that keep whoever closes them waiting.
+/// Files of peers that block the thread that closes them.
 @Suite("descriptors whose close waits", .contract) struct ForeignFileTests {
-    /// Where the descriptor lies when the port lets go of it.
+    /// Where the descriptor is when the port releases it.
     enum Place: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case brokenPacket, droppedMessage, unreadInConnection, unreadInBacklog
 
@@ -27,7 +27,7 @@ import Testing
                 let other = try bench.port()
                 let peer = try RawPeer(to: place.isOfOther ? other : port, on: bench)
                 if place == .unreadInConnection { #expect(try other.tryReceive()?.id == nil) }
-                // On the port's thread: it has let go of its own copy when it looks at what was sent.
+                // On the port's thread: it has released its own copy when it reads what was sent.
                 try worker.perform {
                     let end = try lingering.takeEnd()
                     switch place {

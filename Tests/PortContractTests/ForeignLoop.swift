@@ -10,7 +10,7 @@ import Testing
 
 /// A loop that is not the library's and waits for a doorbell.
 enum ForeignLoop: String, CaseIterable, Sendable, CustomTestStringConvertible {
-    /// Reported while readable; takes one message a turn.
+    /// Reported while readable; receives one message per pass.
     case epoll
     /// Reported when something changes.
     case edgeTriggered
@@ -18,7 +18,7 @@ enum ForeignLoop: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     var testDescription: String { rawValue }
 
-    /// Receives so many messages.
+    /// Receives `count` messages.
     ///
     /// - Returns: their ids.
     func receive(_ count: Int, from port: MachPort) throws -> [Int32] {
@@ -103,7 +103,7 @@ private final class ForeignInfo: Sendable {
         pointer.map { Unmanaged<ForeignInfo>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// A source for the doorbell. CoreFoundation is told of changes only, so it takes messages until there is none.
+    /// A source for the doorbell. CoreFoundation reports changes only, so it receives messages until there is none.
     func makeSource() -> CFRunLoopSource? {
         var context = CFRunLoopSourceContext1()
         context.version = 1

@@ -76,7 +76,7 @@ private struct ForkedWorkers: Sendable {
         // What the thread begins with keeps it until it is over.
         try workers[1].thread?.performAndWait(within: patience) {}
         let (locked, mayUnlock) = (Gate("the lock"), Gate("the fork"))
-        // Of the loop, not of the thread's object: whoever holds the lock would keep that.
+        // Of the loop, not of the thread's object: that would be retained by the holder of the lock.
         let loop = try #require(workers[1].thread?.loop)
         let holder = runOnThread {
             guard lockIsHeld else { return locked.open() }
@@ -146,7 +146,7 @@ private struct ForkedUse: Sendable {
         }
         locked.wait()
         let loop = try #require(loops.value.withLock { $0 })
-        let asker = try #require(held?.asker)  // the child, which has no such thread, does not let go of it
+        let asker = try #require(held?.asker)  // the child has no such thread and does not release it
         let child = try forking {
             let failures = held?.failures(on: loop) ?? ["nothing held"]
             held = nil
@@ -162,7 +162,7 @@ private struct ForkedUse: Sendable {
         #expect(try port.next().id == 2)
         try bench.right(to: port).send(MachMessage(id: 3))
         #expect(try port.next().id == 3)
-        // Whoever waits for a reply in memory has heard nothing from the child.
+        // A thread that waits for a reply in memory has received nothing from the child.
         #expect(held?.question.isCancelled == false)
         try held?.question.reply(MachMessage(id: 21))
         #expect(try asker.join() == 21)

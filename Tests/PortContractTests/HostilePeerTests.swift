@@ -239,7 +239,7 @@ import Testing
                 let floods = try (0..<3).map { _ in
                     let peer = try RawPeer(to: port, on: bench)
                     return runOnThread {
-                        // As much as the kernel takes, and never a look at the answers.
+                        // As much as the kernel accepts, without reading an answer.
                         for token in UInt64(1)...3000 { try? peer.send(MachMessage(id: 3), asks: token) }
                     }
                 }

@@ -12,7 +12,7 @@ import Testing
 
 /// Clients and servers that use the rings as Docs/WireFormat.md forbids.
 @Suite("hostile rings", .rings, .contract) struct HostileRingTests {
-    /// A breach by a client that has rings, with the ring as the lane.
+    /// A breach by a client that has rings, and sends through the ring.
     enum Breach: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case secondOffer, secondLane, unannounced, tailAhead, tailOdd, tailBack, tailAll, lengthZero, lengthHuge,
             kindUnknown
@@ -55,7 +55,7 @@ import Testing
             }
         }
 
-        /// Changes the memory, and rings: the port may have read all, and sleep.
+        /// Changes the memory, and wakes the port, which may have read all, and sleep.
         private func lie(_ ring: RingPeer, _ body: () -> Void) throws {
             body()
             try ring.peer.send(PacketHeader(kind: .bell))

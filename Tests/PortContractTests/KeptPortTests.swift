@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A connection keeps its port, and the table of rights does, until the port ends: nobody need refer to it weakly.
+/// A connection retains its port, and so does the table of rights, until the port ends: no weak reference is needed.
 @Suite("ports that are retained until they end", .contract) struct KeptPortTests {
     @Test("the helper reports whether there ever was a weak reference")
     func helper() {

@@ -10,7 +10,7 @@ import Testing
 /// A port of the stress test, and what is known of its messages.
 final class Lane: Sendable {
     static let senders = 8
-    /// So many senders share a right: over sockets, a connection.
+    /// How many senders share a right: over sockets, a connection.
     private static let sharers = 2
 
     let slot: Int  // immutable
@@ -33,7 +33,7 @@ final class Lane: Sendable {
         rights.withLock { $0.isEmpty ? nil : $0[sender / Lane.sharers] }
     }
 
-    /// Ends the port, then lets the rights go.
+    /// Ends the port, then releases the rights.
     func end() {
         port.invalidate()
         let old = rights.withLock { rights in
@@ -61,7 +61,7 @@ final class Lane: Sendable {
     }
 }
 
-/// Hears of the end of each message.
+/// Records the end of each message.
 final class Tally: ReplyReceiver {
     let delivered = Atomic<Int>(0)
     let bounced = Atomic<Int>(0)
@@ -69,7 +69,7 @@ final class Tally: ReplyReceiver {
     /// Its loop reads the answers that come by socket.
     private let answers = MachPort()  // guards itself
 
-    /// Starts to listen for answers.
+    /// Starts to receive answers.
     func begin(on loop: ThreadRunLoop) throws { try answers.schedule(on: loop) }
 
     /// Nothing is awaited any more.
@@ -85,7 +85,7 @@ final class Tally: ReplyReceiver {
     }
 
     func fail(_ error: PortError) {
-        // The last copy of a message that was refused lets its reply right go.
+        // The last copy of a message that was refused releases its reply right.
         if error.code == .peerDied {
             bounced.add(1, ordering: .releasing)
         } else {

@@ -171,7 +171,7 @@ final class LaneStress: Sendable {
             let slot = Int.random(in: 0..<Self.slots, using: &generator)
             let lane = lanes.withLock { $0[slot] }
             if !current.contains(where: { $0 === lane }) {
-                current.append(lane)  // kept, so that no other object takes its place in `next`
+                current.append(lane)  // retained, so that no other object gets its address in `next`
                 next[ObjectIdentifier(lane)] = 0
             }
             var message = MachMessage(id: next[ObjectIdentifier(lane), default: 0], bytes: [UInt8(sender)])

@@ -6,8 +6,8 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// Peers that look at a port in ways that the format does not have, or more than they should.
-@Suite("Hostile peers that watch a port", .contract) struct LookingPeerTests {
+/// Peers that query or watch a port in ways that the format does not have, or more than they should.
+@Suite("Hostile peers that inspect a port", .contract) struct LookingPeerTests {
     @Test(
         "what the format does not have is refused, and no other peer is affected",
         arguments: [

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite("many ports", .contract) struct ManyPortsTests {
-    /// 100,000, or fewer under a sanitizer, which takes ten times as long, unless the environment says otherwise.
+    /// 100,000, or fewer under a sanitizer, which needs ten times as long, unless the environment says otherwise.
     private static let count: Int = {
         if let text = sysEnvironment("PORT_TEST_PORTS"), let count = Int(text) { return count }
         return dlsym(nil, "__tsan_init") ?? dlsym(nil, "__asan_init") == nil ? 100_000 : 10_000

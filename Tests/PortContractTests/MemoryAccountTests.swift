@@ -8,7 +8,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// What messages of other processes take on the heap, against what their accounts say.
+/// What messages of other processes occupy on the heap, against what their accounts say.
 @Suite("accounts and memory", .contract) struct MemoryAccountTests {
     enum Kind: String, CaseIterable, Codable, Sendable {
         case empty, plain, request, large, manyParts, rights
@@ -65,7 +65,7 @@ import Testing
                 let account = limits.queuedBytes - sockets.accounts.withLock { $0.allowance(of: owner).bytes }
                 let heap = heapBytes() - before
                 print("\(kind): heap \(heap / kind.count), account \(account / kind.count)")
-                // A sanitizer's heap tells nothing of this one.
+                // A sanitizer's heap says nothing about this one.
                 if before > 0, dlsym(nil, "__tsan_init") ?? dlsym(nil, "__asan_init") == nil {
                     #expect(heap <= 2 * account)
                     #expect(account <= 2 * heap)

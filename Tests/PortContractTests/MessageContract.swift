@@ -145,7 +145,7 @@ import Testing
             let large = MachMessage(id: 9, components: Array(repeating: .bytes(part), count: count))
             let error = portError { () throws(PortError) in try right.send(large) }
             #expect(error?.code == .messageTooLarge && error?.delivery == .notSent)
-            // Each component takes eight bytes more.
+            // Each component needs eight bytes more.
             let (size, limit) = (count << 20 + count * 8, MessageLimits.payload)
             #expect("\(try #require(error))".contains("(\(size) of at most \(limit) bytes"))
             #expect(large.id == 9 && large.components.count == count)

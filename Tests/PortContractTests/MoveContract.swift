@@ -157,7 +157,7 @@ import Testing
                 try port.move(to: worker.loop)
                 port.unscheduleEverywhere()
             }
-            // The turn in which the worker has looked at the port's source may still be under way.
+            // The pass in which the worker has checked the port's source may still be running.
             try worker.perform {}
             #expect(gone == nil)
             do {

@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    /// Sends without ever waiting for room: after each "full" it runs its loop until it is told.
+    /// Sends without ever waiting for room: after each "full" it runs its loop until it is notified.
     private static func sendAll(_ count: Int32, as sender: Int32, over right: SendRight) throws {
         let idle = RunLoopSource {}
         ThreadRunLoop.current.add(idle)

@@ -49,7 +49,7 @@ import Testing
             let peers = [try RawPeer(to: port, on: bench), try RawPeer(to: port, on: bench)]
             for id in Int32(0)..<5 { try peers[0].send(MachMessage(id: id, bytes: Self.block)) }
             port.core.receiveFromSockets()
-            // The second lies above the limit.
+            // The second exceeds the limit.
             #expect(port.queueCount == 2)
             try peers[1].send(MachMessage(id: 10))
             for _ in 0..<3 { port.core.receiveFromSockets() }
@@ -213,7 +213,7 @@ import Testing
                 return try #require(sockets.state.withLock { $0.members.values.first })
             }()
             #expect(connection.receive(into: port.core, limit: 1).count == 1)
-            // One thread pauses it and has not told the kernel yet; another sees the end.
+            // One thread pauses it and has not changed the kernel's set yet; another sees the end.
             let key = try #require(sockets.state.withLock { $0.keys[ObjectIdentifier(connection)] })
             #expect(sockets.accounts.withLock { $0.pause(key) })
             connection.isHeldBack.store(true, ordering: .releasing)
@@ -242,7 +242,7 @@ import Testing
                 begun.waitUntilCount(100)
                 let result = Result { () throws -> Void in
                     for id in Int32(0)..<5 { #expect(try old.ask(MachMessage(id: id)).id == id) }
-                    // Another finds a place among those who wait to be accepted, and its turn comes.
+                    // Another finds room in the backlog, and is accepted.
                     var late: FarSender?
                     let deadline = Watchdog.deadline
                     while late == nil, .now < deadline { late = try? bench.farSender(to: port) }
@@ -363,7 +363,7 @@ extension Bench {
     }
 }
 
-/// Even the tightest limit would pause nobody.
+/// Even the tightest limit would pause no process.
 func expectNoCharge(at port: MachPort, sourceLocation: SourceLocation = #_sourceLocation) throws {
     var tight = PeerLimits()
     (tight.queuedBytes, tight.queuedDescriptors) = (1, 1)

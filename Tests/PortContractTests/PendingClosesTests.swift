@@ -12,7 +12,7 @@ import Testing
 
 /// Descriptors that come faster than they are closed.
 @Suite("descriptors that wait to be closed", .contract) struct PendingClosesTests {
-    /// What becomes of a message whose descriptors nobody uses.
+    /// What becomes of a message whose descriptors are not used.
     enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case unwantedAnswer, takenMessage, brokenPacket
 
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    /// A connection at the right's end, to which a port listens, and over which descriptors come that nobody uses.
+    /// A connection at the right's end, to which a port listens, and over which descriptors come that are not used.
     private struct RightsEnd {
         var right: SendRight?
         var peer: RawPeer?

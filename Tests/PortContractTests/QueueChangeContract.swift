@@ -162,7 +162,7 @@ import Testing
                 try right.send(MachMessage(id: 9))
                 port.core.receiveFromSockets()
                 ThreadRunLoop.current.run(for: .zero)
-                // Over sockets the port has an address, for which somebody may come yet.
+                // Over sockets the port has an address, to which a client may still come.
                 #expect(told.value == (transport == .memory ? 1 : 0))
                 #expect(try port.tryReceive()?.id == 9)
             }
@@ -191,7 +191,7 @@ import Testing
             }
             for client in clients { try client.join() }  // their sockets have room for all
             var (counts, total) = ([Int32: Int](), 0)
-            // Of each two places at most one goes to the local senders, once the clients are seen to wait.
+            // Of every two slots at most one goes to the local senders, once the clients are seen to wait.
             while counts[1, default: 0] + counts[2, default: 0] + counts[3, default: 0] < 60, total < 10_000 {
                 counts[try port.next().id, default: 0] += 1
                 total += 1

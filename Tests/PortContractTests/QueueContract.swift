@@ -91,7 +91,7 @@ import Testing
                 return runOnThread { try right.send(MachMessage(id: id)) }
             }
             #expect(try port.next().id == 0)
-            // Room has come, but it is the first one's who waits.
+            // There is room again, but it belongs to the sender that has waited longest.
             #expect(try !right.trySend(MachMessage(id: 99)))
             #expect(try (0..<5).map { _ in try port.next().id } == [1, 2, 3, 4, 5])
             for sender in senders { try sender.join() }
@@ -150,7 +150,7 @@ import Testing
 }
 
 extension LocalPort {
-    /// Waits until so many senders wait for room.
+    /// Waits until `count` senders wait for room.
     func waitForSenders(_ count: Int) {
         let deadline = Watchdog.deadline
         while state.withLock({ $0.mailbox.waitingCount }) != count {

@@ -11,7 +11,7 @@ import Testing
 struct RawPeer: Sendable {
     let socket: SharedDescriptor
 
-    /// Takes over a connected socket.
+    /// Adopts a connected socket.
     init(_ socket: SharedDescriptor) {
         self.socket = socket
     }
@@ -26,7 +26,7 @@ struct RawPeer: Sendable {
 
     /// Sends one packet.
     ///
-    /// - Returns: whether the kernel took it.
+    /// - Returns: whether the kernel accepted it.
     @discardableResult
     func send(_ bytes: [UInt8], _ descriptors: [SharedDescriptor] = []) throws -> Bool {
         // A foreign packet may be of any length, so the head is what there is.
@@ -57,8 +57,8 @@ struct RawPeer: Sendable {
         return try connection.givenUpToken()
     }
 
-    /// Waits for the next packet. Rings that are offered, as `PORT_RING=always` wants it with the first message, are passed
-    /// over, and so never taken.
+    /// Waits for the next packet. Offers of rings, as `PORT_RING=always` makes with the first message, are skipped, and
+    /// so never accepted.
     ///
     /// - Returns: its head; nil at the end of the connection.
     func next() throws -> PacketHeader? { try nextPacket()?.header }
@@ -107,7 +107,7 @@ extension OutgoingMessage {
     }
 }
 
-/// A socket that listens as a port's does, behind which a test decides what is said.
+/// A socket that listens as a port's does; the test decides what it answers.
 struct RawListener: Sendable {
     let socket: SharedDescriptor
     let address: PortAddress

@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Plain messages are taken out of a ring several at a time. Nobody may notice.
+/// Plain messages are read out of a ring several at a time. No user of a port may notice.
 @Suite("receive batches", .rings, .contract) struct BurstTests {
     private static let process = Int32(900_001)
 
@@ -25,8 +25,8 @@ import Testing
         return (port, try RingClient(Self.process, at: port))
     }
 
-    /// What the messages of the client's process take up at the port. The descriptor with which it offered rings may
-    /// wait to be closed yet.
+    /// What the messages of the client's process occupy at the port. The descriptor with which it offered rings may
+    /// still wait to be closed.
     private func cost(at port: MachPort) throws -> ResourceUsage {
         let accounts = try #require(port.core.sockets).accounts
         let allowance = accounts.withLock { $0.allowance(of: .process(Self.process)) }
@@ -87,7 +87,7 @@ import Testing
                 try cost(at: port)
                     == ResourceUsage(
                         messages: 10, bytes: 1_000 + 10 * (ResourceUsage.message + ResourceUsage.component)))
-            // One is kept, one goes on to another port, and is taken there.
+            // One is retained, one goes on to another port, and is received there.
             let kept = try port.next()
             let other = try bench.port()
             try other.makeSendRight().send(port.next())
@@ -126,7 +126,7 @@ import Testing
             port.core.receiveFromSockets()
             #expect(asked.elements == [5, 6])
             #expect(try port.next().id == 1)
-            // All of a burst, until the last of it is taken, and the request.
+            // All of a batch, until the last of it is received, and the request.
             #expect(try cost(at: port).messages == 9)
             for id: Int32 in [2, 3, 4, 5, 7, 8, 9, 10] { #expect(try port.next().id == id) }
             #expect(try cost(at: port) == ResourceUsage())
@@ -138,7 +138,7 @@ import Testing
     func queueLimit() async throws {
         try await onBench(over: .socket) { bench in
             let (port, client) = try pair(on: bench, queueLimit: 7)
-            // The packet that leads to the ring is taken, so that all that follows comes in bursts.
+            // The packet that switches to the ring is read, so that all that follows comes in batches.
             port.core.receiveFromSockets()
             try client.send(1...500)
             let right = port.makeSendRight()

@@ -94,7 +94,7 @@ import Testing
             #expect(!right.isDead)
             #expect(try !right.trySend(MachMessage()))
             let told = Counter("send-possible notices")
-            try right.notifyWhenSendPossible(on: .current) { _ in told.increment() }  // nobody keeps the request
+            try right.notifyWhenSendPossible(on: .current) { _ in told.increment() }  // the request is not retained
             let deadline = Watchdog.deadline
             while told.value == 0, .now < deadline { ThreadRunLoop.current.run(for: .milliseconds(20)) }
             #expect(told.value == 1)
@@ -116,7 +116,7 @@ import Testing
             #expect(try sysConnect(first.rawValue, path: listener.address.path))
             let right = RightsTable.shared.right(receivedAt: listener.address)
             async let reply = right.request(MachMessage(id: 4), sendLimit: patience, replyLimit: patience)
-            // The task has found no place when it comes here, or finds one later: both are served.
+            // The task has found no room when it comes here, or finds some later: both are served.
             _ = try listener.accept()
             let peer = try listener.accept()
             let request = try #require(try peer.next())

@@ -13,11 +13,11 @@ import Testing
 /// How the port's end of a connection waits for room in the ring. The requester of these tests only says how much it
 /// has read.
 @Suite("a reply that finds no room in the ring", .rings, .contract) struct ReplyWaitTests {
-    /// What a piece of a large message takes up in a ring.
+    /// The size of a piece of a large message in a ring.
     private static let piece = UInt64(SharedRing.capacity / 8)
-    /// So many of them the large reply has, after a packet without any of its bytes.
+    /// How many pieces the large reply has, after a packet without any of its bytes.
     private static let pieceCount = 19
-    /// For so many there is room.
+    /// How many pieces there is room for.
     private static let roomCount = 7
 
     /// What the requester sees and says of the ring that leads back to it.
@@ -41,7 +41,7 @@ import Testing
             memory.base.assumingMemoryBound(to: UInt64.self).pointee
         }
 
-        /// Waits until so much is in the ring.
+        /// Waits until `count` bytes are in the ring.
         ///
         /// - Returns: false when the whole reply has been sent otherwise.
         func wait(until count: UInt64) -> Bool {
@@ -69,7 +69,7 @@ import Testing
         func end() { isOver.store(true, ordering: .releasing) }
     }
 
-    /// A request of which the reply is longer than the ring, in which something lies unread.
+    /// A request whose reply is longer than the ring, in which some bytes are unread.
     private struct Exchange {
         let port: MachPort
         let ring: RingPeer
@@ -151,13 +151,13 @@ import Testing
     func readerPlays() async throws {
         try await onBench(over: .socket) { bench in
             let attempts = 7
-            // One that is kept from its processor at the wrong time takes as long.
+            // One that is kept from its processor at the wrong time needs as long.
             let held = try (0..<attempts).filter { _ in
                 let exchange = try Exchange(on: bench)
                 let (usesRing, isHeld) = try exchange.reply { reader in
                     guard reader.wait(until: reader.full) else { return false }
-                    // All of them together make no room for a piece. They take a thousand times as long as the moment, and
-                    // end when the writer has left the ring.
+                    // All of them together make no room for a piece. They last a thousand times as long as the moment,
+                    // and end when the writer has left the ring.
                     for number in UInt64(1)...3_000 {
                         reader.hasRead(8 * number)
                         for _ in 0..<256 { sysPause() }

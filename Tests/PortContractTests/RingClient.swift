@@ -5,13 +5,13 @@
 import PortSystem
 import Testing
 
-/// A client of a port, with rings, that passes for one of another process.
+/// A client of a port, with rings, that poses as one of another process.
 struct RingClient {
     /// The port's end.
     let connection: SocketConnection
     let ring: RingPeer
 
-    /// Connects, and leads the port to the ring.
+    /// Connects, and switches the port to the ring.
     init(_ process: Int32, at port: MachPort) throws {
         let (near, far) = try sysPacketSocketPair()
         let identity = PeerIdentity(processID: process, userID: sysUserID(), groupID: sysGroupID())

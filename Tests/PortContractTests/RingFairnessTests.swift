@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    /// What looks into the ring of a process that is over its limits.
+    /// What polls the ring of a process that is over its limits.
     enum Look: CaseIterable, Sendable { case port, spinningLoop }
 
     @Test(
@@ -70,7 +70,7 @@ import Testing
                 client.connection.endLooking()
             }
             for _ in 0..<3 { port.core.receiveFromSockets() }
-            // The second lies above the limit.
+            // The second exceeds the limit.
             #expect(port.queueCount == 2)
             #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
             for id in Int32(0)..<5 { #expect(try port.next().id == id) }
@@ -89,7 +89,7 @@ import Testing
             let sockets = try port.core.openSockets()
             let client = try RingClient(Self.crowd, at: port)
             port.core.receiveFromSockets()
-            // Not only a loop listens to the port: otherwise that could go on to look.
+            // The loop is not the only listener of the port: otherwise it could go on polling.
             #expect(try port.tryReceive() == nil)
             for id in Int32(0)..<3 {
                 #expect(client.connection.beginLooking() != nil)
@@ -114,7 +114,7 @@ import Testing
             let port = try bench.port()
             let sockets = try port.core.openSockets()
             let client = try RingClient(Self.crowd, at: port)
-            // Plain messages are taken in bursts, others one by one.
+            // Plain messages are read in batches, others one by one.
             func send(_ id: Int32) throws { try isPlain ? client.send(id...id) : client.send(id, times: 1) }
             port.core.receiveFromSockets()
             for id in Int32(0)..<2 {
@@ -128,7 +128,7 @@ import Testing
                 #expect(try port.next().id == id)
                 #expect(try port.tryReceive() == nil)
             }
-            // What is found by a look counts as well.
+            // What a poll finds counts as well.
             for id in Int32(0)..<100 {
                 #expect(client.connection.beginLooking() != nil)
                 try send(id)
@@ -176,7 +176,7 @@ import Testing
             #expect(client.connection.beginLooking() != nil)
             #expect(client.connection.beginLooking() == nil)
             try client.send(1, times: 10)
-            // Nobody was rung.
+            // No loop was woken.
             #expect(try sysPoll(sockets.rawValue, .readable, until: .distantPast).isEmpty)
             client.connection.endLooking()
             #expect(port.queueCount == 3)

@@ -18,7 +18,7 @@ import Testing
 @Suite("forced faults over rings", .rings, .contract) struct RingFaultTests {
     typealias Rule = SystemCallFaults.Rule
 
-    /// A port whose reader waits for a bell, and a right to it by a ring that has been used.
+    /// A port whose reader waits for a wake-up, and a right to it by a ring that has been used.
     private func quiet(on bench: Bench) throws -> (port: MachPort, right: SendRight, connection: SocketConnection) {
         let port = try bench.port()
         let right = try bench.right(to: port)
@@ -71,7 +71,7 @@ import Testing
         try await onBench(over: .ring) { bench in
             let hits = Recorder<Int>()
             try bench.serving({ _, message in
-                // The first leads to the ring.
+                // The first switches to the ring.
                 if message.id == 0 { return (try? message.reply(MachMessage())) ?? () }
                 // A requester that is parked is woken by no packet, unless the kernel refuses what wakes it.
                 let faults = [Rule(.shutdown, .fail(EPERM), times: .max), Rule(.sendmsg, .fail(code), times: 3)]

@@ -7,7 +7,7 @@ import RawRing
 import TestSupport
 import Testing
 
-/// A client with rings that writes whatever a test wants into its memory. The mapping goes with the object.
+/// A client with rings that writes whatever a test wants into its memory. The mapping ends with the object.
 final class RingPeer {
     let peer: RawPeer
     let words: RawRing
@@ -24,7 +24,7 @@ final class RingPeer {
     /// The wake channel that came with it.
     let waker: WakeSender?
 
-    /// Connects to a port, which is served or waits to be looked at by `look`, and offers rings.
+    /// Connects to a port, which is served or waits to be polled by `look`, and offers rings.
     convenience init(to port: MachPort, on bench: Bench, look: () -> Void = {}) throws {
         try self.init(RawPeer(to: port, on: bench), look: look)
     }
@@ -39,7 +39,7 @@ final class RingPeer {
         answer = packet?.header
         waker = packet?.descriptors.dropFirst().first.flatMap { WakeSender($0) }
         portsMemory = try packet?.descriptors.first.flatMap { try SharedMemory.map($0, size: SharedRing.memorySize) }
-        // A peer that was refused has nobody to talk to but itself.
+        // A peer that was refused has only itself to talk to.
         let other = portsMemory ?? words.memory
         writer = RingProducer(SharedRing(from: words.memory, to: other))
         reader = RingConsumer(SharedRing(from: other, to: words.memory), limit: PacketHeader.packetLimit)
@@ -57,7 +57,7 @@ final class RingPeer {
         set { words.head = newValue }
     }
 
-    /// Writes a message into the ring, and rings if the port sleeps.
+    /// Writes a message into the ring, and wakes the port if it sleeps.
     func write(_ message: MachMessage, asks: UInt64 = 0) throws {
         let encoded = try OutgoingMessage(message)
         let header = PacketHeader(

@@ -9,7 +9,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-/// Peers that take descriptors, and what goes on without any.
+/// Peers that use up descriptors, and what continues without any.
 @Suite("peers use no descriptor that the process needs", .contract) struct ScarceDescriptorTests {
     @Test("F-A2: a thread that has waited for a message waits for others without a descriptor left, and receives them")
     func receiveAtLimit() async {
@@ -41,7 +41,7 @@ import Testing
             let calls = SystemCallFaults.counting(with: [.init(.accept, .fail(code), times: 3)]) {
                 _ = ThreadRunLoop.current.run(until: Watchdog.deadline)
             }.calls
-            // Each time once, then the one that gives the connection, and one that finds no more.
+            // Each time once, then the one that yields the connection, and one that finds no more.
             #expect(calls[.accept] ?? 0 <= 6, "\(calls)")
             try sender.join()
             port.invalidate()

@@ -47,7 +47,7 @@ import Testing
             let port = MachPort()
             let turns = Turns()
             let count = 500
-            // Keeps the loop that lets go from coming to its end before the other has the port, but not for long.
+            // Keeps the loop that removes the port from ending before the other has the port, but not for long.
             let brake = runOnThread {
                 for turn in 1...count {
                     turns.begun.wait(for: turn)

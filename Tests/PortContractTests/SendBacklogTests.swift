@@ -109,7 +109,7 @@ import Testing
             #expect(try port.tryReceive() == nil)
             let sockets = try #require(port.core.sockets)
             #expect(sockets.epoll.wait(until: .distantPast).isEmpty)
-            // Nobody looks at the port, and all the same the whole reply comes.
+            // No thread reads from the port, and still the whole reply comes.
             #expect(try peer.readMessage() == large.count + 8)
             #expect(try port.next().id == 2)
         }
@@ -246,7 +246,7 @@ extension RawPeer {
         return Int(token) - 1
     }
 
-    /// Whether nothing lies there to be read.
+    /// Whether there is nothing to read.
     fileprivate var isSilent: Bool {
         get throws { try sysPoll(socket.rawValue, .readable, until: .distantPast).isEmpty }
     }

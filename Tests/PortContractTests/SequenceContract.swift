@@ -130,7 +130,7 @@ import Testing
             try right.send(MachMessage(id: 0))
             let sender = runOnThread { try right.send(MachMessage(id: 1)) }
             port.core.waitForSenders(1)
-            // The place is kept for a message in a socket.
+            // The slot is reserved for a message in a socket.
             var letIn: BlockedSender?
             let taken = port.core.state.withLock { $0.mailbox.take(keepingPlace: true, lettingIn: &letIn)?.id }
             #expect(taken == 0)

@@ -157,7 +157,8 @@ import Testing
             let port = try bench.port { _, message in try? message.reply(message) }
             let near = port.makeSendRight()
             let answer = Recorder<Result<Int32, PortError>>("answers to the policy")
-            // Whichever loop comes to the client asks, and is the only one: the other has to be rung for the question.
+            // The loop that reads the client makes the request. It is the only one: the other loop has to be woken for
+            // the request.
             port.setPeerPolicy(
                 PeerPolicy { _ in
                     answer.append(Result { () throws(PortError) in try near.ask(MachMessage(id: 4)).id })

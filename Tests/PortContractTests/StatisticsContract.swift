@@ -124,7 +124,7 @@ import Testing
             let listeners = try (0..<count).map { try RawListener(bench.directory.path + "/late\($0)") }
             let addresses = listeners.map(\.address)
             let asking = runOnThread(name: "asking") { try StatisticsInquiry.ask(addresses, until: Watchdog.deadline) }
-            // The last is asked when one of the others has given its place up: this one ends its connection.
+            // The last is asked when one of the others has freed its slot: this one ends its connection.
             let first = try listeners[0].accept()
             #expect(try first.next()?.kind == .statistics)
             first.end()

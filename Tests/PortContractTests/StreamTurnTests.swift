@@ -8,7 +8,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A stream of messages to one port makes turns that leave out what would find nothing. Nobody may notice.
+/// A stream of messages to one port makes passes that skip checks that would find nothing. No user of the loop may
+/// notice.
 @Suite("the passes of a stream", .contract) struct StreamTurnTests {
     private static let count = Int32(40)
 
@@ -134,7 +135,7 @@ import Testing
                 try? thread.join()
             }
             let place = try #require(log.firstIndex { $0 == "seen" || $0 == "stopped" })
-            // A port that became ready later may have its turn after one that has waited.
+            // A port that became ready later may be served after one that has waited.
             #expect(deed == .port ? place <= 4 : place == 3)
             #expect(log.filter { Int32($0) != nil } == Self.ids(1...Self.count))
         }

@@ -9,7 +9,7 @@ import Testing
 
 /// Eight senders, one port that ends at a random moment: every message is delivered, bounced or refused, exactly once,
 /// and the messages of one sender are delivered in order. Each message carries a send-once right to a port that keeps
-/// the tally: it hears of each message's end.
+/// the tally: it receives a report of each message's end.
 struct Stress: Sendable {
     private static let senders = 8
     private static let messages = 200
@@ -52,7 +52,7 @@ struct Stress: Sendable {
         port.invalidate()
         try worker.end()
         check(delivered.elements, sent)
-        // delivered + bounced + refused = all; none is told of twice, and none is forgotten.
+        // delivered + bounced + refused = all; none is reported twice, and none is forgotten.
         let all = ends.waitUntilCount(Self.senders * Self.messages)
         #expect(all.count == Self.senders * Self.messages)
         #expect(all.count { $0 == Self.wasDelivered } == delivered.count)

@@ -8,7 +8,7 @@
 //
 // What runs in one process only, and why. In suites that run across processes too:
 //
-//   ArrivalContract         raw packets, and a look at a connection: the order in which things arrive is made by hand
+//   ArrivalContract         raw packets, and a connection's state: the order in which things arrive is made by hand
 //   AsyncSendContract       `stress`: its receiver is a thread of the test; `stressOfFarPort` is the same across
 //                           processes
 //   CancellationContract    the handler's loop, raw packets, and a port in memory before one at a socket
@@ -16,13 +16,13 @@
 //   ContentContract         how objects describe themselves
 //   DeathContract           handlers of an invalidation and when they are released: closures of the port's own process
 //   DeathWatchContract      races inside one connection, and what a loop counts as handled
-//   DeliveryContract        a type; a peer that goes by hand (KilledProcessContract kills a real one)
+//   DeliveryContract        a type; a peer that the test ends (KilledProcessContract kills a real one)
 //   DescriptorContract      exact counts of one process; more descriptors than a packet carries
 //   DoorbellContract and    a queue in memory; messages in pieces that are sent by hand
 //   DoorbellPromiseContract
-//   MessageContract         a body that only memory takes
+//   MessageContract         a body that only memory accepts
 //   MoveContract            receive rights do not leave their process; a port that has gone
-//   NoticeContract          copies of one right; notices that go with their loop's thread; rights in memory
+//   NoticeContract          copies of one right; notices that end with their loop's thread; rights in memory
 //   OwingPortContract       raw packets
 //   QueueChangeContract     the order of waiting senders; fairness between the port's own process and others
 //   QueueContract           the order of waiting senders, which only memory keeps across rights
@@ -32,13 +32,13 @@
 //                           is `lastReply` across processes
 //   RightContract           the table of rights of one process
 //   SchedulingContract      the end of a loop's thread under a request; a race of two loops
-//   SequenceContract        a port that gets its address late; a look into the queue
+//   SequenceContract        a port that gets its address late; a check of the queue
 //   SharedRepliesContract   a race inside one connection
-//   WithdrawalContract      what a withdrawn handler kept; `withdrawnOfFarPort` is the same across processes
+//   WithdrawalContract      what a withdrawn handler retained; `withdrawnOfFarPort` is the same across processes
 //
 // And whole suites:
 //
-//   AddressRaceTests, ConcurrentChangeTests     races of threads that are forced by looking inside
+//   AddressRaceTests, ConcurrentChangeTests     races of threads that are forced from inside
 //   DeadlockContract                            it is about the threads of one process
 //   DescriptorLimitTests, FaultTests            the limit and the faults are this process's; the suites of faulty
 //                                               servers and clients in NamedPortServerTests have them in another
@@ -68,12 +68,13 @@ enum TestTransport: String, CaseIterable, Sendable, CustomTestStringConvertible 
     case socket
     /// The same, with rings from its first message on.
     case ring
-    /// A connection from another process, where the far side of the test is; with rings once they are earned.
+    /// A connection from another process, where the far side of the test is; with rings once the traffic calls for
+    /// them.
     case process
 
-    /// What a test runs over that looks into the far side, or has closures there.
+    /// The transports of a test that inspects the far side, or has closures there.
     static let inProcess: [TestTransport] = [.memory, .socket, .ring]
-    /// What a test runs over that is about connections.
+    /// The transports of a test that is about connections.
     static let connected: [TestTransport] = [.socket, .ring, .process]
 
     var testDescription: String { rawValue }
@@ -117,8 +118,8 @@ struct Bench: Sendable {
         return remote
     }
 
-    /// A port whose queue, and whatever lies on the way to it, are full; a right to it; and how many messages that
-    /// took, with the ids 0, 1, 2 and so on.
+    /// A port whose queue, and every buffer on the way to it, are full; a right to it; and how many messages that took,
+    /// with the ids 0, 1, 2 and so on.
     func full(queueLimit: Int = 1) throws -> (port: MachPort, right: SendRight, count: Int32) {
         let port = try port(queueLimit: queueLimit)
         let right = try right(to: port)
@@ -175,8 +176,7 @@ extension SendRight {
 }
 
 extension MachPort {
-    /// Has a connection that was just made offer rings, and both ends take them; later, when the port reads nothing
-    /// now.
+    /// Has a new connection offer rings, and both ends accept them; later, when the port reads nothing now.
     fileprivate func agreeOnRings(with connection: SocketConnection) {
         guard connection.sender.lock.tryLock() else { return }
         connection.offerRings()
@@ -189,7 +189,7 @@ extension MachPort {
     }
 }
 
-/// Waits until what came from peers and was let go is closed: the file of a ring's memory, say.
+/// Waits until what came from peers and was released is closed: the file of a ring's memory, say.
 func waitUntilDescriptorsAreClosed() {
     let deadline = Watchdog.deadline
     while !AsyncCloser.isIdle, .now < deadline { yieldThread() }
@@ -203,14 +203,14 @@ extension MachPort {
 }
 
 extension Trait where Self == Census {
-    /// The census, for tests that open sockets: the library keeps one spare descriptor for ever, and the thread that
-    /// sends replies for which there was no room.
+    /// The census, for tests that open sockets: the library keeps one spare descriptor until the process ends, and the
+    /// thread that sends replies for which there was no room.
     static var contract: Self {
         .census(warmingUp: makeSharedReceiver)
     }
 }
 
 extension Trait where Self == ConditionTrait {
-    /// For suites that are about rings alone. The others go over the socket where the environment wants no rings.
+    /// For suites that are about rings alone. The others use the socket where the environment wants no rings.
     static var rings: Self { .enabled(if: RingUse.standard != .never, "PORT_RING says never") }
 }

@@ -75,7 +75,7 @@ import Testing
             let served = loops.waitUntilCount(1)[0]
             var sent: [SystemCall: Int] = [:]
             for id in (Int32(0)..<1000).reversed() {
-                // Once a sleep is counted, the loop looks at no ring until the kernel wakes it.
+                // Once a sleep is counted, the loop polls no ring until the kernel wakes it.
                 served.waitUntilAsleep(after: sleepsBefore.takeAll().last ?? 0)
                 let (_, calls) = try SystemCallFaults.counting { try client.send(id, times: 1) }
                 sent.merge(calls) { $0 + $1 }
@@ -103,7 +103,7 @@ import Testing
                 try scene.worker.perform {}
             }
             #expect(channel.isCutOff)
-            // The loop has seen what came before; what comes now, it does not see.
+            // The loop has seen what came before; it does not see what comes now.
             try scene.worker.perform {}
             let waits = scene.worker.loop.kernelWaitCount
             for _ in 0..<1000 { _ = waker.wake() }

@@ -102,7 +102,7 @@ import Testing
         return message
     }
 
-    /// A watch of a port, whose sockets are looked at on another thread until it has begun.
+    /// A watch of a port, whose sockets are polled on another thread until it has begun.
     private func watching(_ port: MachPort, on bench: Bench, bytes: Int = 64) throws -> PortWatch {
         let worker = Worker()
         defer { try? worker.end() }

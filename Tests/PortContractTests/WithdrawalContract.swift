@@ -64,7 +64,7 @@ import Testing
                 let death = try right.notifyWhenDead(on: worker.loop) { told.increment() }
                 let room = try right.notifyWhenSendPossible(on: worker.loop) { _ in told.increment() }
                 #expect(death.cancel() && room.cancel())
-                // The turn in which the worker has looked at what was added may still be under way.
+                // The pass in which the worker has checked what was added may still be running.
                 for _ in 0..<2 { try worker.perform {} }
             }
             for id in 0..<count { #expect(try port.next().id == id) }
@@ -104,7 +104,7 @@ import Testing
                     _ = try port.next()
                 }
                 if kind == .deadName { port.invalidate() }
-                // It was told: its handler is in the loop.
+                // It was notified: its handler is in the loop.
                 if isWithdrawn { #expect(request.cancel()) }
                 loop.run(for: .zero)
                 #expect(told.value == (isWithdrawn ? 0 : 1))

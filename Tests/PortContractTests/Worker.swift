@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A thread that runs its loop until it is told to end.
+/// A thread that runs its loop until it is asked to end.
 final class Worker: Sendable {
     /// The thread's loop.
     let loop: ThreadRunLoop  // immutable
@@ -19,7 +19,7 @@ final class Worker: Sendable {
         thread = runOnThread(name: name) {
             let idle = RunLoopSource {}
             ThreadRunLoop.current.add(idle, to: .common)
-            // What it needs for its first descriptor is there before anybody counts descriptors.
+            // What it needs for its first descriptor is made before descriptors are counted.
             #expect(throws: Never.self) { try ThreadRunLoop.current.doorbell.bell() }
             box.value.withLock { $0 = .current }
             started.open()
