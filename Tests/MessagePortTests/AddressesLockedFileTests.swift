@@ -202,7 +202,7 @@ import Testing
     }
     #endif
 
-    /// Takes a lock that must be free.
+    /// Locks a file that must be free.
     private func lock(_ name: String) throws -> LockedFile {
         switch try LockedFile.take(name, in: directory) {
         case .locked(let file): return file

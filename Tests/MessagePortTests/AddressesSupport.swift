@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A directory of one test, removed with all that is in it when the test lets go.
+/// A directory of one test, removed with all that is in it when the test releases it.
 final class AddressScratch: Sendable {
     let path: String
 
@@ -36,10 +36,10 @@ final class AddressScratch: Sendable {
 /// Whether this process may give files to other users.
 var isRoot: Bool { sysUserID() == 0 }
 
-/// A user who is not this one.
+/// A user other than this one.
 let otherUser: uid_t = 65534
 
-/// Runs `body` on so many threads, which all set out at the same moment, and waits for them.
+/// Runs `body` on `count` threads, which all start at the same moment, and waits for them.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (_ thread: Int) -> Void) throws {
     let start = StartLine(count)
     let threads = (0..<count).map { thread in
@@ -51,7 +51,7 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (_ thread: Int) -> Void
     for thread in threads { try thread.join() }
 }
 
-/// Where threads wait for each other, by turning, so that they leave as nearly together as they can.
+/// Where threads wait for each other by spinning, so that they leave as nearly together as they can.
 final class StartLine: Sendable {
     private let missing: Atomic<Int>
 
@@ -59,7 +59,7 @@ final class StartLine: Sendable {
         missing = Atomic(count)
     }
 
-    /// Comes, and waits for the others.
+    /// Arrives, and waits for the others.
     func wait() {
         missing.subtract(1, ordering: .acquiringAndReleasing)
         while missing.load(ordering: .acquiring) > 0 { sched_yield() }

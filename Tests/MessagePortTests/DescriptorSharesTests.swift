@@ -13,7 +13,7 @@ import Testing
         arguments: [48, 64, 100, 256, 1_024, 4_096, 1 << 20, Int.max])
     func shares(_ limit: Int) {
         let shares = DescriptorShares(limit: limit)
-        let most = shares.connections + shares.queued - 1 + shares.inMessage  // one message goes above the limit
+        let most = shares.connections + shares.queued - 1 + shares.inMessage  // one message exceeds the limit
         #expect(most <= limit - limit / 8 * 3)
         #expect(min(shares.connections, shares.queued, shares.inMessage) > 0)
         #expect(shares.peerBound < limit && limit - shares.peerBound >= limit / 8)

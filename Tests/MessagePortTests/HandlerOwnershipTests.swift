@@ -56,7 +56,7 @@ import Testing
     }
 }
 
-/// Turns in a place, so that expectations can change them.
+/// An ownership in a box, so that expectations can change it.
 private final class Turns {
     private var state = HandlerOwnership()
 

@@ -215,7 +215,7 @@ import Testing
     }
 }
 
-/// A mailbox state in a place, so that expectations can change it.
+/// A mailbox state in a box, so that expectations can change it.
 private final class Mailbox {
     private var state: MailboxState
 

@@ -23,7 +23,8 @@ import Testing
                 model.append(next)
                 next += 1
             case 49..<98:
-                // As a handler does: it takes what it has claimed, then one under the lock, and claims again.
+                // As a handler does: it consumes its batch, then dequeues one message under the lock, and makes the
+                // next batch.
                 var taken = claim?.next()
                 if taken != nil {
                     claimedCount += 1
@@ -109,7 +110,7 @@ import Testing
         claim = queue.makeClaim(atMost: 3)
         let next = claim?.next()?.id
         #expect(next == 3)
-        let taken = queue.popFirst()?.id  // takes the claim back
+        let taken = queue.popFirst()?.id  // revokes the batch
         #expect(taken == 4)
         let (left, count) = (claim?.next()?.id, queue.count)
         #expect(left == nil && count == 15)
@@ -188,7 +189,7 @@ import Testing
             #expect(claim?.remaining == 31)
             for id in Int32(1)...31 { #expect(claim?.next()?.id == id) }
             core.endTurn(turn, on: loop)
-            // With this one the sockets are looked at.
+            // At this one the sockets are polled.
             #expect(core.takeQueued(for: handler, &claim)?.id == 32)
             #expect(claim == nil)
             core.endTurn(turn, on: loop)

@@ -62,7 +62,7 @@ import Testing
             guard var message = messages[index].take(), isTaken else { continue }
             message.noteTaken()
             #expect(message.remoteSender == .current)
-            // It counts for nothing any more, wherever it goes.
+            // It counts for nothing any more, wherever it ends up.
             var copy = message
             copy.noteTaken()
             copy.replyPort = nil
@@ -86,7 +86,7 @@ import Testing
 
     @Test("threads make messages of no bytes concurrently, and each has its initializer called")
     func noBytes() async throws {
-        // The storage of an empty list is everybody's: to write it would be a race, which the thread sanitizer sees.
+        // All empty lists share their storage: to write it would be a race, which the thread sanitizer sees.
         let calls = Counter("initializers")
         let threads = (0..<4).map { _ in
             runOnThread {

@@ -7,7 +7,7 @@ import Testing
 @testable import MessagePort
 @testable import RunLoopCore
 
-/// The allocator gives objects 8 bytes more than a multiple of 16: a field too many costs each port 16 bytes.
+/// The allocator's objects have 8 bytes more than a multiple of 16: a field too many costs each port 16 bytes.
 @Suite struct ObjectSizeTests {
     @Test("a port, its core, its source and a right take the memory that the page on performance says")
     func port() throws {
@@ -15,7 +15,7 @@ import Testing
         let ports = (0..<32).map { _ in MachPort() }
         let sources = try ports.map { port throws in try port.runLoopSource() }
         let presences = try ports.map { port throws in try #require(port.core.makePresence()) }
-        // Now and then the allocator gives more: 16 bytes that would be left over.
+        // Now and then the allocator rounds up: 16 bytes that would be left over.
         #expect(try #require(ports.map(room).min()) <= 80 - 8)
         #expect(try #require(ports.map { room($0.core) }.min()) <= 208 - 8)
         #expect(try #require(sources.map(room).min()) <= 112 - 8)
@@ -30,7 +30,7 @@ import Testing
         #expect(MemoryLayout<HandlersUnderWay>.size == MemoryLayout<HandlersUnderWay.Handler>.size)
     }
 
-    /// What says how much room the allocator has given an object: a function that Glibc's module leaves out.
+    /// What reports how much room the allocator has given an object: a function that Glibc's module leaves out.
     private func makeRoomTeller() throws -> (AnyObject) -> Int {
         typealias Function = @convention(c) (UnsafeMutableRawPointer?) -> Int
         let symbol = try #require(dlsym(nil, "malloc_usable_size"))

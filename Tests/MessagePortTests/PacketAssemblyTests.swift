@@ -136,7 +136,7 @@ import Testing
 
     private static let piece = PacketHeader(kind: .continuation)
 
-    /// Has bytes written behind what was begun.
+    /// Has bytes written after what was begun.
     private static func land(_ bytes: [UInt8], in assembly: inout PacketAssembly) throws -> Int {
         try assembly.land { (room) throws(SystemError) in
             for byte in bytes.prefix(room.freeCapacity) { room.append(byte) }
@@ -278,7 +278,7 @@ import Testing
     }
 }
 
-/// An assembly in a place, so that expectations can change it.
+/// An assembly in a box, so that expectations can change it.
 private final class Assembler {
     private var assembly = PacketAssembly()
 

@@ -160,7 +160,7 @@ import Testing
         #expect(messages(8) == 3)
     }
 
-    /// Plain packets of so many bytes.
+    /// Plain packets of these sizes.
     private func packets(_ sizes: [Int]) -> [PacketPrefix] {
         sizes.map { size in
             let header = PacketHeader(kind: .message, componentCount: 1, totalLength: UInt64(size))
@@ -175,7 +175,7 @@ import Testing
         func take(_ sizes: [Int]) -> Int { accounts.accounts.take(firstOf: packets(sizes), by: .process(7)).messages }
         accounts.accounts.limits.queuedMessages = 5
         accounts.accounts.limits.messageBytes = 40
-        // What each message takes besides its payload; four of 16 bytes and that are too many.
+        // What each message costs besides its payload; four of 16 bytes and that are too many.
         let more = ResourceUsage.message + ResourceUsage.component
         accounts.accounts.limits.queuedBytes = 4 * (more + 16) + 24
         _ = accounts.connect(1, of: 7)
@@ -192,7 +192,8 @@ import Testing
 
     // MARK: Users
 
-    /// Accounts, with a connection 10 * user + n of each of so many processes of users by their distance from this one.
+    /// Accounts, with a connection 10 * user + n for each of `counts` processes of users by their distance from this
+    /// one.
     private func accounts(_ counts: [UInt32: Int], queueLimit: Int? = nil) -> Ledger {
         let accounts = accounts()
         accounts.accounts.queueLimit = queueLimit
@@ -234,7 +235,7 @@ import Testing
             #expect(accounts.isOver(process(5, of: 1)))
             #expect(accounts.allowance(of: process(5, of: 1)) == ResourceUsage())
             #expect(accounts.pause(15) && accounts.pause(10))
-            // What another of the user gives back lets all go on.
+            // What another process of the user returns lets all go on.
             #expect(accounts.giveBack(cost, by: process(3, of: 1)))
             #expect(accounts.takeResumable(of: process(3, of: 1)) == [10, 15])
             #expect(accounts.allowance(of: process(5, of: 1)).bytes == (cost.bytes > 0 ? 40 : 100))
@@ -258,7 +259,8 @@ import Testing
         func left(_ number: Int, of user: UInt32) -> Int {
             accounts.allowance(of: process(number, of: user)).messages
         }
-        // One share of two is kept for the user who has nothing there, in it one of two for the processes that have none.
+        // One share of two is reserved for the user who has nothing there, in it one of two for the processes that have
+        // none.
         #expect(left(0, of: 1) == 6 && left(0, of: 0) == 12)
         for number in 0..<3 { accounts.take(ResourceUsage(messages: 4), by: process(number, of: 1)) }
         #expect(left(3, of: 1) == 0)
@@ -294,7 +296,7 @@ import Testing
             }
         }
         for (owner, cost) in taken { _ = accounts.giveBack(cost, by: owner) }
-        // Nothing is there any more, so nobody is over a limit, and whoever was paused goes on.
+        // Nothing is there any more, so no process is over a limit, and each paused one goes on.
         _ = accounts.takeResumable()
         for key in connected {
             #expect(!accounts.pause(key))
@@ -314,7 +316,7 @@ import Testing
     }
 }
 
-/// Accounts in a place, so that expectations can change them.
+/// Accounts in a box, so that expectations can change them.
 private final class Ledger {
     var accounts = PeerAccounts()
 

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Notes what it hears.
+/// Records what it receives.
 final class SilentReceiver: ReplyReceiver {
     private struct State {
         var ids: [Int32] = []

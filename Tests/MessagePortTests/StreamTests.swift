@@ -9,7 +9,7 @@ import Testing
 
 /// What holds between the messages that a handler gets in one go.
 @Suite("Streams", .census) struct StreamTests {
-    /// Has so many messages wait for a port of this thread's loop, and handles them in one run of it.
+    /// Has `count` messages wait for a port of this thread's loop, and handles them in one run of it.
     private func handle(_ count: Int32, by port: MachPort) throws {
         let loop = ThreadRunLoop.current
         let right = port.makeSendRight()

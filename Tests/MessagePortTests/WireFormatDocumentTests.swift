@@ -74,7 +74,7 @@ struct WireFormatDocumentTests {
         #expect(Set(examples.keys) == Set(sent.keys))
     }
 
-    /// What is sent by and to whoever looks at a port.
+    /// What is sent by and to a peer that queries or watches a port.
     private func looks() throws -> [String: [UInt8]] {
         var sent: [String: [UInt8]] = [:]
         sent["statistics-question"] = PacketHeader(kind: .statistics, asks: 1).encoded

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Tests of suites without a census may keep replies at the same time, and let them go. So here nobody expects that nothing is
-// kept, except of a count that is the test's own; and who waits does so as long as the watchdog.
+// Tests of suites without a census may have unflushed replies at the same time, and release them. So these tests expect
+// none only of a count that is the test's own, and wait as long as the watchdog.
 
 import ContractServices
 import Glibc

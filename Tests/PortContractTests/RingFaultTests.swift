@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// What is different over rings when the system refuses: a message is in memory before the kernel is asked for anything, and a
-// bell that is not rung must not leave it unseen. What is the same is in FaultTests, over both.
+// What is different over rings when the system refuses: a message is in memory before the first system call, and a
+// wake-up that fails must not leave it unseen. What is the same is in FaultTests, over both.
 
 #if PORT_FAULTS
 

@@ -7,8 +7,8 @@ import Testing
 
 @testable import RunLoopCore
 
-/// What is wrong on purpose gets a clear result. What traps is in `CrashTests/RunLoopTrapTests.swift`, closed
-/// descriptors are in `DescriptorSourceTests.swift`, loops whose threads have ended in `LoopThreadTests.swift`.
+/// What is wrong on purpose gets a clear result. Traps are in `CrashTests/RunLoopTrapTests.swift`, closed descriptors
+/// in `DescriptorSourceTests.swift`, loops whose threads have ended in `LoopThreadTests.swift`.
 @Suite(.census) struct BadInputTests {
     @Test("a limit in the past polls once, however far back it is")
     func pastLimits() async throws {
@@ -157,7 +157,7 @@ import Testing
     }
 }
 
-/// Tells when it goes.
+/// Calls a closure when it is released.
 private final class Token: Sendable {
     private let end: @Sendable () -> Void  // immutable
 

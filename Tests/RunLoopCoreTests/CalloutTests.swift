@@ -92,7 +92,7 @@ import Testing
 }
 
 /// Has its end called in a job of a loop. That is a plain function: from code that can suspend, the Swift runtime's
-/// backtraces lead to who waits for it, not to what lies below it on the stack.
+/// backtraces lead to the waiting task, not to what is below it on the stack.
 private actor Ending {
     private nonisolated let loop: ThreadRunLoop
     private let note: @Sendable () -> Void

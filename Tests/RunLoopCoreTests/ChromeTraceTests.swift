@@ -98,7 +98,7 @@ import Testing
         try await onLoop { loop in
             tracer.attach(to: loop)
             loop.run(for: .zero)
-            unblockBrokenPipeSignal()  // whoever started the tests may have blocked it
+            unblockBrokenPipeSignal()  // the process that started the tests may have blocked it
             let writing = try TestPipe().writing
             #expect(throws: SystemError(EPIPE)) { try tracer.writeChromeTrace(to: writing.rawValue) }
         }

@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    /// A worker that has registered its source with the clients of the calling thread, and invalidates it when told so.
+    /// A worker that has registered its source with the clients of the calling thread, and invalidates it on request.
     private func startWorker(_ source: Source, _ mayEnd: Gate) -> TestThread<Void> {
         let loop = ThreadRunLoop.current
         let added = Gate("the source in the worker's loop")
@@ -191,7 +191,7 @@ import Testing
             #expect(trace.takeAll() == ["client registered true true"])
             mayEnd.open()
             while source.isValid { yieldThread() }
-            // It is told, and waited for, when it leaves.
+            // It is notified, and waited for, when it leaves.
             while client.state.withLock({ $0.requests.isEmpty }) { yieldThread() }
             leaving.leave()
             leaving.leave()

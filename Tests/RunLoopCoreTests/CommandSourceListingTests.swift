@@ -6,7 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Listings 3-3 to 3-9 of Apple's Run Loops chapter, with a thread of the test in the place of the main thread.
+/// Listings 3-3 to 3-9 of Apple's Run Loops chapter, with a thread of the test instead of the main thread.
 @Suite(.census) struct CommandSourceListingTests {
     /// Listing 3-8: what the application's delegate keeps.
     private final class Delegate: Sendable {
@@ -77,7 +77,7 @@ import Testing
             client.add(idleSource())
             let worker = startWorker(delegate, on: client, trace)
 
-            // Listing 3-8: the delegate is told of the source on its own thread.
+            // Listing 3-8: the delegate is notified of the source on its own thread.
             #expect(client.runGuarded() == .stopped)
             #expect(delegate.contexts.count == 1)
             try sendCommands(delegate, trace)

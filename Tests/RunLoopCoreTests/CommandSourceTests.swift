@@ -155,7 +155,7 @@ import Testing
                 if way > 0 { made.add(to: loop) }
             }
             #expect((source != nil) == (way > 0))
-            // The client's notice holds it until the client has been told.
+            // The client's notice holds it until the client has been notified.
             if way != 1 { loop.run(for: .zero) }
             if way == 2 { source?.remove(from: loop) }
             if way == 3 { source?.invalidate() }

@@ -90,7 +90,7 @@ import Testing
             let back = Recorder<RunLoopSource>()
             let source = RunLoopSource(
                 order: 0, readiness: { false },
-                // It has left both modes, and was told of the first one alone.
+                // It has left both modes, and was notified of the first one alone.
                 cancel: { loop, _ in
                     guard let source = back.elements.first, added.increment() == 1 else { return }
                     loop.add(source, to: .common)
@@ -210,7 +210,7 @@ import Testing
                 let (_, hits) = SystemCallFaults.with([.init(.epoll_create, .fail(EMFILE), times: .max)]) {
                     #expect(loop.run(for: .milliseconds(20)) == .timedOut)
                 }
-                // A millisecond lies between two tries.
+                // A millisecond passes between two tries.
                 #expect(hits > 0 && hits <= 21)
                 let before = loop.kernelWaitCount
                 #expect(loop.run(for: .milliseconds(20)) == .timedOut)
@@ -237,11 +237,11 @@ import Testing
                         try pipe.put()
                         return (try set.join(pipe.reading.rawValue, source).watch, source)
                     }
-                    // All end when the kernel has reported them, and the first of them is looked at.
+                    // All end when the kernel has reported them, and the first of them is checked.
                     func end() { for (watch, source) in watches { watch.end(for: source) } }
                     // In the end there is something left again.
                     let times = round < 7 ? Int.max : 0
-                    // They leave, the bell joins the new set, and what is left does not.
+                    // They leave, the doorbell joins the new set, and what is left does not.
                     let skipping = call == .epoll_ctl ? 61 : 0
                     let rule = SystemCallFaults.Rule(call, .fail(code), times: times, skipping: skipping)
                     _ = SystemCallFaults.with([rule]) { set.wait(until: .distantPast) { _ in end() } }

@@ -35,8 +35,8 @@ import Testing
             let deadline = Watchdog.deadline
             while loop()?.waitCounts.sleeps == pause.sleeps, .now < deadline { yieldThread() }
 
-            // The job is in the loop, whose bell is about to be rung. Meanwhile the loop wakes by its pipe: the task,
-            // which is all that holds the loop besides its thread, ends on that.
+            // The job is in the loop, which is about to be woken for it. Meanwhile the loop wakes by its pipe: the
+            // task, which alone holds the loop besides its thread, ends then.
             let isThere = Recorder<Bool>("looks")
             let rule = SystemCallFaults.Rule(
                 .write,

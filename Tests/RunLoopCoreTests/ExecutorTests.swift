@@ -24,7 +24,7 @@ actor Pinned {
         return loop.isCurrent
     }
 
-    /// Runs what the caller passes, as a part of the actor's code; tells when it is entered while it is under way.
+    /// Runs what the caller passes, as a part of the actor's code; reports when it is entered while it is running.
     func exclusively<Success>(_ body: @Sendable () -> Success) -> Success {
         #expect(!isBusy)
         isBusy = true
@@ -34,7 +34,7 @@ actor Pinned {
 }
 
 @Suite(.census(threadNames: ["resident"], settles: true)) struct ExecutorTests {
-    /// Runs a closure with a resident thread, which is gone after it.
+    /// Runs a closure with a resident thread, which is gone afterwards.
     private func withResident<Success>(
         _ body: (ThreadRunLoop) async throws -> Success
     ) async throws -> Success {
@@ -227,7 +227,7 @@ private actor Plain {
 extension Pinned {
     /// Calls an actor of the same loop.
     ///
-    /// - Returns: how many turns the loop has made meanwhile.
+    /// - Returns: how many passes the loop has made meanwhile.
     fileprivate func callDirectly(_ other: Pinned) async -> Int {
         let before = loop.turnCount
         for number in 0..<10 { _ = await other.append(number) }

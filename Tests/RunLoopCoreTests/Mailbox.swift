@@ -4,7 +4,7 @@
 import RunLoopCore
 import Synchronization
 
-/// A queue with a port-based source, as a port has it: whoever puts something in rings.
+/// A queue with a port-based source, as a port has it: each item that is put in signals the source.
 final class Mailbox: Sendable {
     private let queue: QueueBox
     let source: RunLoopSource

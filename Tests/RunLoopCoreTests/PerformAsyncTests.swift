@@ -9,7 +9,7 @@ import Testing
 @Suite(.census) struct PerformAsyncTests {
     struct Refusal: Error, Equatable {}
 
-    /// Suspends beside a loop that runs.
+    /// Suspends while a loop runs.
     private func withLoop(_ body: (ThreadRunLoop) async throws -> Void) async throws {
         let running = await offThePool { RunningLoop() }
         let result: Result<Void, any Error>

@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The thread that run loops replace (`LCThread` of the documents): it sleeps, looks whether actions are there, calls
+/// The thread that run loops replace (`LCThread` of the documents): it sleeps, checks whether there are actions, calls
 /// them under its lock, and sleeps again. The documents sleep for 0.3 s; a millisecond shows the same.
 private final class PollingThread: Sendable {
     private let actions = Mutex<[@Sendable () -> Void]>([])
@@ -63,7 +63,7 @@ private final class PollingThread: Sendable {
         while !thread.loop.isWaiting { sched_yield() }
         let before = thread.loop.turnCount
         for number in 1...Self.taskCount {
-            for _ in 0..<Self.looksBetween { usleep(1000) }  // the time in which the other thread looks
+            for _ in 0..<Self.looksBetween { usleep(1000) }  // the time in which the other thread polls
             #expect(thread.loop.isWaiting)
             try thread.perform { done.increment() }
             done.waitUntilCount(number)

@@ -58,7 +58,7 @@ import Testing
             }
             let named = Dictionary(uniqueKeysWithValues: boxes)
             for (_, mailbox) in boxes { loop.add(mailbox.source) }
-            #expect(loop.run(for: .zero) == .timedOut)  // uses the look up that each gets for being new
+            #expect(loop.run(for: .zero) == .timedOut)  // uses up the check that each gets for being new
             for item in 1...2 {
                 for name in ["late", "first", "second", "early"] { named[name]?.put(item) }
             }

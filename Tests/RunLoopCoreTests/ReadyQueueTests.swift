@@ -5,14 +5,14 @@ import Testing
 
 @testable import RunLoopCore
 
-/// A ready list with the seats that it writes to.
+/// A ready list with the registrations that it writes to.
 private struct SeatedList {
     var list = ReadyQueue()
     var seats = RegistrationTable()
     let sources = (0..<4).map { _ in RunLoopSource(readiness: { false }, perform: {}) }
     let numbers: [RegistrationIndex]
 
-    /// Seats all sources.
+    /// Registers all sources.
     init() {
         var seats = RegistrationTable()
         numbers = sources.map { seats.take(for: $0, in: 0) }
@@ -165,7 +165,7 @@ private struct SeatedList {
         #expect(!candidate.isPresumed)
         let again = list.takeFirst()
         #expect(again?.seat == list.numbers[0] && again?.watch?.report == 5)
-        // And so when it rings later.
+        // The same when it is signalled later.
         list.insert(0, order: 0)
         #expect((0..<4).map { _ in list.perform() } == [0, 1, 2, nil])
     }

@@ -25,7 +25,7 @@ import Testing
             #expect(seats.seat(of: source.id, in: mode) == number)
             #expect(seats.seat(of: source, near: number) == number)
             #expect(seats.seat(of: source, in: mode, near: number) == number)
-            // One that is another source's, of another mode, or nobody's.
+            // A hint that is another source's, of another mode, or of no source.
             for hint in [number - 1, numbers[(mode + 1) % 5], 1000] {
                 #expect(seats.seat(of: source, in: mode, near: hint) == number)
             }
@@ -103,7 +103,7 @@ import Testing
             loop.add(second.source)
             #expect(second.source.state.withLock { $0.seat } == old)
             loop.run(for: .zero)
-            // The ring read where its source was, and comes only now.
+            // The signal read the source's slot earlier, and arrives only now.
             for mailbox in boxes { mailbox.putSilently(1) }
             loop.noteRing(of: first.source, near: old)
             loop.run(for: .zero)
@@ -129,7 +129,8 @@ import Testing
                 loop.add(mailbox.source, to: mode)
                 loop.add(idleSource(), to: mode)
             }
-            /// Rings for each mode, and runs in it: what is not handled there, a mode handles in which the source is.
+            /// Signals for each mode, and runs in it: what is not handled there is handled by a mode in which the
+            /// source is.
             func check(_ those: [RunLoopMode]) {
                 for mode in modes {
                     performed.value = 0

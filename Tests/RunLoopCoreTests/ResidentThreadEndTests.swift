@@ -185,7 +185,7 @@ import Testing
 }
 
 extension ResidentThread {
-    /// Waits until the kernel shows no resident thread any more, for threads that nobody can join.
+    /// Waits until the kernel shows no resident thread any more, for threads that cannot be joined.
     static func waitUntilGone() throws {
         let deadline = Watchdog.deadline
         while try residentThreadCount() > 0 {

@@ -168,7 +168,7 @@ import Testing
         }
     }
 
-    /// Adds a signalled source that goes away when it is performed.
+    /// Adds a signalled source that removes itself when it is performed.
     private func addLeavingSource(to loop: ThreadRunLoop, stops: Bool) {
         let itself = Recorder<RunLoopSource>()
         let source = RunLoopSource {

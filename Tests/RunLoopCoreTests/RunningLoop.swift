@@ -28,7 +28,7 @@ struct RunningLoop: Sendable {
     }
 }
 
-/// Runs a closure on a thread of its own, beside another thread whose loop runs meanwhile.
+/// Runs a closure on a thread of its own while the loop of another thread runs.
 @discardableResult
 func besideLoop<Success: Sendable>(
     sourceLocation: SourceLocation = #_sourceLocation,

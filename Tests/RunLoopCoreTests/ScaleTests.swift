@@ -9,7 +9,7 @@ import Testing
 
 @testable import RunLoopCore
 
-/// What operations cost when there are many items: looks at entries and system calls are counted, time is not.
+/// What operations cost when there are many items: steps over entries and system calls are counted, time is not.
 @Suite(.census) struct ScaleTests {
     /// What an operation on one of `count` entries may cost: a walk through a heap's height, down and up.
     private static func allowance(_ count: Int) -> Double { 2 * log2(Double(count)) + 4 }
@@ -37,7 +37,7 @@ import Testing
             #expect(
                 steps { for timer in timers.suffix(1000) { timer.setNextFireDate(.distantPast) } } <= allowance
                     * 1000)
-            // Looking for what is due adds one look at each due entry and its two neighbours.
+            // The search for what is due adds one step at each due entry and at its two neighbours.
             #expect(steps { loop.run(for: .zero) } <= (allowance + 3) * 1000)
             #expect(fired.value == 1000)
             #expect(steps { for timer in timers { timer.invalidate() } } <= allowance * Double(count))
@@ -89,7 +89,7 @@ import Testing
             }
             #expect(calls == [:])
             #expect(performed.value == count)
-            // On the list by the ring, off and on again by the check, off to be performed, and the ring after it.
+            // On the list by the signal, off and on again by the check, off to be performed, and the signal after it.
             let steps = loop.state.withLock { $0.modes[0].ready.steps } - before
             #expect(Double(steps) <= 6 * Self.allowance(count) * Double(count))
         }
@@ -121,7 +121,7 @@ import Testing
                 loop.run(mode: "private", for: .zero)
             }
             #expect(performing <= 4 * turns && own.value == turns)
-            // A look at the first of each of three lines, and one when it is taken out.
+            // A step at the first of each of three queues, and one when it is removed.
             #expect(Self.blockSteps(loop) { loop.run() } <= 5 * (count + turns))
             #expect(performed.value == count + turns)
         }
@@ -174,7 +174,8 @@ import Testing
             source.invalidate()
             timer.invalidate()
             mailbox.source.invalidate()
-            // Two modes for each of: signalled, performed, rung, asked again, given a date, fired, given the next date.
+            // Two modes for each of: signalled, performed, signalled by `ring()`, checked again, given a date, fired,
+            // given the next date.
             #expect(loop.state.withLock { $0.modeSteps } - before <= 2 * 7 * count + 100)
             #expect(!loop.contains(source, in: modes[1]) && !loop.contains(timer, in: modes[1]))
         }
@@ -204,7 +205,7 @@ import Testing
         }
     }
 
-    /// What the loop's blocks cost during a closure, in looks at entries.
+    /// What the loop's blocks cost during a closure, in steps over entries.
     private static func blockSteps(_ loop: ThreadRunLoop, _ body: () -> Void) -> Int {
         let before = loop.state.withLock { $0.blocks.steps }
         body()

@@ -12,18 +12,16 @@ import Testing
 enum Sleep: CaseIterable, Sendable {
     /// A word in memory: the loop watches no descriptor.
     case word
-    /// Descriptors, with a bell of this kind among them.
+    /// Descriptors, with a wake-up descriptor of this kind among them.
     case eventfd, pipe
 
     static let onDescriptors: [Sleep] = [.eventfd, .pipe]
 }
 
-/// Runs a closure on a thread of its own, with that thread's loop, which sleeps on what is given: for descriptors it
-/// gets a source in the mode whose descriptor is never ready. A mode that does not keep it sleeps on descriptors all
-/// the same.
+/// Runs a closure on a thread of its own, with that thread's loop, which sleeps on `sleep`: for descriptors it gets a
+/// source in the mode whose descriptor is never ready. A mode that loses the source still sleeps on descriptors.
 ///
-/// When another thread is to end a sleep (`isRung`), it is checked that one did, by the means that is asked for; and
-/// else that none did.
+/// When another thread is to end a sleep (`isRung`), checks that one did, in that way; otherwise that none did.
 func onLoop(
     sleepingOn sleep: Sleep, in mode: RunLoopMode = .default, leavesSource: Bool = true, isRung: Bool = true,
     sourceLocation: SourceLocation = #_sourceLocation, _ body: @escaping @Sendable (ThreadRunLoop) throws -> Void
@@ -43,7 +41,8 @@ func onLoop(
         let (_, calls) = try Refusals.forgetting {
             try SystemCallFaults.counting(with: sleep == .pipe ? [noEventfd] : [], run)
         }
-        // The calls of the loop's thread: it makes a bell, and sleeps on the word or reads the bell after a ring.
+        // The calls of the loop's thread: it makes a wake-up descriptor, and sleeps on the word, or reads the
+        // descriptor after a wake-up.
         #expect((calls[.eventfd] != nil) == (sleep != .word), sourceLocation: sourceLocation)
         #expect((calls[.pipe] != nil) == (sleep == .pipe), sourceLocation: sourceLocation)
         #expect((calls[.futex] != nil) == (sleep == .word && isRung), sourceLocation: sourceLocation)
@@ -54,7 +53,7 @@ func onLoop(
     }
 }
 
-/// Tells other threads when a loop sleeps: then who has work for it has to ring, and not before.
+/// Shows other threads when a loop sleeps: from then on, and not before, new work has to wake it.
 final class SleepWatch: Sendable {
     private let loop: ThreadRunLoop  // guards itself
     /// How often the loop had slept before each of its waits.
@@ -70,7 +69,8 @@ final class SleepWatch: Sendable {
         loop.add(observer, to: mode)
     }
 
-    /// Blocks until the loop sleeps in one of its waits, the first being 1, or is so near to it that it has to be rung.
+    /// Blocks until the loop sleeps in one of its waits, the first being 1, or is so near to it that it has to be
+    /// woken.
     func wait(for number: Int = 1, sourceLocation: SourceLocation = #_sourceLocation) {
         let seen = waits.waitUntilCount(number, sourceLocation: sourceLocation)
         let deadline = Watchdog.deadline

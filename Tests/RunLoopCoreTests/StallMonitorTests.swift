@@ -41,7 +41,7 @@ private final class Reports: Sendable {
         begun.waitUntilCount(count)
     }
 
-    /// Whether so many stalls were reported.
+    /// Whether `count` stalls were reported.
     func hasFirst(_ count: Int) -> Bool { begun.value >= count }
 }
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import RunLoopCore
 
-/// A loop that does what it is told at times that it is told, in milliseconds.
+/// A loop that does what the test says, at times that it says, in milliseconds.
 private final class ScriptedLoop {
     var state = StallState(threadID: 1, threshold: .milliseconds(100))
     private var depth = 0
@@ -79,7 +79,7 @@ private func run() -> RunLoopTraceEvent.Kind { .runBegin(until: .distantFuture) 
         for number in 0..<11 {
             loop.begin("block \(number)", at: Int64(number) * 10, span: UInt64(number) + 1)
             if number < 10 { loop.end("block \(number)", at: Int64(number) * 10 + 9, span: UInt64(number) + 1) }
-            // The loop looks for events, and finds one at once.
+            // The loop polls for events, and finds one at once.
             loop.at(Int64(number) * 10 + 9, .waitEnd(.source, slept: false))
         }
         let reports = loop.look(at: 105).reports

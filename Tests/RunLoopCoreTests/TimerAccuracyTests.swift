@@ -27,7 +27,7 @@ import Testing
             loop.add(timer)
             let first = timer.fireDate
             let free = LoopBound<MonotonicInstant?>(nil)
-            // A handler that takes its time: until the other timer has fired ten times.
+            // A slow handler: it lasts until the other timer has fired ten times.
             loop.perform {
                 dispatchTimer.activate()
                 dispatched.waitUntilCount(10)

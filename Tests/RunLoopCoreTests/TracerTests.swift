@@ -11,7 +11,7 @@ import Testing
 @Suite(.census) struct TracerTests {
     @Test("S25: the trace of a repeating timer has the documents' lines in their order")
     func timer() async throws {
-        // What the document prints from one tick to the next, three times. The first turn comes before the first tick.
+        // What the document prints from one tick to the next, three times. The first pass comes before the first tick.
         let words = [
             "被唤醒": "afterWaiting (64)", "timer tick": "timer \"timer tick\"", "即将处理Timer事件": "beforeTimers (2)",
             "即将处理Source事件": "beforeSources (4)", "即将休眠": "beforeWaiting (32)",
@@ -78,7 +78,7 @@ import Testing
             loop.runGuarded()
             let looker = RunLoopObserver(activities: .beforeWaiting, repeats: false) { _, _ in loop.wakeUp() }
             loop.add(looker)
-            // A loop that goes to sleep is woken by what comes then.
+            // A loop that is about to sleep is woken by what comes then.
             loop.add(IdleHook { loop.perform { loop.stop() } })
             loop.runGuarded()
         }
@@ -218,7 +218,7 @@ final class IdleHook: RunLoopInstrument {
 }
 
 extension ThreadRunLoop {
-    /// How often an instrument was told of a begin.
+    /// How often an instrument was notified of a begin.
     var spanCount: UInt64 { lastSpan.load(ordering: .relaxed) }
     var hasInstruments: Bool { isInstrumented.load(ordering: .relaxed) }
 }

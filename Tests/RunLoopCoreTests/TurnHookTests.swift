@@ -81,7 +81,7 @@ import Testing
         }
         let handled = trace.elements.filter { $0 == "timer" || $0 == "source" }
         #expect(handled == ["source", "timer", "timer"])
-        // The first turn performs the source and polls: timer and source are in one pool.
+        // The first pass performs the source and polls: timer and source are in one pool.
         #expect(trace.elements.prefix(4) == ["push 1", "source", "timer", "pop 1"])
         #expect(trace.elements.last?.hasPrefix("pop") == true)
     }

@@ -54,7 +54,7 @@ import Testing
         try await onLoop { loop in
             loop.waitStrategy = .spinning(for: Self.long)
             loop.add(idleSource())
-            // A busy machine may let the time pass before the loop gets to wait, so each is tried until it spins.
+            // On a busy machine the time may pass before the loop gets to wait, so each is tried until it spins.
             untilSeen {
                 loop.waitCounts.spinsThatPaid >= 1
             } by: {
@@ -243,7 +243,7 @@ private func afterShortWaits(
     return mode
 }
 
-/// Two loops that perform a block on each other in turns.
+/// Two loops that alternately perform a block on each other.
 private final class PingPong: Sendable {
     private let here: ThreadRunLoop  // immutable
     private let strategy: WaitStrategy  // immutable

@@ -47,7 +47,7 @@ extension Bookkeeping {
         }
     }
 
-    /// Whether a wait has taken the wake-up that there may have been.
+    /// Whether a wait has consumed the wake-up that there may have been.
     private func hasTakenWakeUp(at activity: Activity) -> Bool {
         guard let level = levels.last else { return false }
         let waited = level.lastTurnNumber > (turnsBeforeWakeUp ?? 0)

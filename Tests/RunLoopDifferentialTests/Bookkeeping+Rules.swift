@@ -34,14 +34,14 @@ extension Bookkeeping {
         case .addCommonMode: mayAddCommonMode
         case .run(let mode, let limit, _): mayRun(mode, limit)
         case .stop: mayStop
-        // D26: the event that ended a wait is taken before the observers are told of it.
+        // D26: the event that ended a wait is consumed before the observers are notified of it.
         case .write(let item): !(hasTakenEvent && readable.contains(item))
         case .setDate(let item, _): !(hasTakenEvent && due.contains(item))
         default: true
         }
     }
 
-    /// D26: whether observers are being told that a wait is over which something has ended.
+    /// D26: whether observers are being notified that a wait is over that an event has ended.
     private var hasTakenEvent: Bool {
         levels.contains { level in
             level.activity == .woke
@@ -54,11 +54,11 @@ extension Bookkeeping {
     }
 
     private func mayRemove(_ item: String, _ mode: Mode) -> Bool {
-        // D18: what was added by itself stays when it is taken out of the common modes.
+        // D18: what was added by itself stays when it is removed from the common modes.
         if mode == .common, let own = ownModes[item], !own.isDisjoint(with: commonModes) { return false }
-        // D21: what is taken out by a callout of its own phase is not called any more.
+        // D21: what is removed by a callout of its own phase is not called any more.
         if isCollected(item) { return false }
-        // D26: what a source has lost that was taken out then is not there when it comes back.
+        // D26: what a source that was removed then has lost is not there when it comes back.
         if hasTakenEvent, readable.contains(item) { return false }
         switch items[item]?.kind {
         case .observer(let activities, _): return !levels.contains { $0.activity.map(activities.contains) ?? false }
@@ -68,7 +68,7 @@ extension Bookkeeping {
     }
 
     private func mayInvalidate(_ item: String) -> Bool {
-        // D23: the last source that was looked at decides whether the turn polls.
+        // D23: the last source that was checked decides whether the pass polls.
         if levels.contains(where: { $0.collected.last == item }) { return false }
         return !isStranded(item)  // D27
     }
@@ -89,9 +89,9 @@ extension Bookkeeping {
         if hasTakenEvent { return false }
         // D15: the clock of the timer's other mode has struck too, and only that.
         if firing.contains(where: { members[mode]?.contains($0) == true && modes(of: $0).count > 1 }) { return false }
-        // D22: a run inside of a block goes on with the blocks that were posted before.
+        // D22: a nested run in a block continues with the blocks that were posted before.
         if hasBlock(for: mode, where: \.isInPhase) { return false }
-        // D23: the source that decides whether the turn polls would be performed inside.
+        // D23: the source that decides whether the pass polls would be performed inside.
         let last = levels.compactMap(\.collected.last)
         if last.contains(where: { members[mode]?.contains($0) == true && signals[$0] != nil }) { return false }
         guard case .milliseconds = limit else { return true }
@@ -100,7 +100,7 @@ extension Bookkeeping {
             && !hasWakeUp
     }
 
-    /// D6, D7: a stop goes first, and is kept when its run cannot use it.
+    /// D6, D7: a stop takes precedence, and stays pending when its run cannot use it.
     private var mayStop: Bool {
         guard let level = levels.last, !level.isInExit, level.limit == .long else { return false }
         if !level.returns || level.activity == .entry { return true }
@@ -108,8 +108,8 @@ extension Bookkeeping {
     }
 
     /// D20: a wake-up, a timer and a port that wait together. D24: ports that wait together, one of which was served
-    /// just before. D15: timers whose date has come and which leave a wake-up behind. D31: timers that are given a date
-    /// in their own call and are in other modes, too.
+    /// just before. D15: due timers that leave a wake-up behind. D31: timers that get a date in their own call and are
+    /// in other modes, too.
     private var mixesEvents: Bool {
         if redated.keys.contains(where: { modes(of: $0).count > 1 }) { return true }
         return members.keys.contains { mode in

@@ -14,7 +14,7 @@ struct Bookkeeping {
     struct Block {
         var name: String
         var modes: [Mode]
-        /// A block phase has begun while it waited, and may not be over.
+        /// A block phase has started while it waited, and may not be over.
         var isInPhase = false
     }
 
@@ -24,19 +24,19 @@ struct Bookkeeping {
         var limit: Limit
         var returns: Bool
         var turns = 0
-        /// The numbers, over all runs, of the turn that is under way and of the one before.
+        /// The numbers, over all runs, of the current pass and of the one before.
         var turnNumber = 0
         var lastTurnNumber = 0
-        /// How many turns nothing came of.
+        /// How many passes had no effect.
         var idleTurns = 0
         /// The activity whose observers are being called.
         var activity: Activity?
-        /// The wait of the turn is over, for certain.
+        /// The wait of the pass is over, for certain.
         var hasWaited = false
         var hasHandledSource = false
         var isInExit = false
         var firesTimers = false
-        /// The signalled sources that this turn performs and has not come to, in order.
+        /// The signalled sources that this pass performs and has not reached, in order.
         var collected: [String] = []
         var hasCollected = false
         var isInBlocks = false
@@ -61,13 +61,13 @@ struct Bookkeeping {
     /// Timers whose date has come.
     var due: Set<String> = []
     var firing: Set<String> = []
-    /// Timers that were given a date while they fired, and whether it has come.
+    /// Timers that got a date while they fired, and whether it has come.
     var redated: [String: Bool] = [:]
     var blocks: [Block] = []
     var levels: [Level] = []
     /// A wake-up may wait in CFRunLoop for a wait to end.
     var hasWakeUp = false
-    /// How many turns had begun when a wake-up came outside of turns: at entry, where a stop may leave it to the next
+    /// How many passes had begun when a wake-up came outside of passes: at entry, where a stop may leave it to the next
     /// run.
     var turnsBeforeWakeUp: Int?
     var turnCount = 0

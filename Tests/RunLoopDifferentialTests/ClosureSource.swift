@@ -4,7 +4,7 @@
 import CoreFoundation
 import Foundation
 
-/// A CFRunLoopSource whose routines are closures. Keep it as long as its source may be performed.
+/// A CFRunLoopSource whose routines are closures. Retain it as long as its source may be performed.
 final class ClosureSource {
     private let port: CInt
     private let perform: () -> Void
@@ -61,7 +61,7 @@ final class ClosureSource {
     }
 }
 
-/// Something of CoreFoundation that another thread is given.
+/// An object of CoreFoundation that is passed to another thread.
 ///
 /// @unchecked: the functions of a CFRunLoop that tests call on other threads may be called on any.
 struct Shared<Value>: @unchecked Sendable {

@@ -11,8 +11,8 @@ import TestSupport
 
 /// A CFRunLoop that plays scenarios.
 final class CoreFoundationLoop: LoopUnderTest {
-    /// What a source's C routines are given. CoreFoundation takes two sources with equal routines and equal info for
-    /// one, so each source has its own.
+    /// The argument of a source's C routines. To CoreFoundation two sources with equal routines and equal info are one,
+    /// so each source has its own.
     final class SourceInfo {
         let name: String
         let stage: any Stage

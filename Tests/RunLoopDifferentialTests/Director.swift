@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// The trace of a scenario, and the one place that interprets actions. Both loops are driven from here, so all that can
-// differ is what the loop does.
+// The trace of a scenario, and the only code that interprets actions. It drives both loops, so all that can differ is
+// what the loop does.
 
 import PortSystem
 import RunLoopCore
 import Testing
 
 /// What happened, in order. An activity is its name; a callout is the item's name; "=stopped" is how a run ended; words
-/// with a question mark are answers. A mode other than the default one stands behind "@".
+/// with a question mark are answers. A mode other than the default one follows "@".
 struct Trace: Hashable, Sendable, CustomStringConvertible, ExpressibleByStringLiteral {
     var entries: [String] = []
 
@@ -62,7 +62,7 @@ final class Director: Stage {
         }
     }
 
-    /// A guarded scenario never sleeps for long: what would sleep is woken, and stopped when nothing comes of it.
+    /// A guarded scenario never sleeps for long: what would sleep is woken, and stopped when that has no effect.
     private func attend(_ need: Bookkeeping.Need) {
         switch need {
         case .nothing: break

@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    /// What stands before the colon.
+    /// What comes before the colon.
     private static func numbers(_ name: String) -> [Int] {
         name.prefix { $0 != ":" }.matches(of: /CF (\d+)/).compactMap { Int($0.1) }
     }

@@ -27,7 +27,7 @@ func showDifference(_ id: String, sourceLocation: SourceLocation = #_sourceLocat
     @Test("D20: a wake-up is no event, and timers come before ports")
     func events() async throws { try await showDifference("D20") }
 
-    @Test("D21: what is taken out by a callout of its own phase is not called any more")
+    @Test("D21: what is removed by a callout of its own phase is not called any more")
     func takenOut() async throws { try await showDifference("D21") }
 
     @Test("D22: a nested run in a block continues with the blocks that were posted before it")

@@ -154,7 +154,7 @@ import Testing
     }
 }
 
-/// Tells when the last reference to it goes.
+/// Calls a closure when the last reference to it is released.
 private final class Token: Sendable {
     private let onEnd: @Sendable () -> Void
 

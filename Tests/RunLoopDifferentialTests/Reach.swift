@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 /// How much of what loops can do a scenario did, or many did together. The test of random scenarios demands a minimum
-/// of each, so that a generator that goes blind is noticed.
+/// of each, so that a generator that misses a feature is noticed.
 struct Reach: Hashable, Sendable {
     /// Something that is counted.
     enum Feat: Hashable, Sendable {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What a run loop is asked to do, as a value that says nothing about which loop it is. A scenario has items, each with
-// a script (what its handler does, call by call), and steps that are done from outside of any run. The same scenario is
-// played on a ThreadRunLoop and on a CFRunLoop, and gives a trace each.
+// What a run loop has to do, as a value that says nothing about which loop it is. A scenario has items, each with a
+// script (what its handler does, call by call), and steps that are done from outside of any run. The same scenario is
+// played on a ThreadRunLoop and on a CFRunLoop, and yields a trace each.
 
 /// A mode of a scenario.
 enum Mode: String, CaseIterable, Sendable, Comparable {
@@ -18,7 +18,7 @@ enum Mode: String, CaseIterable, Sendable, Comparable {
     }
 }
 
-/// The places at which observers are called, with the values of both loops.
+/// The points at which observers are called, with the values of both loops.
 enum Activity: UInt, CaseIterable, Sendable {
     case entry = 1
     case timers = 2
@@ -28,27 +28,27 @@ enum Activity: UInt, CaseIterable, Sendable {
     case exit = 128
 }
 
-/// When a timer fires. Nothing depends on how long anything takes: a date has come, or is an hour ahead.
+/// When a timer fires. Nothing depends on how long anything lasts: a date has come, or is an hour ahead.
 enum FireDate: Hashable, Sendable {
     /// At the moment at which this is said.
     case due
-    /// So many hours ago.
+    /// That many hours ago.
     case past(hours: Int)
     /// In an hour.
     case far
-    /// In so many milliseconds; for scenarios in which nothing else can happen meanwhile.
+    /// In that many milliseconds; for scenarios in which nothing else can happen meanwhile.
     case soon(milliseconds: Int)
 }
 
 /// How long a run may go on.
 enum Limit: Hashable, Sendable {
     case zero
-    /// For runs that sleep in their first turn until they are over.
+    /// For runs that sleep in their first pass until they are over.
     case milliseconds(Int)
-    /// For scenarios in which CFRunLoop sleeps until so many milliseconds are over, and this package's loop does not:
+    /// For scenarios in which CFRunLoop sleeps until that many milliseconds are over, and this package's loop does not:
     /// that has no limit.
     case stuck(milliseconds: Int)
-    /// So long that only the watchdog is interested.
+    /// Long enough that only the watchdog ends it.
     case long
 }
 
