@@ -10,7 +10,7 @@ import MessagePort
 import PortSystem
 import RunLoopCore
 
-/// So many messages make small what happens once.
+/// Enough messages to make small what happens once.
 let count = 2_000
 
 /// Does something twice, so that what is made once is there, and reports the second time.
@@ -49,9 +49,9 @@ func requests() throws {
     server.join()
 }
 
-/// Messages of 64 bytes, each made anew, over a socket, at whose other end they are taken without the library.
+/// Messages of 64 bytes, each made anew, over a socket, at whose other end they are received without the library.
 func sends() throws {
-    setenv("PORT_RING", "never", 1)  // nobody would take the offer
+    setenv("PORT_RING", "never", 1)  // the offer would not be accepted
     let (near, far) = try sysPacketSocketPair()
     let connection = try SocketConnection(toPort: near)
     var packet = [UInt8](repeating: 0, count: 1_000)

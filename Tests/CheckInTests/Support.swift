@@ -13,7 +13,7 @@ let patience: Duration = Watchdog.limit ?? .seconds(86_400)
 let leave = MachMessage(id: 99)
 
 extension ScratchDirectory {
-    /// The worker program of the tests, whose sockets lie in this directory.
+    /// The worker program of the tests, whose sockets are in this directory.
     func worker(_ arguments: String...) throws -> WorkerProgram {
         var program = WorkerProgram(try builtProduct("port-test-peer"), ["worker"] + arguments)
         program.environment["XDG_RUNTIME_DIR"] = path
@@ -64,8 +64,8 @@ extension Trait where Self == Census {
         .census(threadNames: ["port worker"], warmingUp: { SpareDescriptor.shared.keep() })
     }
 
-    /// The same, for tests in which threads wait that nobody joins: for the async forms, and for ends of processes where there are no
-    /// process descriptors.
+    /// The same, for tests with waiting threads that are not joined: for the async forms, and for ends of processes
+    /// where there are no process descriptors.
     static var asyncWorkers: Self {
         .census(threadNames: ["port worker"], settles: true, warmingUp: { SpareDescriptor.shared.keep() })
     }

@@ -74,7 +74,7 @@ import Testing
             }
             #expect(try pool.shutDown(asking: leave, within: patience) == [.threadEnded, .threadEnded])
             try opener.join()
-            // Not because it was told to stop after the limit: it was asked, and has handled that.
+            // It did not stop because of the limit: it was asked to leave, and has handled that.
             #expect(other.sendRight?.isDead == true)
         }
     }

@@ -20,7 +20,7 @@ import Testing
             #expect(try right.ask(2) == "\(id)")
             #expect(try right.ask(1, "abc") == "cba")
             #expect(worker.checkInMessage?.sender.processID == id)
-            // It is kept as long as the worker lives, and in no queue: its process's account is free of it.
+            // It is retained as long as the worker lives, and is in no queue: its process's account is free of it.
             #expect(worker.checkInMessage?.envelope.isCharged == false)
             #expect(worker.exit == nil)
             #expect(try worker.shutDown(asking: leave, within: patience) == .exited(status: 0))
@@ -110,7 +110,7 @@ import Testing
                 return (right, loop.turnCount - before)
             }
             began.wait()
-            // The worker's check-in lies in the socket now or later; nobody can see it there.
+            // The worker's check-in is in the socket now or later; no other code can see it there.
             let other = try PortWorker.launchProcess(scratch.worker("serve"))
             for _ in 0..<50 { _ = try other.checkIn(within: patience).ask(1, "abc") }
             #expect(try worker.port.tryReceive()?.id == 1)
@@ -239,7 +239,7 @@ import Testing
     @Test("a worker that ignores its wish and SIGTERM is killed")
     func stubborn() async throws {
         try await withWorkers(leaving: .anything) { scratch in
-            // On a busy machine it may take longer to go than it is given: the next one is given more.
+            // On a busy machine it may need longer to exit than the limit: the next limit is longer.
             var (limit, hasGone) = (Duration.milliseconds(50), false)
             while !hasGone, limit < patience {
                 let worker = try PortWorker.launchProcess(scratch.worker("stubborn"))

@@ -10,8 +10,8 @@ import Testing
 
 #if PORT_FAULTS
 
-/// Worker processes where the system refuses what they are watched with. The refusals stand on the launcher's thread; those of
-/// process descriptors are remembered by the process.
+/// Worker processes where the system refuses the calls that watch them. The refusals apply to the launcher's thread;
+/// those of process descriptors are remembered by the process.
 @Suite("Worker processes without process descriptors", .asyncWorkers) struct WorkerRefusalTests {
     /// What is refused, from when on.
     enum Refused: CaseIterable, Sendable {

@@ -142,7 +142,7 @@ import Testing
     }
 }
 
-/// Nobody joins the thread of a worker that was released: it is there for a moment after it has told its end.
+/// The thread of a worker that was released is not joined: it exists for a moment after it has reported its end.
 @Suite("Worker threads that are released", .asyncWorkers) struct ReleasedWorkerTests {
     @Test("a worker that is released stops, and its port is dead")
     func release() async throws {

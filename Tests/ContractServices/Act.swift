@@ -15,9 +15,9 @@ package enum Act {
     package static let die: Int32 = 5
     /// Invalidates its port, stops its loop, replies "gone".
     package static let leave: Int32 = 6
-    /// Lets the reply right go unused.
+    /// Lets the reply right end unused.
     package static let drop: Int32 = 7
-    /// Keeps the reply right; says "kept".
+    /// Stores the reply right; says "kept".
     package static let keep: Int32 = 8
     /// Replies to all requests that it keeps; says "answered", or the error, for each; replies how many.
     package static let answer: Int32 = 9

@@ -3,7 +3,7 @@
 
 package import MessagePort
 
-/// What came of an ``Order``. The parts of a message may go with it, beside it.
+/// The result of an ``Order``. The parts of a message may go with it.
 package struct Answer: Sendable {
     package var numbers: [Int]
     package var texts: [String]

@@ -8,8 +8,8 @@ import RunLoopCore
 import Synchronization
 
 extension FarSide {
-    /// How many descriptors the process has, once those of what was let go, the memory of rings among them, are closed; without
-    /// the pipes of rings, which a connection keeps once it has earned them.
+    /// How many descriptors the process has, once those of what was released, the memory of rings among them, are
+    /// closed; without the pipes of rings, which a connection keeps once it has rings.
     private static func descriptorCount() -> Int {
         let deadline = MonotonicInstant.after(servicePatience)
         while !AsyncCloser.isIdle, .now < deadline { sched_yield() }

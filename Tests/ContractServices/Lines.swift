@@ -7,7 +7,7 @@ import Synchronization
 /// Lines that threads say, and that another waits for.
 package final class Lines: Sendable {
     private let lines = Mutex<[String]>([])
-    private let said = ThreadEvent()  // guards itself; set after each line, cleared before each look
+    private let said = ThreadEvent()  // guards itself; set after each line, cleared before each check
 
     package init() {}
 
@@ -17,9 +17,9 @@ package final class Lines: Sendable {
         said.set()
     }
 
-    /// Waits until so many lines were said.
+    /// Waits until `count` lines were said.
     ///
-    /// - Returns: all that were said; fewer than asked for when the wait took too long.
+    /// - Returns: all that were said; fewer than asked for when the wait lasted too long.
     package func wait(for count: Int) -> [String] {
         let deadline = MonotonicInstant.after(servicePatience)
         while true {

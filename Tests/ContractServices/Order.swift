@@ -3,7 +3,7 @@
 
 package import MessagePort
 
-/// What a test has the far side do. The parts of a message may go with it, beside it.
+/// What a test has the far side do. The parts of a message may go with it.
 package struct Order: Sendable {
     /// The deeds. What they are about is a number that an earlier answer gave.
     package enum Deed: Int32, Sendable {
@@ -18,9 +18,9 @@ package struct Order: Sendable {
         case receive
         /// Invalidates the port.
         case invalidate
-        /// Tells the port's counts: queued, most queued, dropped, limit, whether it is valid, clients.
+        /// Returns the port's counts: queued, most queued, dropped, limit, whether it is valid, clients.
         case look
-        /// Takes what has arrived into the port's queue.
+        /// Reads what has arrived into the port's queue.
         case takeIn
         /// Waits until the port's thread has done what it has to do by now.
         case settle
@@ -28,33 +28,33 @@ package struct Order: Sendable {
         case watchSenders
         /// Sets the port's invalidation handler: "invalidated".
         case watchEnd
-        /// Waits until so many lines were said; gives all of them.
+        /// Waits until that many lines were said; returns all of them.
         case lines
         /// Replies to the message.
         case reply
-        /// Tells whether the message expects a reply, and whether its request is cancelled.
+        /// Returns whether the message expects a reply, and whether its request is cancelled.
         case ask
-        /// Replies to the oldest message that the port's service keeps, and lets go of it.
+        /// Replies to the oldest message that the port's service holds, and releases it.
         case replyKept
-        /// Tells the same as ``ask`` of the message that the port's service keeps at the number.
+        /// Returns the same as ``ask`` for the message that the port's service holds at the number.
         case askKept
         /// Sends the parts over a right inside the message: the one of the number, or the reply port for -1.
         case sendBack
-        /// Lets go of a port, a message or a right.
+        /// Releases a port, a message or a right.
         case letGo
-        /// Takes a right: that among the parts, or a new connection to the address.
+        /// Adopts a right: that among the parts, or a new connection to the address.
         case connect
         /// Sends the parts over the right; waits for room if the number is not 0. The answer's number is 1 when it was
         /// sent.
         case send
-        /// Begins to send so many messages of so many bytes over the right. Says "sent", or the error.
+        /// Begins to send that many messages of that many bytes over the right. Says "sent", or the error.
         case sendMany
-        /// Sends messages of so many bytes over the right, with the ids from 0 on, until there is no room. Tells how
-        /// many.
+        /// Sends messages of that many bytes over the right, with the ids from 0 on, until there is no room. Returns
+        /// how many.
         case fill
         /// Requests over the right, and waits. The answer has the reply's parts.
         case requestNow
-        /// Tells whether the right is dead.
+        /// Returns whether the right is dead.
         case isDead
         /// Begins to request over the right. Says "reply ID", or the error.
         case request

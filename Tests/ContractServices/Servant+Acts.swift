@@ -31,7 +31,7 @@ extension Servant {
         return nil
     }
 
-    /// With a limit of its own: a large reply takes its time on a busy machine.
+    /// With a limit of its own: a large reply needs its time on a busy machine.
     private func reverse(_ message: MachMessage) {
         guard message.expectsReply else { return }
         reply(to: message, MachMessage(id: message.id, bytes: message.bytes.reversed()))

@@ -6,17 +6,17 @@ import PortSystem
 import RunLoopCore
 import Synchronization
 
-/// Longer than any wait takes, the end of one that would hang: as long as the test's watchdog.
+/// Longer than any wait lasts, the end of one that would hang: as long as the test's watchdog.
 package let servicePatience: Duration = {
     guard let text = sysEnvironment("PORT_TEST_WATCHDOG"), let seconds = Int(text) else { return .seconds(60) }
     return .seconds(seconds > 0 ? seconds : 86_400)
 }()
 
-/// The memory of a port that serves a test: what it keeps, and to whom it tells what it saw.
+/// The memory of a port that serves a test: what it holds, and where it reports what it saw.
 package final class Servant: Sendable {
     /// Where it hands requests on to; nil when it does not.
     let other: SendRight?  // immutable
-    /// Tells what it saw, one line at a time.
+    /// Reports what it saw, one line at a time.
     let say: @Sendable (String) -> Void  // immutable
     let kept = Mutex<[MachMessage]>([])
     let made = Mutex<[MachPort]>([])
@@ -27,13 +27,13 @@ package final class Servant: Sendable {
         self.say = say
     }
 
-    /// Ends the ports that it made, and lets go of what it keeps.
+    /// Ends the ports that it made, and releases what it holds.
     package func end() {
         for port in take(made) { port.invalidate() }
         _ = take(kept)
     }
 
-    /// Takes all elements out.
+    /// Removes all elements.
     func take<Element: Sendable>(_ list: borrowing Mutex<[Element]>) -> [Element] {
         list.withLock { list in
             defer { list = [] }
@@ -41,18 +41,18 @@ package final class Servant: Sendable {
         }
     }
 
-    /// Keeps a message, and tells.
+    /// Stores a message, and reports it.
     func keep(_ message: MachMessage) {
         kept.withLock { $0.append(message) }
         say("kept \(message.id)")
     }
 
-    /// Takes the message that it keeps for the longest time.
+    /// Removes the message that it has held for the longest time.
     func takeOldest() -> MachMessage? {
         kept.withLock { $0.isEmpty ? nil : $0.removeFirst() }
     }
 
-    /// Replies, and tells what failed.
+    /// Replies, and reports what failed.
     func reply(to message: MachMessage, _ reply: MachMessage) {
         do throws(PortError) {
             try message.reply(reply, within: servicePatience)

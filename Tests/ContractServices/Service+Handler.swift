@@ -15,7 +15,7 @@ extension Service {
         }
     }
 
-    /// Services that look at the message only.
+    /// Services that read the message only.
     private func perform(with message: MachMessage, for servant: Servant) -> Bool {
         switch self {
         case .note: servant.say("\(message.id)")
@@ -107,7 +107,7 @@ extension Service {
     }
 
     private func byte(_ bytes: RawSpan, _ index: Int) -> UInt8 {
-        // SAFETY: the caller has looked at the count; a byte has no bits that are not allowed.
+        // SAFETY: the caller has checked the count; a byte has no bits that are not allowed.
         unsafe bytes.unsafeLoad(fromByteOffset: index, as: UInt8.self)
     }
 
@@ -175,7 +175,7 @@ extension Servant {
     }
 }
 
-/// So many bytes that differ from place to place.
+/// `count` bytes that differ from position to position.
 package func pattern(_ count: Int) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(count + period.count)

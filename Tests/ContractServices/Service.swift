@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What a port does with each message: a behaviour that has a name, so that another process can be told it.
+/// What a port does with each message: a behaviour with a name, which can be sent to another process.
 package enum Service: String, Sendable {
     /// It has no handler.
     case none
@@ -27,30 +27,30 @@ package enum Service: String, Sendable {
     case refuse
     /// Replies with an error of a very long text.
     case refuseAtLength
-    /// Lets the requester know that its request failed: 6, "six".
+    /// Reports to the requester that its request failed: 6, "six".
     case fail
     /// Replies twice, and says what each threw.
     case replyTwice
-    /// Lets the reply right go: unused for the id 0, dropped for 1, taken and forgotten for others.
+    /// Lets the reply right end: unused for the id 0, dropped for 1, moved out and forgotten for others.
     case letGo
     /// Keeps the message. Says so.
     case keep
     /// Keeps messages of the id 7, and says so; replies 2 to others.
     case keepSeven
-    /// Keeps the message, as ``keep`` does, and says "cancelled" when its requester gives up.
+    /// Stores the message, as ``keep`` does, and says "cancelled" when its requester gives up.
     case keepAndWatch
-    /// Takes the reply right and keeps it; says what another reply threw.
+    /// Moves the reply right out of the message and stores it; says what another reply threw.
     case keepRight
-    /// Keeps requests; one of the id 2 has the first that is kept answered with 1, then is answered with 2 itself.
+    /// Stores requests; one of the id 2 has the first stored one answered with 1, then is answered with 2 itself.
     case late
     /// Keeps the message, replies it, and invalidates its port after the id 2.
     case echoAndKeep
-    /// Replies twice the id if that is positive, and lets others go. Says "cancelled" when a requester gives up.
+    /// Replies twice the id if that is positive, and releases others. Says "cancelled" when a requester gives up.
     case replyAndWatch
     /// Sends the id 1 to its own port, without an end; invalidates it after the id 2.
     case busy
-    /// The worker of a check-in: says what it gets, and tells the other port "done" with the id and 100. After the id
-    /// 99 it invalidates its port, and tells "bye" with the id 104.
+    /// The worker of a check-in: says what it gets, and sends the other port "done" with the id and 100. After the id
+    /// 99 it invalidates its port, and sends "bye" with the id 104.
     case worker
     /// Invalidates its port.
     case end

@@ -23,7 +23,7 @@ struct CheckInCountTests {
 
     @Test("every act counts any bytes as wc does", arguments: ["C", "C.UTF-8"])
     func bytes(locale: String) async throws {
-        // Versions of wc differ in what they take for a word when bytes are no text.
+        // Versions of wc differ in what they count as a word when bytes are no text.
         let version = try await ChildProcess("/usr/bin/env", ["wc", "--version"]).waitForExit().output
         if !version.hasPrefix("wc (GNU coreutils) 9.1\n") {
             try Test.cancel("The example agrees with wc of GNU coreutils 9.1, which is not here.")

@@ -9,12 +9,12 @@ import Testing
 private let analyzer = "/usr/bin/systemd-analyze"
 private let activator = "/usr/bin/systemd-socket-activate"
 
-/// What lies in `Docs/Deployment` is what systemd takes. `Tests/containers` does what its files for containers say.
+/// systemd accepts what is in `Docs/Deployment`. `Tests/containers` does what its files for containers say.
 @Suite("Deployment", .census(warmingUp: makeSharedReceiver))
 struct DeploymentTests {
     private static let directory = Document.packageDirectory + "/Docs/Deployment"
 
-    /// The files of a folder, with the program that is built in the place of the installed one.
+    /// The files of a folder, with the program that is built instead of the installed one.
     private static func units(_ folder: String) throws -> [(name: String, text: String)] {
         let program = try builtProduct("notes")
         let path = "\(directory)/systemd/\(folder)"

@@ -30,7 +30,7 @@ extension Trait where Self == Census {
     }
 }
 
-/// The names that somebody holds in a scratch directory.
+/// The names that are held in a scratch directory.
 func heldNames(in scratch: ScratchDirectory) throws -> [String] {
     try PortNameServer(directory: scratch.path("swift-ports")).list().map(\.name)
 }
@@ -39,7 +39,7 @@ func heldNames(in scratch: ScratchDirectory) throws -> [String] {
 /// process that makes a socket removes it.
 func portFiles(in scratch: ScratchDirectory) throws -> [String] {
     let directory = scratch.path("swift-ports")
-    if !FileManager.default.fileExists(atPath: directory) { return [] }  // nobody named a port
+    if !FileManager.default.fileExists(atPath: directory) { return [] }  // no port was named
     return try FileManager.default.subpathsOfDirectory(atPath: directory)
         .filter { !["names", "sockets", "locks"].contains($0) && !$0.hasSuffix(".lock") }.sorted()
 }

@@ -32,8 +32,8 @@ struct LinkTests {
         }
     }
 
-    /// What the Swift runtime itself links does not count: only what the program asks for by itself is looked at. Nor
-    /// does `libdispatch.so` without its Swift overlay: the thread sanitizer's runtime asks for it.
+    /// What the Swift runtime itself links does not count: only what the program itself asks for is checked. Nor does
+    /// `libdispatch.so` without its Swift overlay: the thread sanitizer's runtime asks for it.
     private func isUnwanted(_ library: String) -> Bool {
         ["foundation", "swiftdispatch"].contains { library.lowercased().contains($0) }
     }

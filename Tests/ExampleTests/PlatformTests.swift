@@ -78,7 +78,7 @@ import Testing
     }
 }
 
-/// A program file, as far as it says what it takes from which library: elf(5), of 64 bits.
+/// A program file, as far as it says what it imports from which library: elf(5), of 64 bits.
 private struct ELFImage {
     private let bytes: Data
 
@@ -110,7 +110,7 @@ private struct ELFImage {
         }
     }
 
-    /// The functions and variables that it takes from glibc's libraries.
+    /// The functions and variables that it imports from glibc's libraries.
     var namesFromGlibc: Set<String> {
         let sections = sections
         func section(_ kind: UInt32) -> Section? { sections.first { $0.kind == kind } }

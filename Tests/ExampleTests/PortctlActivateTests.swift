@@ -13,7 +13,7 @@ struct PortctlActivateTests {
         "sh", "-c", "exec \"$PEER\" activated-local \"$DIRECTORY\" org.example.far >/dev/null",
     ]
 
-    /// Starts `portctl activate`, and waits until it listens. What it says on standard error comes with its output.
+    /// Starts `portctl activate`, and waits until it listens. Its standard error comes with its output.
     private func activate(_ name: String, in scratch: ScratchDirectory, _ words: [String]) async throws -> ChildProcess
     {
         let process = try ChildProcess(
@@ -65,7 +65,7 @@ struct PortctlActivateTests {
                 #expect(owners.count == 1 && owners != [supervisor.processID])
                 #expect(try declared(in: scratch) == ["act"])
                 #expect(try await portctl(["request", "act", "0", text], in: scratch) == done(text))
-                // Until it has ended it may accept the next client, whom it can only tell that it goes.
+                // Until it has ended it may accept the next client, only to report to it that it ends.
                 let owner = try #require(owners.first)
                 let deadline = Watchdog.deadline
                 await offThePool { while kill(owner, 0) == 0, .now < deadline { yieldThread() } }

@@ -115,7 +115,7 @@ struct PortctlCandidateTests {
     }
 }
 
-/// Completion as somebody sees it who presses Tab: each shell in a terminal of tmux.
+/// Completion as a user who presses Tab sees it: each shell in a terminal of tmux.
 @Suite("portctl: completion in a terminal", .portCensus)
 struct PortctlCompletionTests {
     @Test("bash completes", .enabled(if: TmuxSession.isThere(.bash), "bash or tmux is not installed"))
@@ -217,7 +217,7 @@ struct PortctlCompletionTests {
         }
     }
 
-    /// The page shows a screen of each shell, after what its first line says was typed.
+    /// The page shows a screen of each shell; its first line says what was typed.
     private func show(in shell: Shell) async throws {
         let shown = try #require(try Document("Docs/portctl.md").blocks("screen \(shell)").first)
         let lines = shown.split(separator: "\n").map(String.init)

@@ -51,7 +51,7 @@ struct PortctlDescriptorTests {
         }
     }
 
-    /// Connects to a name so many times, and sends requests each time, the replies to which find no room.
+    /// Connects to a name `count` times, and sends requests each time, whose replies find no room.
     private func connect(_ count: Int, to name: String, in scratch: ScratchDirectory) throws -> [SharedDescriptor] {
         let right = try PortNameServer(directory: scratch.path("names")).lookUp(name)
         let path = try #require(right.destination as? RemotePort).address().path

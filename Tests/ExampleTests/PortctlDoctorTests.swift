@@ -26,7 +26,7 @@ struct PortctlDoctorTests {
                 let state = try #require(finding["state"] as? String)
                 all.insert(subject)
                 if state == "refused" { refused.insert(subject) }
-                // Whoever reads that something is missing also reads what it costs and what helps.
+                // A finding that something is missing also says what that costs and what helps.
                 let isMissing = state == "refused" || state == "low"
                 #expect((finding["cost"] as? String)?.isEmpty == (isMissing ? false : nil), "\(finding)")
                 #expect((finding["remedy"] as? String)?.isEmpty == (isMissing ? false : nil), "\(finding)")

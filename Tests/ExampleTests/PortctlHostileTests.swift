@@ -8,12 +8,12 @@ import Testing
 
 @testable import portctl
 
-/// What processes of the same user can do to somebody who uses portctl.
+/// What processes of the same user can do to a user of portctl.
 @Suite("portctl: hostile owners of names", .portCensus)
 struct PortctlHostileTests {
     private static let own = ProcessInfo.processInfo.processIdentifier
 
-    /// Answers in place of this process's trace service.
+    /// Answers instead of this process's trace service.
     private func withTraceService(
         in scratch: ScratchDirectory, ending end: @escaping @Sendable () -> [UInt8], _ body: () async throws -> Void
     ) async throws {

@@ -19,7 +19,7 @@ struct PortctlRefusalTests {
             let server = try await PortctlServer("echo", in: scratch)
             let body = scratch.path("body")
             try #require(FileManager.default.createFile(atPath: body, contents: nil))
-            try #require(truncate(body, Invocation.silentLimit + 1) == 0)  // it takes no room
+            try #require(truncate(body, Invocation.silentLimit + 1) == 0)  // it occupies no disk
             let ways = [
                 ["send", "echo", "1", "--file", body],
                 ["-c", "exec \"$0\" --directory \"$1\" send echo 1 - <\"$2\"", try builtProduct("portctl")]

@@ -79,7 +79,7 @@ final class PortctlServer: Sendable {
     }
 }
 
-/// Makes that directory, as the first port in it would: commands that only look do not.
+/// Makes that directory, as the first port in it would: commands that only read do not.
 func makeNames(in scratch: ScratchDirectory) throws {
     _ = try PortNameServer(directory: scratch.path("names"))
 }

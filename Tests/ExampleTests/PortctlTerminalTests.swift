@@ -101,7 +101,7 @@ struct PortctlTerminalTests {
     @Test("a long message shows on a terminal how much of it has been sent")
     func progress() async throws {
         try await withScratchDirectory { scratch in
-            // Nobody receives, so the message stays under way until its limit.
+            // No thread receives, so the message stays in transit until its limit.
             let names = try PortNameServer(directory: scratch.path("names"))
             let port = MachPort(queueLimit: 1)
             try names.register(port, name: "silent")
@@ -126,7 +126,7 @@ struct PortctlTerminalTests {
         let lines = block.split(separator: "\n").map(String.init)
         let commands = lines.filter { $0.hasPrefix("$ ") }.map { String($0.dropFirst(2)) }
         let shown = lines.filter { !$0.hasPrefix("$ ") }
-        // The server notices when it does that a client has gone.
+        // A server does not notice at a fixed time that a client has gone.
         let name = try #require(commands.first { $0.hasPrefix("portctl serve ") }?.split(separator: " ")[2])
         let hasGone = "for i in $(seq 1000); do portctl info \(name) --json | grep -q '\"peers\":0,' && break; done"
         let script = commands.flatMap { $0.hasPrefix("portctl list") ? [hasGone, $0] : [$0] } + ["wait"]

@@ -96,10 +96,10 @@ struct PortctlTests {
         try await withScratchDirectory { scratch in
             let server = try await PortctlServer("echo", in: scratch)
             #expect(try await portctl(["request", "echo", "1", "hello"], in: scratch) == done("hello"))
-            // The server notices when it does that the client has gone.
+            // A server does not notice at a fixed time that the client has gone.
             _ = try await portctlInfo("echo", in: scratch) { $0.contains(#""peers":0,"#) }
             let names = try PortNameServer(directory: scratch.path("names"))
-            let port = MachPort()  // in no loop: it answers nobody
+            let port = MachPort()  // in no loop: it never answers
             try names.register(port, name: "a\u{1B}[2J\nb")
             let held = try DeclaredName("on.demand", in: names)
             let list = try await portctl(["list", "--timeout", "2s"], in: scratch)

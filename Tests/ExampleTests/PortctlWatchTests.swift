@@ -20,7 +20,7 @@ struct PortctlWatchTests {
         try await withScratchDirectory { scratch in
             let names = try PortNameServer(directory: scratch.path("names"))
             let (process, file) = ("\(PeerIdentity.current.processID)", scratch.path("trace.json"))
-            let port = MachPort()  // in no loop: it answers nobody
+            let port = MachPort()  // in no loop: it never answers
             try names.register(
                 port, name: words[0] == "trace" ? TraceService.name(of: PeerIdentity.current.processID) : "stopped")
             let program = try ChildProcess(
@@ -73,7 +73,7 @@ struct PortctlWatchTests {
             var told = ""
             for id in 1...3 {
                 #expect(try await portctl(["send", "slow", "\(id)"], in: scratch) == done())
-                // Each comes over a connection of its own: what order they have is seen when they have come.
+                // Each comes over a connection of its own: their order is known when they have come.
                 told = try await portctlInfo("slow", in: scratch) { $0.contains(#""messages":\#(id),"#) }
             }
             #expect(try await server.line()?.hasPrefix("message 1 ") == true)

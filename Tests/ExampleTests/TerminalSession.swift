@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// A program on a pseudo-terminal, as somebody who sits before it sees it.
+/// A program on a pseudo-terminal, as a user at the terminal sees it.
 final class TerminalSession {
     private let master: FileDescriptor
     private let process: pid_t
@@ -47,7 +47,7 @@ final class TerminalSession {
                 Watchdog.expired("the terminal never showed \(text.debugDescription): \(output.debugDescription)")
                 return false
             }
-            // The kernel says EIO when nobody has the terminal any more.
+            // The kernel says EIO when no process has the terminal open any more.
             guard let bytes = try? sysRead(master.raw, capacity: 4096), !bytes.isEmpty else { return false }
             output += String(decoding: bytes, as: UTF8.self)
         }
@@ -67,7 +67,7 @@ final class TerminalSession {
 
     /// Reads what is left, and waits for the program's end.
     ///
-    /// - Returns: its status, as a shell tells it.
+    /// - Returns: its status, as a shell reports it.
     func end() throws -> Int32 {
         try read(until: "\u{0}never")
         if let running = try sysProcessDescriptor(of: process),

@@ -9,13 +9,13 @@ import Testing
 
 @testable import portctl
 
-/// A shell in a terminal that tmux plays, so that a test sees the screen as somebody does who sits before it.
+/// A shell in a terminal that tmux emulates, so that a test sees the screen as a user at the terminal does.
 ///
-/// tmux is driven in its control mode: commands go in and are answered, and it tells when the shell has written
+/// tmux is driven in its control mode: commands go in and are answered, and it reports when the shell has written
 /// something.
 final class TmuxSession {
     private let client: ChildProcess
-    /// Whether the shell has written something since the screen was looked at.
+    /// Whether the shell has written something since the screen was read.
     private var hasChanged = true
 
     /// Starts a shell.

@@ -88,7 +88,7 @@ struct TranscriptTests {
             let text = try String(contentsOfFile: directory + "/" + file, encoding: .utf8)
             #expect(!text.contains("fatalError"), "\(file)")
             guard file.hasSuffix("main.swift") else { continue }
-            // What is in a `do`, in a function or in a type is let out by none of these.
+            // None of these lets out what is in a `do`, in a function or in a type.
             var isInside = false
             for line in text.split(separator: "\n") {
                 if line == "}" { isInside = false }
@@ -190,8 +190,8 @@ func traceNames(in path: String) throws -> Set<String> {
     return Set(events.compactMap { $0["name"] as? String })
 }
 
-/// What differs from run to run is made equal: the numbers of processes, threads and run-loop items become 1, 2, … in
-/// the order in which they appear; times, and numbers that "about" stands before, become 0.
+/// Makes equal what differs from run to run: the numbers of processes, threads and run-loop items become 1, 2, … in the
+/// order in which they appear; times, and numbers after "about", become 0.
 private func withoutNumbers(_ transcript: String) -> String {
     var known: [Substring: Int] = [:]
     func rank(_ number: Substring) -> String {

@@ -10,7 +10,7 @@ import Testing
 struct WordTests {
     private static let page = "Docs/Style.md"
 
-    /// The page says what stands in their place. A stem ends with a hyphen.
+    /// The page has the replacements. A stem ends with a hyphen.
     private static let words = ["in vain", "for want of", "such a one", "mend-", "stop to", "so often"]
 
     @Test("no source and no page has a word that the style page replaces")
@@ -25,7 +25,7 @@ struct WordTests {
         for path in try Self.paths() {
             let text = try String(contentsOfFile: Document.packageDirectory + "/" + path, encoding: .utf8)
             count += 1
-            // A sentence may go on in the next line of a comment.
+            // A sentence may continue in the next line of a comment.
             let prose = text.replacing(/\n *(?:\/\/\/?|\*)? */, with: " ")
             for match in prose.matches(of: pattern) {
                 let around = prose[match.range.lowerBound...].prefix(60)

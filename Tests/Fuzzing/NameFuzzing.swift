@@ -3,7 +3,7 @@
 
 import NamedPortServer
 
-/// What must hold for every sequence of bytes that is taken for a name, for a name's file name, or for its record.
+/// What must hold for every sequence of bytes that is read as a name, as a name's file name, or as its record.
 public enum NameFuzzing {
     /// Traps when one of the promises of Docs/WireFormat.md does not hold for the bytes.
     public static func check(_ bytes: [UInt8]) {

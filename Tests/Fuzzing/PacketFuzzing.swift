@@ -6,7 +6,7 @@ import PortSystem
 
 /// What must hold for every sequence of packets that a peer may send.
 ///
-/// An input stands for the packets of one connection: each begins with two bytes that give its length, in little-endian
+/// An input represents the packets of one connection: each begins with two bytes that give its length, in little-endian
 /// order, and one that says how many descriptors come with it, 255 for descriptors that were lost.
 public enum PacketFuzzing {
     /// Traps when the packets bring the decoder to something that Docs/WireFormat.md excludes.
@@ -40,8 +40,8 @@ public enum PacketFuzzing {
         }
     }
 
-    /// Takes a packet as a connection does: while a message is begun, what follows the head is written behind it, and
-    /// taken back when it is no piece.
+    /// Reads a packet as a connection does: while a message is begun, what follows the head is written after it, and
+    /// undone when it is no piece.
     ///
     /// - Returns: nil when it has no room there, which ends the connection.
     private static func take(
@@ -63,7 +63,7 @@ public enum PacketFuzzing {
         return assembly.take(header, payload: bytes, descriptors: descriptors)
     }
 
-    /// A message that is taken is one that this library could have sent: sent again, it is the same bytes.
+    /// A message that is accepted is one that this library could have sent: sent again, it is the same bytes.
     private static func checkDecoding(_ encoded: EncodedMessage) {
         guard let message = encoded.decoded(resolve: { SendRight(DeadPort($0)) }) else { return }
         precondition(message.components.count == encoded.componentCount, "a component was lost")
@@ -89,7 +89,7 @@ public enum PacketFuzzing {
         return packets
     }
 
-    /// One descriptor as often as wanted: the decoder passes descriptors on and lets them go, nothing else.
+    /// One descriptor, as often as needed: the decoder passes descriptors on and releases them, nothing else.
     private static func descriptors(_ count: Int) -> [SharedDescriptor]? {
         count == 255 ? nil : Array(repeating: descriptor, count: min(count, MessageLimits.descriptors))
     }

@@ -6,17 +6,17 @@ import RawRing
 
 /// What must hold whatever the other side of a ring does to the memory.
 ///
-/// An input stands for what both sides do in turn, one step after the other. A step begins with a byte that says what
-/// it is, modulo eight; numbers that follow are in little-endian order, and zeros where the input ends.
+/// An input represents what both sides do alternately, one step after the other. A step begins with a byte that says
+/// what it is, modulo eight; numbers that follow are in little-endian order, and zeros where the input ends.
 public enum RingFuzzing {
-    /// Traps when an end of a ring does something else than Docs/WireFormat.md says.
+    /// Traps when an end of a ring does not do what Docs/WireFormat.md says.
     public static func check(_ input: [UInt8]) {
         guard let memory = try? RawRing(), let back = try? RawRing() else { return }
         var run = Run(memory, back, input)
         for _ in 0..<stepLimit where !run.step() { break }
     }
 
-    /// More steps show nothing new, and take time.
+    /// More steps show nothing new, and cost time.
     private static let stepLimit = 200
 
     /// The most bytes of a packet.
@@ -24,7 +24,7 @@ public enum RingFuzzing {
     fileprivate static let payload = (0..<limit).map { UInt8(truncatingIfNeeded: $0) }
 }
 
-/// Both ends of a ring, the memory as the other side has it, and a reader that does what the page says, in the plainest
+/// Both ends of a ring, the memory as the other side has it, and a reader that does what the page says, in the simplest
 /// way.
 private struct Run {
     var writer: RingProducer
@@ -109,7 +109,7 @@ private struct Run {
 
     var published: UInt64 { last ?? words.tail }
 
-    /// Looks as far as the reader does: it asks for the tail behind each packet that it sees.
+    /// Reads as far as the reader does: it asks for the tail after each packet that it sees.
     ///
     /// - Returns: the bytes of the first.
     mutating func plainLook() -> Int? {

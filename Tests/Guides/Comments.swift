@@ -49,7 +49,7 @@ func commentOnCommandSource(_ known: KnownSources) {
     source.add(to: .current)
 }
 
-/// Where a client keeps what it is told of.
+/// The sources that a client was notified of.
 struct KnownSources: Sendable {
     private let contexts = LoopBound<Set<CommandSource<String>.Context>>([])
 

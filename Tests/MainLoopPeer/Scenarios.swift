@@ -59,8 +59,8 @@ private func actor(_ loop: any MainLoop) {
 
 @MainActor private func onMain(_ number: Int) -> Int { number }
 
-/// In the first turn the queue is an event like others; in later turns it goes first, and no observer of waiting is
-/// told.
+/// In the first pass the queue is an event like others; in later passes it goes first, and no observer of waiting is
+/// notified.
 private func order(_ loop: any MainLoop) {
     loop.observe { say($0) }
     let signal = loop.source {
@@ -171,9 +171,9 @@ private func stream(_ loop: any MainLoop) {
         DispatchQueue.main.async {
             counts.value.latest = max(counts.value.latest, counts.value.performed - count)
             counts.value.served += 1
-            // CFRunLoop passes the queue over in the turn after one that has served it.
+            // CFRunLoop skips the queue in the pass after one that has served it.
             counts.value.next = counts.value.performed + 3
-            // Where the queue is looked at now and then, a block may come just before that.
+            // Where the queue is polled now and then, a block may come just before that.
             if counts.value.served < (counts.value.latest == 0 ? 1_000 : 100) { return }
             let late = counts.value.latest
             say(late == 0 ? "at once" : late <= 128 ? "later" : "too late: \(late)")
@@ -183,7 +183,7 @@ private func stream(_ loop: any MainLoop) {
     say(loop.run(30, mode: nil))
 }
 
-/// Ours only: the main loop is found from everywhere, and takes work from every thread.
+/// Only of this library: the main loop is found from everywhere, and accepts work from every thread.
 private func mainLoop(_ loop: any MainLoop) {
     let main = ThreadRunLoop.main
     say("\(main == .current) \(main.isCurrent)")

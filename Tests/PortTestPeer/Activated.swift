@@ -39,7 +39,7 @@ func activatedLocal(_ directory: String, _ name: String) throws(PortError) {
     local.invalidate()
 }
 
-/// Shows that a socket is taken once, and that neither a child nor a program that takes this one's place finds it.
+/// Shows that a socket is adopted once, and that neither a child nor a program that replaces this one finds it.
 func activatedAgain(_ directory: String, _ name: String) throws(PortError) {
     let port = try checkIn(directory, name, Servant(say: say))
     do throws(PortError) {

@@ -8,7 +8,7 @@ import PortSystem
 import RunLoopCore
 import Synchronization
 
-/// Takes, frees, finds and lists names as its input says: "taken", "freed", "found", "names NAME …", or the error.
+/// Registers, frees, finds and lists names as its input says: "taken", "freed", "found", "names NAME …", or the error.
 func hold(_ directory: String) throws(PortError) {
     let names = try nameServer(in: directory)
     var ports: [String: MachPort] = [:]
@@ -74,7 +74,7 @@ func crowd(_ directory: String, _ name: String, count: Int) throws(PortError) {
     say("replies \(replies)")
 }
 
-/// Tells a port how to reach this process: by a right in the message, or by a name in its text.
+/// Sends a port the way to reach this process: a right in the message, or a name in its text.
 func checkIn(_ directory: String, _ name: String, by way: String, _ rules: Rules) throws(PortError) {
     let names = try nameServer(in: directory)
     let servant = Servant(say: say)
@@ -157,7 +157,7 @@ func notice(_ directory: String, _ name: String) throws(PortError) {
     ThreadRunLoop.current.run(until: .after(servicePatience))
 }
 
-/// What the program was started with. Where /proc is not mounted Swift gives no arguments; the environment has them then.
+/// The arguments of the program. Where /proc is not mounted Swift gives no arguments; the environment has them then.
 func peerArguments() -> [String] {
     if !CommandLine.arguments.isEmpty { return Array(CommandLine.arguments.dropFirst()) }
     return (sysEnvironment("PORT_TEST_ARGUMENTS") ?? "").split(separator: " ").map(String.init)

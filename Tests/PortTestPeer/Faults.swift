@@ -26,7 +26,8 @@ func keepLedger(_ directory: String, _ name: String, _ path: String, _ rules: Ru
     port.invalidate()
 }
 
-/// Sends the numbers from 0 on, by turns a request and a note, and exits with status 3 if a reply is not the request's.
+/// Sends the numbers from 0 on, alternately as request and as note, and exits with status 3 if a reply is not the
+/// request's.
 func stream(_ directory: String, _ name: String, count: Int) throws(PortError) {
     let port = try RemoteMessagePort(name: name, nameServer: nameServer(in: directory))
     for number in 0..<count {
@@ -40,7 +41,7 @@ func stream(_ directory: String, _ name: String, count: Int) throws(PortError) {
     }
 }
 
-/// For each line of the input: connects anew, sends it as a request, and says "reply TEXT", or the error and what
+/// For each line of the input: connects anew, sends it as a request, and prints "reply TEXT", or the error and what
 /// became of the request.
 func pace(_ directory: String, _ name: String) throws(PortError) {
     let names = try nameServer(in: directory)
@@ -81,7 +82,7 @@ func crowdThatStays(_ directory: String, _ name: String, count: Int) throws(Port
     withExtendedLifetime(rights) {}
 }
 
-/// Connects, again while as many clients as the server lets wait are waiting to be accepted.
+/// Connects, and tries again while the server's backlog is full.
 private func unlessBusy<Result>(_ connect: () throws(PortError) -> Result) throws(PortError) -> Result {
     let deadline = MonotonicInstant.after(servicePatience)
     while true {
@@ -94,7 +95,7 @@ private func unlessBusy<Result>(_ connect: () throws(PortError) -> Result) throw
     }
 }
 
-/// Lets the process, and those that it starts, open as many descriptors as the system allows it.
+/// Lets the process, and those that it starts, open as many descriptors as the system allows.
 func raiseDescriptorLimit() {
     var limit = rlimit()
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

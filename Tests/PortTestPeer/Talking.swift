@@ -31,7 +31,7 @@ func become(_ words: String) {
     }
 }
 
-/// Whom the ports of `serve`, `ledger` and `check-in` talk to, and what each process may take up.
+/// The peers that the ports of `serve`, `ledger` and `check-in` talk to, and what each process may occupy.
 struct Rules {
     var policy: ((PortNameServer) throws(PortError) -> PeerPolicy)?
     var limits = PeerLimits.standard
@@ -61,7 +61,7 @@ func nameServer(in directory: String) throws(PortError) -> PortNameServer {
     return try PortNameServer(sharedDirectory: String(directory.dropFirst(prefix.count)))
 }
 
-/// Locks a file for reading, as whoever may read it can, until the input ends.
+/// Locks a file for reading, as any reader of it can, until the input ends.
 func lockForReading(_ path: String) {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     var lock = flock()

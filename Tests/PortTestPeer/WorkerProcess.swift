@@ -17,7 +17,7 @@ import PortSystem
 import RunLoopCore
 
 func work(_ kind: String, _ argument: String) throws(PortError) {
-    let facts = Facts()  // before the bootstrap descriptor is taken
+    let facts = Facts()  // before the bootstrap descriptor is adopted
     switch kind {
     case "exit": exit(CInt(argument) ?? 0)
     case "crash": kill(sysProcessID(), SIGUSR1)
@@ -53,7 +53,7 @@ func work(_ kind: String, _ argument: String) throws(PortError) {
     servant.end()
 }
 
-/// Sends so many messages, each of which waits for room.
+/// Sends `count` messages, each of which waits for room.
 private func talk(to parent: SendRight, count: String) {
     for _ in 0..<(Int(count) ?? 0) {
         try? parent.send(MachMessage(id: 6, bytes: [UInt8](repeating: 7, count: 1000)), within: servicePatience)
@@ -62,7 +62,7 @@ private func talk(to parent: SendRight, count: String) {
 
 /// What a process was started with.
 struct Facts {
-    /// One fact a line.
+    /// One fact per line.
     let text: String
 
     init() {

@@ -11,15 +11,14 @@
 //   crowd DIRECTORY NAME COUNT            COUNT connections at once, one request over each; "replies COUNT"
 //   crowd-that-stays DIRECTORY NAME COUNT the same, and keeps the connections until its input ends (Faults.swift)
 //   ledger DIRECTORY NAME FILE            replies what it got, after it wrote that to the file; "ready"
-//   stream DIRECTORY NAME COUNT           sends the numbers below COUNT, by turns as request and as note
+//   stream DIRECTORY NAME COUNT           sends the numbers below COUNT, alternately as request and as note
 //   pace DIRECTORY NAME                   a new connection and a request for each line of its input; "reply TEXT"
-//   check-in DIRECTORY NAME right|name    tells the port NAME its own port, and serves that until its input ends
+//   check-in DIRECTORY NAME right|name    sends its own port to the port NAME, and serves that until its input ends
 //   activated DIRECTORY NAME              checks in for a declared name; "checked in", then serves until its input ends
 //   activated-local DIRECTORY NAME        the same with a local port, which reverses; "checked in as NAME"
 //   traced-fault DIRECTORY                lets itself be traced, and traps in a handler
 //   traced DIRECTORY                      lets itself be traced; "traced", then a timer fires until its input ends
-//   activated-again DIRECTORY NAME        checks in twice, then lets a child check in, then starts "activated" in its
-//                                         place
+//   activated-again DIRECTORY NAME        checks in twice, then lets a child check in, then becomes "activated"
 //   knock PATH                            connects to a socket's path as a stranger would; "heard" what comes back
 //   variable NAME                         says "variable VALUE" of the environment, or "no variable"
 //   launch                                launches a worker process, asks it, and shuts it down (Commands.swift)
@@ -31,13 +30,13 @@
 //   exec PROGRAM …                        becomes another program
 //   as USER[:GROUP] COMMAND …             the command as another user, in one supplementary group; for root only
 //   policy POLICY COMMAND …               the port of the command admits `members`, `users:1,2` or `groups:1,2`
-//   connections COUNT COMMAND …           the port of the command lets a process have so many
+//   connections COUNT COMMAND …           the port of the command lets a process have that many
 //   unlimited COMMAND …                   the command with as many descriptors as the system allows
 //
 // DIRECTORY is a path, or `shared:` and the path of a directory that may be shared.
 //
-// A port error is the line "error CODE", and ", owner PROCESS" if it tells one. The status is 0 whenever the command
-// was carried out, whatever came of it, and 2 when it was not understood.
+// A port error is the line "error CODE", and ", owner PROCESS" if it has one. The status is 0 whenever the command
+// was carried out, whatever its result, and 2 when it was not understood.
 
 import ContractServices
 import NamedPortServer

@@ -4,10 +4,10 @@
 import Glibc
 package import PortSystem
 
-/// The memory of one side of a pair of rings as a side has it that writes whatever it wants there, at any time. Tests
-/// of the rings and their fuzzer share it.
+/// The memory of one side of a pair of rings, as a misbehaving side has it: it writes whatever it wants there, at any
+/// time. Tests of the rings and their fuzzer share it.
 ///
-/// Docs/WireFormat.md says what the words mean. Nothing guards them: that is what the other side must bear.
+/// Docs/WireFormat.md says what the words mean. They are unguarded: the other side must cope with that.
 package final class RawRing: Sendable {
     /// The memory, as its maker has it.
     package let memory: SharedMemory

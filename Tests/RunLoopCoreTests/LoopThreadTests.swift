@@ -152,8 +152,8 @@ import Testing
     func interruptedSleep() async throws {
         try await onLoop { loop in
             loop.waitStrategy = .blocking
-            // A timer that comes before the fifth signal, as on a busy machine, ends the sleep too. So its delay is
-            // doubled.
+            // A timer that comes before the fifth signal, as on a busy machine, ends the sleep too. Then it is repeated
+            // with a longer delay.
             var hits = 0
             var delay = Duration.milliseconds(2)
             while hits < 5, delay < .seconds(60) {

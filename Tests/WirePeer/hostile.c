@@ -93,7 +93,7 @@ static void crowd(const char *directory, const char *name) {
     while (getchar() != EOF) {}
 }
 
-/// Sends requests for as long as the kernel takes them, reads no answer, and holds the connection until the input ends.
+/// Sends requests as long as the kernel accepts them, reads no answer, and holds the connection until the input ends.
 static void flood(const char *directory, const char *name) {
     int connection = connected(directory, name), file = open("/dev/null", O_RDONLY);
     uint8_t packet[HEAD + 1008];

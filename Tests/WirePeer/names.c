@@ -79,7 +79,7 @@ int look_up(const char *directory, const char *name) {
     return connect_to(address);
 }
 
-/// Opens a file and takes its lock; -1 when another holds it.
+/// Opens a file and locks it; -1 when another process holds the lock.
 static int locked_file(const char *path) {
     for (;;) {
         struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

@@ -58,7 +58,7 @@ int look_up(const char *directory, const char *name);
 int connect_to(const char *address);
 /// Makes a listening socket with an address in the directory.
 int listen_in(const char *directory, char address[PATH_LIMIT]);
-/// Registers a name for an address; 0 when it is taken.
+/// Registers a name for an address; 0 when it is in use.
 int hold_name(const char *directory, const char *name, const char *address);
 /// Frees the name, and removes the socket and its lock file.
 void let_go(void);
