@@ -59,7 +59,7 @@ import Testing
             _ = try worker?.checkIn(within: patience)
             #expect(worker?.waitForExit(within: patience) == .exited(status: 7))
             #expect(worker?.checkInMessage?.expectsReply == true)
-            // The connection is found closed, and is none of the port's any more.
+            // The connection is found closed, and the port no longer has it.
             worker?.port.core.receiveFromSockets()
             #expect(worker?.port.core.connectionCount == 0)
             weak let core = worker?.port.core

@@ -19,7 +19,7 @@ package enum Act {
     package static let drop: Int32 = 7
     /// Stores the reply right; says "kept".
     package static let keep: Int32 = 8
-    /// Replies to all requests that it keeps; says "answered", or the error, for each; replies how many.
+    /// Replies to all requests that it stored; says "answered", or the error, for each; replies how many.
     package static let answer: Int32 = 9
     /// Requests ``reverse`` of the reply port, in the default mode; replies that reply reversed, or the error.
     package static let callBack: Int32 = 10

@@ -17,7 +17,7 @@ package final class FarSide: Sendable {
         let thread: ResidentThread?
     }
 
-    /// A right, and the thread that uses it when the test shall not wait.
+    /// A right, and the thread that uses it when the test does not wait.
     final class Sender: Sendable {
         let right: SendRight  // immutable
         let lines = Lines()  // guards itself

@@ -5,7 +5,7 @@ package import MessagePort
 
 /// What a test has the far side do. The parts of a message may go with it.
 package struct Order: Sendable {
-    /// The deeds. What they are about is a number that an earlier answer gave.
+    /// What to do. Its subject is a number that an earlier answer gave.
     package enum Deed: Int32, Sendable {
         /// Makes a port. Numbers: its limit; a thread serves it unless the other number is 0. Text: service, policy. A
         /// right among the parts is the one to hand on to.

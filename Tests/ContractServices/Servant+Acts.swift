@@ -10,7 +10,7 @@ import Synchronization
 extension Servant {
     /// Does what the message's id asks for: an ``Act``.
     ///
-    /// - Returns: what to reply, when the caller shall.
+    /// - Returns: what the caller has to reply, if anything.
     package func answer(_ port: MachPort, _ message: MachMessage) -> [UInt8]? {
         switch message.id {
         case Act.reverse: reverse(message)

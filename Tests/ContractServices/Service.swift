@@ -33,9 +33,9 @@ package enum Service: String, Sendable {
     case replyTwice
     /// Lets the reply right end: unused for the id 0, dropped for 1, moved out and forgotten for others.
     case letGo
-    /// Keeps the message. Says so.
+    /// Stores the message. Says so.
     case keep
-    /// Keeps messages of the id 7, and says so; replies 2 to others.
+    /// Stores messages of the id 7, and says so; replies 2 to others.
     case keepSeven
     /// Stores the message, as ``keep`` does, and says "cancelled" when its requester gives up.
     case keepAndWatch
@@ -43,7 +43,7 @@ package enum Service: String, Sendable {
     case keepRight
     /// Stores requests; one of the id 2 has the first stored one answered with 1, then is answered with 2 itself.
     case late
-    /// Keeps the message, replies it, and invalidates its port after the id 2.
+    /// Stores the message, replies it, and invalidates its port after the id 2.
     case echoAndKeep
     /// Replies twice the id if that is positive, and releases others. Says "cancelled" when a requester gives up.
     case replyAndWatch
@@ -62,7 +62,7 @@ package enum Service: String, Sendable {
     case tellBack
     /// Hands the request on, as the next id, to the other port that the servant knows.
     case handOn
-    /// Keeps the message, and hands the request on as ``handOn`` does.
+    /// Stores the message, and hands the request on as ``handOn`` does.
     case keepAndHandOn
     /// Replies the next id, and asks for a reply to that; says what came.
     case converse

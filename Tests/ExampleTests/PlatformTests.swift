@@ -61,7 +61,8 @@ import Testing
         }
     }
 
-    /// Whether glibc has had a function since `oldestGlibc` or before: what moved between its libraries keeps its old version.
+    /// Whether glibc has had a function since `oldestGlibc` or before: what moved between its libraries keeps its old
+    /// version.
     private static func isInOldestGlibc(_ name: String) -> Bool {
         typealias Lookup =
             @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>, UnsafePointer<CChar>)

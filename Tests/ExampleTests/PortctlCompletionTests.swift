@@ -124,7 +124,7 @@ struct PortctlCompletionTests {
         try await show(in: .bash)
     }
 
-    /// Each sign of ASCII, alone and with a combining mark behind it, which makes both one character for a reader.
+    /// Each character of ASCII, alone and followed by a combining mark, which makes both one character for a reader.
     private static let signs = (UInt8(32)...126).flatMap { byte in
         let sign = Character(UnicodeScalar(byte))
         return ["x\(sign)y", "x\(sign)\u{301}y", "x\(sign)\u{301};touch run"]
@@ -186,8 +186,8 @@ struct PortctlCompletionTests {
         try await show(in: .fish)
     }
 
-    /// What is typed before the Tab key, what the shell makes of it, and where that differs in fish, which quotes with
-    /// fewer signs. A Z is typed after the Tab key, so that nothing is something, too.
+    /// What is typed before the Tab key, what the shell makes of it, and where that differs in fish, which quotes fewer
+    /// characters. A Z is typed after the Tab key, so that an empty result is visible, too.
     private static let cases: [(String, String, fish: String?)] = [
         ("req", "request Z", nil), ("list --wa", "list --watch Z", nil), ("completion fi", "completion fish Z", nil),
         ("help act", "help activate Z", nil), ("info org.example.", "info org.example.echo Z", nil),

@@ -70,7 +70,7 @@ struct PortctlDoctorTests {
         ] as [(SystemCall, CInt, Set<String>)])
     func refusals(call: SystemCall, code: CInt, expected: Set<String>) {
         let healthy = refused()
-        // One way to wait for descriptors there has to be.
+        // There has to be one way to wait for descriptors.
         let times = call == .epoll_wait ? 1 : Int.max
         let (found, hits) = SystemCallFaults.with([.init(call, .fail(code), times: times)]) { refused() }
         #expect(hits > 0)

@@ -70,7 +70,7 @@ struct PortctlHostileTests {
                     #expect(!session.output.unicodeScalars.contains("\u{1B}"))
                     #expect(!session.output.unicodeScalars.contains("\u{9B}"))
                 }
-                // Elsewhere it is as it is.
+                // Elsewhere it is unchanged.
                 let result = try await portctl(["trace", "\(Self.own)", "-d", "1ms", "-o", "-"], in: scratch)
                 #expect(Array(result.output.utf8) == Array(hostile.utf8))
             }

@@ -66,7 +66,7 @@ final class PortctlServer: Sendable {
         }
     }
 
-    /// Has the server of a name end.
+    /// Ends the server of a name.
     static func stop(_ name: String, in scratch: ScratchDirectory) async throws -> ProcessResult {
         try await portctl(["send", name, "0"], in: scratch)
     }
@@ -101,7 +101,7 @@ func portctlInfo(
     }
 }
 
-/// What a program says that has done what it was asked for.
+/// The result of a program that has done what it was asked for.
 func done(_ output: String = "") -> ProcessResult {
     ProcessResult(end: .exited(0), output: output)
 }

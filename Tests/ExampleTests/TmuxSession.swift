@@ -86,7 +86,7 @@ final class TmuxSession {
 
     /// Waits until the screen is as it should be.
     ///
-    /// - Throws: what it shows when the watchdog barks, or the shell ends.
+    /// - Throws: what it shows when the watchdog expires, or the shell ends.
     func wait(until isRight: ([String]) -> Bool) throws {
         var shown: [String] = []
         let deadline = Watchdog.deadline

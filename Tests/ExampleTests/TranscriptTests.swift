@@ -139,7 +139,7 @@ struct TranscriptTests {
         }
     }
 
-    @Test("no example is a product of the package: its name stays free for whoever uses the package")
+    @Test("no example is a product of the package: its name stays free for users of the package")
     func products() throws {
         let manifest = try String(contentsOfFile: Document.packageDirectory + "/Package.swift", encoding: .utf8)
         let list = try #require(manifest.firstMatch(of: /products: \[\n((?: {8}.*\n)+) {4}\],\n/)?.1)

@@ -32,7 +32,7 @@ import Testing
         #expect(!turns.begins(0))
     }
 
-    @Test("the newer of two sources that claim the ownership has it, whichever claims first", arguments: [false, true])
+    @Test("of two sources that are given the ownership the newer has it, in whichever order", arguments: [false, true])
     func newest(isReversed: Bool) {
         let turns = Turns()
         let numbers = [turns.makeNumber(), turns.makeNumber()]

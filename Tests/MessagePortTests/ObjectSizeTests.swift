@@ -9,7 +9,7 @@ import Testing
 
 /// The allocator's objects have 8 bytes more than a multiple of 16: a field too many costs each port 16 bytes.
 @Suite struct ObjectSizeTests {
-    @Test("a port, its core, its source and a right take the memory that the page on performance says")
+    @Test("a port, its core, its source and a right have the sizes that the page on performance says")
     func port() throws {
         let room = try makeRoomTeller()
         let ports = (0..<32).map { _ in MachPort() }

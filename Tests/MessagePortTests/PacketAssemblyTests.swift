@@ -223,7 +223,7 @@ import Testing
                 == "without descriptors, asks 11 answers 22")
     }
 
-    @Test("a message is kept up to the limit of its port, which may be the largest that there is")
+    @Test("a message is stored up to the limit of its port, which may be the largest that there is")
     func portLimit() {
         let largest = Self.request(MessageLimits.payload)
         let last = Self.request(PeerLimits.standard.messageBytes)

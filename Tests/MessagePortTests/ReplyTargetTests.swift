@@ -48,7 +48,7 @@ final class SilentReceiver: ReplyReceiver {
 }
 
 @Suite("reply rights", .census) struct ReplyTargetTests {
-    @Test("a target is claimed once, also by many threads")
+    @Test("a target is consumed once, also by many threads")
     func takenOnce() throws {
         for _ in 0..<200 {
             let message = SilentReceiver().question()

@@ -59,7 +59,7 @@ import Testing
             try #require(connection.isKept)
         }
 
-        /// Has the handler called, and wait until `end`.
+        /// Calls the handler, which waits until `end`.
         func enterHandler() throws {
             try send(1)
             entered.wait()

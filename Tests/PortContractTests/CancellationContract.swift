@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Keeps what a handler got.
+/// Stores what a handler received.
 final class Kept: Sendable {
     let messages = Recorder<MachMessage>()
 }

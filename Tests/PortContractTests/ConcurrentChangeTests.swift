@@ -21,7 +21,7 @@ import Testing
             do {
                 let port = try bench.port()
                 gone = port
-                // What is left when the port ends between the making of its source and its being noted.
+                // What is left when the port ends after it has made its source, before that is recorded.
                 let source = port.makeSource(0).source
                 port.invalidate()
                 source.invalidate()

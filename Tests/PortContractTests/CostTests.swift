@@ -83,7 +83,7 @@ import Testing
             let looks = 80 / (SoleActivePeer.looksAlone + 1)
             #expect(calls[.sendmsg] == 80)
             #expect(calls[.recvmsg, default: 0] <= 80 + looks, "\(calls)")
-            // The loop's wait for each, and the port's question which socket it is.
+            // The loop's wait for each, and the port's query which socket it is.
             #expect(calls[.epoll_wait, default: 0] <= 80 + looks, "\(calls)")
             #expect(Self.total(calls) <= 240 + 2 * looks, "\(calls)")
             port.invalidate()

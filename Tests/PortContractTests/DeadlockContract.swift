@@ -151,7 +151,7 @@ import Testing
     @Test("a message that has outlived its handler is no part of a cycle: another thread may answer it")
     func keptMessage() async throws {
         try await onBench(over: .memory) { bench in
-            // The server keeps a request for a helper. Then another request has it ask the client's port, while the
+            // The server leaves a request to a helper. Then another request makes it ask the client's port, while the
             // client waits for the helper's answer.
             let (kept, asked) = (Recorder<MachMessage>(), Gate("the server asks back"))
             let mine = MachPort { _, message in try? message.reply(MachMessage(id: 7)) }
@@ -230,7 +230,7 @@ import Testing
         }
     }
 
-    /// Where two threads meet, so that they go on as nearly at once as can be.
+    /// A rendezvous of two threads, so that they continue as nearly together as possible.
     private final class Meeting: Sendable {
         private let count = Atomic<Int>(0)
 
@@ -265,7 +265,7 @@ import Testing
     }
 }
 
-/// Keeps a reply right for later.
+/// Stores a reply right for later.
 final class Keeper: Sendable {
     private let right = Mutex<SendOnceRight?>(nil)
 

@@ -8,7 +8,7 @@ import Testing
 
 /// What one process sends keeps no other waiting, over however many connections it sends it.
 @Suite("fairness between processes", .contract) struct FairnessTests {
-    /// A client of a port that passes for one of another process.
+    /// A client of a port that poses as one of another process.
     private struct Client {
         let peer: RawPeer
 

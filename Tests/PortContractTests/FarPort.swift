@@ -14,7 +14,7 @@ struct FarLink: Sendable {
     /// There is no far side.
     static let none = FarLink { _ in throw PortError(.invalidPort) }
 
-    /// Has something done.
+    /// Carries out an order.
     ///
     /// - Throws: what the library threw there.
     @discardableResult

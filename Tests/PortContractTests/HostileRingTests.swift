@@ -61,7 +61,7 @@ import Testing
             try ring.peer.send(PacketHeader(kind: .bell))
         }
 
-        /// Writes a record's first eight bytes behind what is there.
+        /// Writes a record's first eight bytes after what is there.
         private func append(_ ring: RingPeer, _ word: UInt64, size: UInt64 = 64) {
             ring.words[512 + Int(ring.tail) / 8] = word
             ring.tail += size
@@ -208,7 +208,7 @@ import Testing
     }
 
     @Test(
-        "a server that lies about what it has read or written ends the connection",
+        "false counts of what a server has read or written end the connection",
         arguments: ["head", "bytes"])
     func hostileServer(lie: String) async throws {
         try await onBench(over: .socket) { bench in

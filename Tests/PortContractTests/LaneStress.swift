@@ -26,7 +26,7 @@ final class LaneStress: Sendable {
     /// More than a packet holds.
     private static let large = pattern(70_000)
     /// Two million messages, or fewer where nothing is optimized, unless the environment says otherwise; in rounds, so
-    /// that each ends long before the watchdog barks.
+    /// that each ends long before the watchdog expires.
     static func rounds(over transport: TestTransport) -> [Int] {
         var count = 2_000_000
         #if PORT_FAULTS

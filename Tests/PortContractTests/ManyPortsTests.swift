@@ -35,7 +35,7 @@ import Testing
                     (made - before - array) / Self.count, (scheduled - before - array) / Self.count
                 )
                 print("bytes for each idle port: \(idleSize), on a loop: \(size)")
-                // The heap deals in 16 bytes; other tests use it meanwhile.
+                // The heap allocates in units of 16 bytes; other tests use it meanwhile.
                 #expect(idleSize < 288 + 16)
                 #expect(size <= 536)
             }

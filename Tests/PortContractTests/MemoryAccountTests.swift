@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(
-        "F-A8: what is in a peer's account is what its messages take on the heap, within a factor of two",
+        "F-A8: a peer's account has what its messages occupy on the heap, within a factor of two",
         arguments: Kind.allCases)
     func heap(_ kind: Kind) async {
         await #expect(processExitsWith: .success) { [kind = kind as Kind] in

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// The connections of these tests come from one process, their own, which counts like any other.
-@Suite("what one process may take up at a port", .contract) struct PeerLimitsTests {
+@Suite("what one process may occupy at a port", .contract) struct PeerLimitsTests {
     private static let block = pattern(10_000)
 
     @Test("the newest connection above the limit is refused, and may come back when another has gone")
@@ -59,7 +59,7 @@ import Testing
             while ids.count < 6 {
                 let message = try port.next()
                 ids.append(message.id)
-                kept.append(message)  // what the receiver keeps is its own affair
+                kept.append(message)  // what the receiver retains is not charged
             }
             #expect(ids.filter { $0 < 10 } == [0, 1, 2, 3, 4])
             #expect(ids.contains(10))

@@ -48,7 +48,7 @@ struct RawPeer: Sendable {
                 totalLength: UInt64(encoded.size)), encoded.bytes, encoded.descriptors)
     }
 
-    /// A token under which the port has asked over this connection, its only one, and waits for nothing any more.
+    /// A token under which the port has asked over this connection, its only one, and no longer waits for an answer.
     func givenUpToken(at port: MachPort) throws -> UInt64 {
         try send(MachMessage(id: 0))
         _ = try port.next()
@@ -81,7 +81,7 @@ struct RawPeer: Sendable {
         }
     }
 
-    /// Reads a whole message; notices before it are passed over.
+    /// Reads a whole message; skips notices before it.
     ///
     /// - Returns: the bytes of its payload.
     func readMessage() throws -> Int {
@@ -128,7 +128,7 @@ struct RawListener: Sendable {
 }
 
 extension SocketConnection {
-    /// A token under which this end asked, as far as it knows, and waits for nothing any more.
+    /// A token under which this end asked, as far as it knows, and no longer waits for an answer.
     func givenUpToken() throws -> UInt64 {
         let token = try expectReply(for: ReplyTarget(NobodyWaits()))
         didSend(token: token)

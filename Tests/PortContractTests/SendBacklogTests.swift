@@ -85,7 +85,7 @@ import Testing
                 let asked = try peer.askUntilFull(while: { _ = try right.ask(MachMessage(id: -1)) })
                 let others = served.value
                 for _ in 0..<10 { #expect(try right.ask(MachMessage(id: -1)).id == -1) }
-                // Of the deaf one nothing more was handled.
+                // No further request of the client that does not read was handled.
                 #expect(served.value == others + 10)
                 for token in 1...UInt64(asked) {
                     let reply = try peer.next()

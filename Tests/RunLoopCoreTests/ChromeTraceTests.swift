@@ -92,7 +92,7 @@ import Testing
         #expect(throws: SystemError(EBADF)) { try tracer.writeChromeTrace(to: pipe.reading.rawValue) }
     }
 
-    @Test("writing a trace to a pipe that nobody reads throws EPIPE and ends nothing")
+    @Test("writing a trace to a pipe without a reader throws EPIPE and ends nothing")
     func brokenPipe() async throws {
         let tracer = RunLoopTracer()
         try await onLoop { loop in

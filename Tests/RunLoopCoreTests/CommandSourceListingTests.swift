@@ -8,7 +8,7 @@ import Testing
 
 /// Listings 3-3 to 3-9 of Apple's Run Loops chapter, with a thread of the test instead of the main thread.
 @Suite(.census) struct CommandSourceListingTests {
-    /// Listing 3-8: what the application's delegate keeps.
+    /// Listing 3-8: what the application's delegate stores.
     private final class Delegate: Sendable {
         typealias RunLoopContext = CommandSource<Int>.Context
 

@@ -132,7 +132,7 @@ import Testing
     }
 
     #if PORT_FAULTS
-    @Test("what comes when a sleep was announced, and has not begun, ends it", arguments: [false, true])
+    @Test("what comes when a sleep was announced, and has not started, ends it", arguments: [false, true])
     func lateRing(addsDescriptor: Bool) async throws {
         try await onLoop { loop in
             loop.waitStrategy = .blocking

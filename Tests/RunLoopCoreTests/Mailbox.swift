@@ -29,7 +29,7 @@ final class Mailbox: Sendable {
         source.ring()
     }
 
-    /// Puts something in and keeps quiet about it.
+    /// Adds an item without signalling the source.
     func putSilently(_ item: Int) {
         queue.items.withLock { $0.append(item) }
     }

@@ -60,7 +60,7 @@ private struct SeatedList {
         return index(of: candidate)
     }
 
-    /// Performs the first source that is ready, which counts as performed while it is asked.
+    /// Performs the first source that is ready, which counts as performed while it is checked.
     mutating func performPresumed() -> Int? {
         guard var candidate = takeFirst() else { return nil }
         list.presume(&candidate, &seats)

@@ -174,7 +174,7 @@ private final class Reports: Sendable {
                 loop.run(for: .zero)
                 watched.wait()
                 monitor.invalidate()
-                // Its thread may still be ringing the loop that it reported to.
+                // Its thread may still be waking the loop that it reported to.
                 Watchdog.wait(for: monitor.watch.finished, "the monitor's thread goes on")
             }
             reportLoop.add(idleSource())

@@ -186,7 +186,8 @@ import Testing
                 return MonotonicInstant.now
             }
             loop.run(until: date.advanced(by: .milliseconds(50)))
-            // On a machine that was too busy to remove it in time, the timer has fired by right, or the loop did not even sleep.
+            // On a machine that was too busy to remove it in time, the timer has fired rightly, or the loop did not
+            // even sleep.
             asleep.open()
             if try remover.join() < date {
                 #expect(loop.turnCount == 1)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Which actions a guarded scenario passes over, and why. Whatever is not named here is done.
+// Which actions a guarded scenario skips, and why. All others are carried out.
 
 extension Bookkeeping {
     private static let deepest = 3
@@ -80,7 +80,7 @@ extension Bookkeeping {
     private var mayAddCommonMode: Bool {
         // D23: it adds the common items, as `add` does.
         if commonItems.contains(where: isCollected) { return false }
-        // D22: CFRunLoop passes each block of a phase once.
+        // D22: CFRunLoop visits each block of a phase once.
         return !levels.contains(where: \.isInBlocks) || !blocks.contains { $0.modes.contains(.common) }
     }
 

@@ -24,7 +24,8 @@ extension CFArray {
 }
 
 extension Mode {
-    /// The mode's name. The common modes are recognised by their very object, so that is what they are named with.
+    /// The mode's name. The common modes are recognised by the identity of their object, so that object is their name
+    /// here.
     var name: CFString {
         switch self {
         case .default: kCFRunLoopDefaultMode

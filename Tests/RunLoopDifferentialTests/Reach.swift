@@ -16,7 +16,7 @@ struct Reach: Hashable, Sendable {
         case add, remove, invalidate, signal, write, setDate, post, addCommonMode, stop, wakeUp, question
         /// A run that slept until its limit.
         case sleep
-        /// An action was passed over, because of a known difference or a limit of the scenario.
+        /// An action was skipped, because of a known difference or a limit of the scenario.
         case passedOver
     }
 
