@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Elements in the order of their arrival: a ring that grows by doubling and never shrinks below what it held.
+/// A FIFO of elements: a ring buffer that grows by doubling and never shrinks.
 struct Deque<Element: Sendable>: Sendable {
     private var slots: [Element?] = []
-    // Four bytes each: every port has a ring.
+    // Four bytes each: every port has a deque.
     private var storedHead: UInt32 = 0
     private var storedCount: UInt32 = 0
 
@@ -54,7 +54,7 @@ struct Deque<Element: Sendable>: Sendable {
         return elements
     }
 
-    /// Doubles the ring; its size stays a power of two.
+    /// Doubles the buffer; its size stays a power of two.
     private mutating func grow() {
         let ordered = (0..<count).map { slots[(head + $0) & (slots.count - 1)] }
         slots = ordered + Array(repeating: nil, count: max(4, count))

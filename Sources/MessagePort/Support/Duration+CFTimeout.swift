@@ -7,8 +7,8 @@ extension Duration {
 
     /// A send limit from the seconds that `CFMessagePortSendRequest` takes.
     ///
-    /// As there: whole milliseconds, the rest is cut off; below one millisecond, negative and not a number, nothing is
-    /// waited for; ten days or more are no limit.
+    /// As there: whole milliseconds, rounded down; less than one millisecond, a negative number or NaN mean no wait;
+    /// ten days or more mean no limit.
     ///
     /// - Parameter seconds: the seconds.
     /// - Returns: the limit.
@@ -20,7 +20,7 @@ extension Duration {
 
     /// A reply limit from the seconds that `CFMessagePortSendRequest` takes.
     ///
-    /// Negative and not a number: nothing is waited for. What exceeds 292 years is no limit.
+    /// A negative number or NaN means no wait; more than 292 years mean no limit.
     ///
     /// - Parameter seconds: the seconds.
     /// - Returns: the limit.

@@ -3,8 +3,8 @@
 
 import Synchronization
 
-/// An object that is kept alive until it is let go. In place of a weak reference to what has an end of its own: an object
-/// that others refer to weakly has its references counted the slow way for ever, by all who use it.
+/// A strong reference that can be released. It replaces a weak reference to an object with an explicit end: once an
+/// object has had a weak reference, every use of it counts references on the slow path for the rest of its life.
 final class Kept<Object: Sendable>: Sendable {
     private let kept: Mutex<Object?>
 
@@ -12,12 +12,12 @@ final class Kept<Object: Sendable>: Sendable {
         kept = Mutex(object)
     }
 
-    /// The object; nil once it was let go.
+    /// The object; nil once it was released.
     var object: Object? { kept.withLock { $0 } }
 
-    /// Keeps it no more.
+    /// Releases the object.
     func letGo() {
         let old = kept.withLock { $0.take() }
-        withExtendedLifetime(old) {}  // goes without the lock
+        withExtendedLifetime(old) {}  // released without the lock
     }
 }

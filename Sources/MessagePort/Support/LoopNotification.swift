@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A notice that somebody asked for: told once, on a run loop of the asker's choice, or never when the thread of the
-// loop ends first. An anchor in the loop, a source that is never ready by itself, makes the loop say when it ends.
+// A requested notice: delivered once, on a run loop that the requester chose, or never when the loop's thread ends
+// first. An anchor in the loop, a source that is never ready by itself, makes the loop report its end.
 //
 //   waiting ──tell()──▶ over          the handler is called once, as a block of the loop
 //   waiting ──cancel()──▶ over        the handler is released and never called
@@ -15,7 +15,7 @@ package final class LoopNotification<Content: Sendable>: Sendable {
 
     private struct State {
         var handler: Handler?
-        /// The sources that are in the loop as long as the notice waits: the anchor, and what looks whether it is due.
+        /// The sources in the loop while the notice is pending: the anchor, and the one that checks whether it is due.
         var sources: [RunLoopSource] = []
     }
 
@@ -34,7 +34,7 @@ package final class LoopNotification<Content: Sendable>: Sendable {
     let loop: ThreadRunLoop  // immutable
     let mode: RunLoopMode  // immutable
 
-    /// Makes a notice that waits to be told.
+    /// Makes a pending notice.
     init(on loop: ThreadRunLoop, in mode: RunLoopMode, _ handler: @escaping Handler) {
         self.loop = loop
         self.mode = mode
@@ -49,10 +49,10 @@ package final class LoopNotification<Content: Sendable>: Sendable {
         cancel()
     }
 
-    /// Whether it was told or cancelled.
+    /// Whether it was delivered or cancelled.
     var isOver: Bool { state.withLock { $0.handler == nil } }
 
-    /// Has a source that looks whether the notice is due end with it.
+    /// Ties the life of a source that checks whether the notice is due to the notice: the source ends with it.
     func attach(_ source: RunLoopSource) {
         let isOver = state.withLock { state in
             if state.handler != nil { state.sources.append(source) }
@@ -61,18 +61,18 @@ package final class LoopNotification<Content: Sendable>: Sendable {
         if isOver { source.invalidate() }
     }
 
-    /// Tells it, unless that was done.
+    /// Delivers it, unless it is over.
     func tell(_ content: Content) {
         guard let handler = end() else { return }
         loop.perform(in: [mode], name: "port notice") { handler(content) }
     }
 
-    /// Nobody is to be told any more.
+    /// Ends the notice without delivering it.
     func cancel() {
         _ = end()
     }
 
-    /// - Returns: the handler, for whoever ends the notice.
+    /// - Returns: the handler, to the one call that ends the notice.
     private func end() -> Handler? {
         let old = state.withLock { state in
             let old = state
@@ -85,6 +85,6 @@ package final class LoopNotification<Content: Sendable>: Sendable {
 }
 
 extension LoopNotification where Content == Void {
-    /// Tells it, unless that was done.
+    /// Delivers it, unless it is over.
     func tell() { tell(()) }
 }

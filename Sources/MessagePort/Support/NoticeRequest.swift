@@ -4,9 +4,9 @@
 import PortSystem
 import Synchronization
 
-/// A notice that somebody has asked for, and may withdraw before it is told.
+/// A requested notice, which the requester may withdraw before it is delivered.
 ///
-/// It need not be kept: the notice is told all the same. What the handler holds is released when it was called, when
+/// You need not keep it: the notice is delivered all the same. What the handler holds is released after the call, when
 /// the notice is withdrawn, or when the thread of its loop ends.
 ///
 /// - Important: Thread safety: any thread.
@@ -14,7 +14,7 @@ public final class NoticeRequest: Sendable {
     private struct State: Sendable {
         var wasCalled = false
         var isCancelled = false
-        /// Takes the notice away from where it waits.
+        /// Removes the notice from where it is pending.
         var withdrawal: Withdrawal?
     }
 
@@ -23,14 +23,14 @@ public final class NoticeRequest: Sendable {
 
     /// Withdraws the notice, unless its loop has begun to call the handler.
     ///
-    /// What the notice has kept until now, the handler, a descriptor or a connection, is released before this returns,
-    /// or by the loop when that is about to call the handler.
+    /// What the notice has retained until now, the handler, a descriptor or a connection, is released before this
+    /// returns, or by the loop if it is about to call the handler.
     ///
     /// - Returns: true when the handler was not called and never will be, also when the notice was withdrawn before;
-    ///   false when it was called or is being called now, as inside of itself.
+    ///   false when it was called or is being called now, as from inside itself.
     @discardableResult
     public func cancel() -> Bool {
-        // In a forked child it is its parent's, and is never told.
+        // In a forked child the notice belongs to the parent, and is never delivered.
         if sysForkCount() != forkCount { return true }
         let (wasCalled, withdrawal) = state.withLock { state in
             if !state.wasCalled { state.isCancelled = true }
@@ -40,9 +40,9 @@ public final class NoticeRequest: Sendable {
         return !wasCalled
     }
 
-    /// The notice waits now.
+    /// The notice is pending now.
     ///
-    /// - Parameter withdrawal: takes it away; does nothing when it was told. It does not keep what waits.
+    /// - Parameter withdrawal: removes it; does nothing once it was delivered. It does not retain what it removes.
     func setWithdrawal(_ withdrawal: @escaping Withdrawal) {
         state.withLock { if !$0.wasCalled { $0.withdrawal = withdrawal } }
     }
@@ -59,5 +59,5 @@ public final class NoticeRequest: Sendable {
     }
 }
 
-/// Takes a notice away from where it waits to be told.
+/// Removes a notice from where it is pending.
 package typealias Withdrawal = @Sendable () -> Void

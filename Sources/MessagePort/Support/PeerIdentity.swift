@@ -3,7 +3,7 @@
 
 import PortSystem
 
-/// Who sent a message, as the kernel knows it (`SO_PEERCRED` of `unix(7)`): a peer cannot choose what it says here.
+/// Which process sent a message, as the kernel knows it (`SO_PEERCRED` of `unix(7)`): a peer cannot forge it.
 ///
 /// It is the identity that the peer had when its connection was made.
 public struct PeerIdentity: Hashable, Sendable {

@@ -2,13 +2,14 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 extension PortError {
-    /// The status that `CFMessagePortSendRequest` would have returned, for code that is moved from there; success is 0.
+    /// The status that `CFMessagePortSendRequest` would have returned, for code that is ported from there; success is
+    /// 0.
     ///
     /// - `kCFMessagePortSendTimeout` (-1): ``Code/sendTimedOut``.
     /// - `kCFMessagePortReceiveTimeout` (-2): ``Code/replyTimedOut``.
     /// - `kCFMessagePortIsInvalid` (-3): ``Code/invalidPort`` and ``Code/deadName``: nothing was sent, the port is
     ///   gone.
-    /// - `kCFMessagePortTransportError` (-4): everything that CFMessagePort has no number for.
+    /// - `kCFMessagePortTransportError` (-4): every error for which CFMessagePort has no number.
     /// - `kCFMessagePortBecameInvalidError` (-5): ``Code/peerDied``: the port went away before it replied.
     public var cfStatus: Int32 {
         switch code {

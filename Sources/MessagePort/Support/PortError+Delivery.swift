@@ -6,17 +6,17 @@ extension PortError {
     public enum Delivery: UInt8, Hashable, Sendable {
         /// It is not known: the receiver was killed, or did not answer in time.
         case unknown = 0
-        /// It reached the port's queue, and was dropped there: nobody has read it, and nobody will.
+        /// It reached the port's queue and was dropped there: it was not read and never will be.
         case unread = 1
-        /// The receiver took it from the queue.
+        /// The receiver dequeued it.
         case read = 2
-        /// It did not leave the sender, who may send it again.
+        /// It did not leave the sender, which may send it again.
         case notSent = 3
     }
 
     /// What became of the message: which leg of a request failed.
     ///
-    /// Asking again does no harm after ``Delivery/notSent`` and ``Delivery/unread``. A receiver that is killed tells
+    /// Asking again does no harm after ``Delivery/notSent`` and ``Delivery/unread``. A receiver that is killed reports
     /// nothing: ``Delivery/unknown``.
     public var delivery: Delivery {
         if let knownDelivery { return knownDelivery }
@@ -57,7 +57,7 @@ extension PortError {
         return PortError(.remoteError, subject: .remote(code: code, text: shown), delivery: .read)
     }
 
-    /// The same error, about a port, unless it is known which.
+    /// The same error with the port that it is about, unless the port is already set.
     package func at(_ place: @autoclosure () -> String) -> PortError {
         if self.place != nil { return self }
         var error = self
@@ -65,7 +65,7 @@ extension PortError {
         return error
     }
 
-    /// The same error, about the port with a name, unless the error tells the name already.
+    /// The same error with the name of the port that it is about, unless the error already contains the name.
     package func at(name: String) -> PortError {
         switch subject {
         case .name?: return self
@@ -78,7 +78,7 @@ extension PortError {
         return error
     }
 
-    /// The same error, with what became of the message, unless that was known.
+    /// The same error with what became of the message, unless that was known.
     package func delivered(_ delivery: Delivery) -> PortError {
         var error = self
         if error.knownDelivery == nil { error.knownDelivery = delivery }

@@ -5,14 +5,15 @@ import PortSystem
 
 extension PortError: CustomStringConvertible {
     /// One sentence: what happened, in parentheses which port, name, path or worker it is about and what else is known,
-    /// and what to do. What a peer chose, such as a name, or the text of its error, is told without what a terminal obeys.
+    /// and what to do. What a peer chose, such as a name or the text of its error, is printed without what a terminal
+    /// obeys.
     public var description: String {
         let sentence = Self.sentences[code] ?? "The port operation failed (\(code)); look the code up."
         guard !facts.isEmpty, let end = sentence.firstRange(of: "; ")?.lowerBound else { return sentence }
         return "\(sentence[..<end]) (\(harmlessText(facts.joined(separator: ", "))))\(sentence[end...])"
     }
 
-    /// What is known besides, in the order in which it is told.
+    /// What else is known, in the order in which it is printed.
     private var facts: [String] {
         var facts: [String] = []
         switch subject {

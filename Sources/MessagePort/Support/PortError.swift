@@ -29,16 +29,16 @@ public struct PortError: Error, Hashable, Sendable {
     public let code: Code
     /// The kernel's error number; nil when this library decided, not the kernel.
     public let systemError: SystemError?
-    /// For ``Code/nameTaken``: the process that holds the name, when it could be told.
+    /// For ``Code/nameTaken``: the process that holds the name, when it is known.
     public let owner: Int32?
     /// What the error is about: a name, a path, a size and its limit.
     package let subject: Subject?
     /// Which port the error is about, when that is known: "port 3".
     package var place: String?
-    /// What became of the message, when the code alone does not tell.
+    /// What became of the message, when the code alone does not say.
     package var knownDelivery: Delivery?
 
-    /// The particulars that an error's sentence tells.
+    /// The particulars in an error's sentence.
     package enum Subject: Hashable, Sendable {
         case name(String)
         case path(String, StaticReason? = nil)
@@ -94,7 +94,7 @@ extension PortError.Code {
     public static let descriptorsLost = Self(9, "descriptorsLost")
     /// This process, or the system, has no file descriptor left (`EMFILE`, `ENFILE`).
     public static let descriptorLimit = Self(10, "descriptorLimit")
-    /// Another port holds the name; ``PortError/owner`` tells its process.
+    /// Another port holds the name; ``PortError/owner`` is its process.
     public static let nameTaken = Self(11, "nameTaken")
     /// No live port has the name.
     public static let nameUnknown = Self(12, "nameUnknown")
@@ -110,7 +110,7 @@ extension PortError.Code {
     public static let peerRefused = Self(17, "peerRefused")
     /// A packet on the socket is truncated, or not of this library's format.
     public static let malformedPacket = Self(18, "malformedPacket")
-    /// The kernel refused; ``PortError/systemError`` tells why.
+    /// The kernel refused; ``PortError/systemError`` says why.
     public static let systemCallFailed = Self(20, "systemCallFailed")
     /// The message expects no reply, or its reply right was taken before.
     public static let noReplyRight = Self(19, "noReplyRight")
@@ -120,24 +120,24 @@ extension PortError.Code {
     public static let forkedProcess = Self(22, "forkedProcess")
     /// The message holds a receive right, which cannot go to another process; nothing was sent.
     public static let notTransferable = Self(23, "notTransferable")
-    /// The task that waited was cancelled; the receiver of a request is told.
+    /// The task that waited was cancelled; the receiver of a request is notified.
     public static let cancelled = Self(25, "cancelled")
     /// The receiver answered with an error: ``PortError/remoteCode`` and ``PortError/remoteText`` are the receiver's
     /// own.
     public static let remoteError = Self(26, "remoteError")
-    /// The request could never be answered: the threads that would have to wait for each other. Nothing was sent.
+    /// The request could never be answered: the threads would have to wait for each other. Nothing was sent.
     public static let wouldDeadlock = Self(27, "wouldDeadlock")
     /// The bytes of a message are not the value that was asked for.
     public static let malformedContent = Self(28, "malformedContent")
-    /// So much that was sent to the other process lies unread that the connection to it was ended.
+    /// Too much of what was sent to the other process is unread, so the connection to it was ended.
     public static let peerNotReading = Self(29, "peerNotReading")
-    /// The worker, a thread or a process, could not be started; ``PortError/systemError`` tells why.
+    /// The worker, a thread or a process, could not be started; ``PortError/systemError`` says why.
     public static let workerNotStarted = Self(30, "workerNotStarted")
-    /// The worker ended without checking in; ``PortError/workerExit`` tells how.
+    /// The worker ended without checking in; ``PortError/workerExit`` says how.
     public static let workerExited = Self(31, "workerExited")
     /// The worker did not check in before the limit; it may still run.
     public static let checkInTimedOut = Self(32, "checkInTimedOut")
-    /// The worker was told to end, and did not before the limit.
+    /// The worker was asked to end, and did not before the limit.
     public static let workerStillRunning = Self(33, "workerStillRunning")
     /// The environment names a bootstrap port that cannot be: its variable is malformed, or the other end another
     /// user's.
@@ -151,7 +151,7 @@ extension PortError.Code {
     /// The name did not appear before the limit.
     public static let nameWaitTimedOut = Self(41, "nameWaitTimedOut")
     /// What the supervisor handed to this process under the name is not a socket at which a port can listen, or the
-    /// port cannot take it.
+    /// port cannot use it.
     public static let activationInvalid = Self(42, "activationInvalid")
     /// No supervisor handed a socket for the name to this process.
     public static let nameNotDeclared = Self(43, "nameNotDeclared")

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// A value that can start blank. It cannot be copied: to look at a part of it is never a copy of the whole.
+/// A value that can start blank. It is not copyable, so reading a part of it never copies the whole.
 protocol Blankable: ~Copyable, Sendable {
     init()
-    /// One for everybody whose value is blank: only read.
+    /// The box that all blank values share: read only.
     static var blank: RareBox<Self> { get }
 }
 
 // @unchecked: the value is guarded by what guards the property whose box it is.
-/// Where a value lies that is not blank any more. Behind a pointer, so that each look needs no check for exclusive
-/// access.
+/// The storage of a value that is no longer blank. It is behind a pointer, so that no access needs an exclusivity
+/// check.
 @safe final class RareBox<Value: Blankable & ~Copyable>: @unchecked Sendable {
     fileprivate let place: UnsafeMutablePointer<Value>  // immutable
 
@@ -25,10 +25,11 @@ protocol Blankable: ~Copyable, Sendable {
     }
 }
 
-/// A value that mostly stays blank: until it is changed first it takes a pointer's room. Whoever copies the property
-/// has the same value afterwards, so one of the two has to make its own blank.
+/// A value that mostly stays blank: until its first change it takes the room of a pointer. A copy of the property
+/// shares the value, so one of the two has to reset its own to blank.
 ///
-/// Each accessor yields in one place only: the compiler inlines such an accessor, and allocates memory for each access of another.
+/// Each accessor has one `yield`: the compiler inlines such an accessor. With more than one it allocates memory for
+/// each access.
 struct Rare<Value: Blankable & ~Copyable>: Sendable {
     private var box: RareBox<Value>?
 
@@ -44,10 +45,10 @@ struct Rare<Value: Blankable & ~Copyable>: Sendable {
         }
     }
 
-    /// Whether it has never been changed; told without a look at the value.
+    /// Whether it has no value of its own; does not read the value.
     var isBlank: Bool { box == nil }
 
-    /// Takes the value away, and leaves a blank one.
+    /// Moves the value out, and leaves a blank one.
     mutating func take() -> Rare {
         defer { box = nil }
         return self

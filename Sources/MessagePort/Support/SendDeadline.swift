@@ -3,9 +3,9 @@
 
 package import PortSystem
 
-/// Until when a sender waits for room. Most senders within a process find room at once: then nobody looks at the clock.
+/// Until when a sender waits for room. Most senders within a process find room at once, and then never read the clock.
 package enum SendDeadline: Sendable {
-    /// So long from when it is first asked for: whoever waits asks once.
+    /// This long from when the deadline is first read; a sender that waits reads it once.
     case after(Duration)
     case instant(MonotonicInstant)
 

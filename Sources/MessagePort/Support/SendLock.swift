@@ -4,31 +4,31 @@
 import PortSystem
 import Synchronization
 
-/// The turn to send on a connection: one sender at a time, so that the pieces of large messages never mix; first come,
-/// first served; waited for with a deadline, because the holder may itself be waiting for room. The holder may be a
-/// task.
+/// The send lock of a connection: one sender at a time, so that the pieces of large messages never mix. It is FIFO, and
+/// is acquired with a deadline, because the holder may itself be waiting for room. The holder may be a task.
 final class SendLock: Sendable {
-    /// What is known without the lock. It changes from `free` to `taken`, and back, without it, and otherwise under it.
+    /// The part that is read without the mutex. It changes from `free` to `taken` and back without the mutex, and
+    /// otherwise under it.
     private enum Gate {
         static let free: UInt8 = 0
         static let taken: UInt8 = 1
-        /// It is taken, and who gives it looks at the rest.
+        /// It is locked, and the thread that unlocks it reads the rest of the state.
         static let crowded: UInt8 = 2
     }
 
     private struct State {
-        /// Who has the turn waits for room, or is a task that does not run yet.
+        /// The holder waits for room, or is a task that does not run yet.
         var isHeldUp = false
         var waiting: [Place] = []
 
-        /// Those in the line who do not wait for a holder that is held up.
+        /// The waiters that do not wait for a holder that is held up.
         var impatient: [Place] { waiting.filter { !$0.isPatient } }
     }
 
-    /// A place in the line.
+    /// A slot in the queue of waiters.
     private final class Place: Sendable {
         let waiter: Waiter  // immutable
-        /// Whether it also waits for one who waits for room.
+        /// Whether it also waits for a holder that waits for room.
         let isPatient: Bool  // immutable
 
         init(_ waiter: Waiter, isPatient: Bool = true) {
@@ -43,10 +43,10 @@ final class SendLock: Sendable {
     /// Whether somebody has the turn.
     var isLocked: Bool { gate.load(ordering: .sequentiallyConsistent) != Gate.free }
 
-    /// How many senders wait for the turn.
+    /// How many senders wait for the lock.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
 
-    /// Takes the turn.
+    /// Locks.
     ///
     /// - Returns: false when it did not come before the deadline.
     func lock(until deadline: MonotonicInstant) -> Bool {
@@ -56,7 +56,7 @@ final class SendLock: Sendable {
         return !leave(place)
     }
 
-    /// Takes the turn if it is free.
+    /// Locks if it is free.
     ///
     /// - Returns: whether it was.
     func tryLock() -> Bool {
@@ -73,9 +73,9 @@ final class SendLock: Sendable {
         return true
     }
 
-    /// Takes the turn for a sender that does not wait for room: it waits for those who are sending, which soon ends,
-    /// but not for one who waits for room, and not for a task that has got the turn and no thread yet: that may be this
-    /// one.
+    /// Locks for a sender that does not wait for room. It waits for senders that are sending, which soon ends, but not
+    /// for a holder that waits for room, and not for a task that holds the lock and has no thread yet: the thread it
+    /// needs may be this one.
     ///
     /// - Returns: false when there is no room, or that is not known yet.
     func lockUnlessHeldUp() -> Bool {
@@ -93,7 +93,7 @@ final class SendLock: Sendable {
         return !leave(place)
     }
 
-    /// Who has the turn is about to wait for room: those who do not want to wait for that are told.
+    /// The holder is about to wait for room: wakes the senders that do not wait for that.
     func holdUp() {
         let impatient = state.withLock { state in
             state.isHeldUp = true
@@ -103,12 +103,12 @@ final class SendLock: Sendable {
         for place in impatient { place.waiter.wake() }
     }
 
-    /// Who has the turn goes on.
+    /// The holder goes on.
     func goOn() {
         state.withLock { $0.isHeldUp = false }
     }
 
-    /// As above, in a task, which holds no thread while it waits.
+    /// Locks in a task, which holds no thread while it waits.
     ///
     /// - Throws: why the wait ended; the turn is not the task's then.
     nonisolated(nonsending) func lock(waiting wait: SendWait) async throws(PortError) {
@@ -117,14 +117,14 @@ final class SendLock: Sendable {
             do throws(PortError) {
                 try await wait.wait()
             } catch {
-                // Given at the last moment: what follows meets the end of the wait when it has to wait itself.
+                // Handed over at the last moment: the next step that has to wait finds that the wait has ended.
                 if leave(place) { throw error }
             }
         }
         goOn()
     }
 
-    /// Takes the turn when it is free.
+    /// Locks if it is free.
     ///
     /// - Returns: a place in the line when it is not.
     private func lockOrEnqueue(_ waiter: @autoclosure () -> Waiter) -> Place? {
@@ -140,7 +140,7 @@ final class SendLock: Sendable {
         state.withLock { $0.waiting.contains { $0 === place } }
     }
 
-    /// - Returns: false when the turn was given before.
+    /// - Returns: false when the lock was handed over before.
     private func leave(_ place: Place) -> Bool {
         state.withLock { state in
             guard let index = state.waiting.firstIndex(where: { $0 === place }) else { return false }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A task that waits for room to send in. It holds no thread: whoever makes room wakes it, and it looks again, so a
-// wake-up that came too early or too often does no harm. Its time limit and its cancellation end it; whether the
-// message was sent meanwhile is decided by whoever has it in a line, never here.
+// A task that waits for room to send. It holds no thread: the code that makes room wakes it, and it checks again, so an
+// early or superfluous wake-up does no harm. Its time limit and its cancellation end the wait; whether the message was
+// sent meanwhile is decided by the queue that has it, never here.
 //
-//   looking ──wait()──▶ suspended ──wake()──▶ looking
-//      └────────end()────────┴──▶ ended: wait() throws
+//   checking ──wait()──▶ suspended ──wake()──▶ checking
+//      └────────end()─────────┴──▶ ended: wait() throws
 //
-// A wake-up while it looks makes the next wait() return at once.
+// A wake-up while it checks makes the next wait() return at once.
 
 import PortSystem
 import RunLoopCore
@@ -34,7 +34,7 @@ package final class SendWait: Sendable {
     /// Whether it can wait at all.
     var mayWait: Bool { deadline > .now }
 
-    /// Something has changed: the task looks again.
+    /// Something has changed: the task checks again.
     func wake() {
         let continuation = state.withLock { state in
             state.isWoken = true
@@ -56,7 +56,7 @@ package final class SendWait: Sendable {
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
-    /// Nothing is waited for any more.
+    /// Ends the wait's time limit.
     func finish() {
         AlarmClock.shared.stop(state.withLock { $0.alarm.take() })
     }
@@ -97,7 +97,7 @@ enum BlockingMode: Sendable {
 
     var mayWait: Bool { if case .never = self { false } else { true } }
 
-    /// Who is to be woken; nil when the sender does not wait.
+    /// What to wake; nil when the sender does not wait.
     func makeWaiter() -> Waiter? {
         switch self {
         case .never: nil
@@ -107,7 +107,7 @@ enum BlockingMode: Sendable {
     }
 }
 
-/// Somebody in a line, a thread or a task: woken when its turn has come.
+/// A thread or a task in a queue: woken when it is next.
 enum Waiter: Sendable {
     case thread(ThreadEvent)
     case task(SendWait)

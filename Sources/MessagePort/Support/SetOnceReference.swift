@@ -3,16 +3,16 @@
 
 import Synchronization
 
-/// An object that is set once, by any thread, and then there for all. In place of `AtomicLazyReference`, whose `load`
-/// asks the runtime for types each time (Swift 6.3), while a loop that spins does so without end.
+/// An object that is set once, by any thread, and visible to all from then on. It replaces `AtomicLazyReference`, whose
+/// `load` asks the runtime for types on each call (Swift 6.3): a loop that spins calls it without end.
 @safe struct SetOnceReference<Object: AnyObject & Sendable>: ~Copyable, Sendable {
     private let reference = unsafe Atomic<Unmanaged<Object>?>(nil)
 
-    // SAFETY: what is stored is retained until this goes, and nothing else is stored then.
+    // SAFETY: what is stored is retained until this goes, and nothing replaces it.
     var object: Object? { unsafe reference.load(ordering: .acquiring)?.takeUnretainedValue() }
 
-    /// Calls the body with the object, if it is there. It stays as long as this does, so no reference is counted: of an
-    /// object that others refer to weakly that takes long.
+    /// Calls the body with the object, if it is there. The object lives as long as this does, so no reference is
+    /// counted: that is slow for an object with weak references.
     func withObject<Success, Failure: Error>(
         _ body: (Object) throws(Failure) -> Success
     ) throws(Failure) -> Success? {

@@ -3,7 +3,7 @@
 
 import RunLoopCore
 
-/// What the sources are called of which a program may have many.
+/// The labels of the sources of which a program may have many.
 extension SourceLabel {
     static let portMessages = SourceLabel("port messages")
     static let portNotice = SourceLabel("port notice")

@@ -3,8 +3,8 @@
 
 import Synchronization
 
-/// A task that waits for a message: woken once, so that it looks. It is given nothing, so nothing is lost when it was
-/// cancelled meanwhile.
+/// A task that waits for a message. It is woken once, and then checks for one. The wake-up hands over nothing, so
+/// nothing is lost when the task was cancelled meanwhile.
 package final class WaitingTask: Sendable {
     private struct State: Sendable {
         var isWoken = false

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// An object that is not kept alive. A class: whoever looks at the object of a place in memory would copy a struct
-/// first, and with it the weak reference.
+/// A weak reference. A class: to read the object of a stored struct would first copy the struct, and with it the weak
+/// reference.
 final class WeakReference<Object: AnyObject & Sendable>: Sendable {
     weak let object: Object?
 
