@@ -3,12 +3,12 @@
 
 package import PortSystem
 
-/// What an attempt to connect to a socket's path gave.
+/// The outcome of an attempt to connect to a socket's path.
 package enum ConnectOutcome: Sendable {
-    /// Connected, non-blocking, to a process of this user.
+    /// Connected, non-blocking, to a process of this user, or of another that a shared directory admits.
     case connected(SharedDescriptor, peer: PeerIdentity)
-    /// Somebody listens, but as many connections as it lets wait are waiting.
+    /// A process listens, but its backlog of waiting connections is full.
     case busy
-    /// Nobody listens there.
+    /// No process listens there.
     case dead
 }

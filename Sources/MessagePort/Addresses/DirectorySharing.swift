@@ -4,18 +4,18 @@
 package import PortCLibrary
 import PortSystem
 
-/// With whom a directory is shared, as its owner and its mode say.
+/// Which users share a directory, as its owner and its mode say.
 package enum DirectorySharing: Hashable, Sendable {
-    /// With nobody: mode 0700.
+    /// None but its owner: mode 0700.
     case none
-    /// With a group, whose members trust the directory's owner. With mode 3770 each makes files in it, which nobody
-    /// but their owner and the directory's can take away; with 2750 or 0750 only the directory's owner makes any.
+    /// The members of a group, which trust the directory's owner. With mode 3770 each member makes files in it, which
+    /// only their owner and the directory's can remove; with 2750 or 0750 only the directory's owner makes any.
     case group(owner: uid_t, group: gid_t, permissions: mode_t)
 
-    /// The modes with which a directory is shared.
+    /// The modes of a shared directory.
     static let modes: Set<mode_t> = [0o3770, 0o2750, 0o0750]
 
-    /// Of a directory that is trusted.
+    /// The sharing of a trusted directory.
     init(_ status: FileStatus) {
         self =
             Self.modes.contains(status.permissions)
@@ -25,7 +25,7 @@ package enum DirectorySharing: Hashable, Sendable {
     /// Whether the directory is shared.
     package var isShared: Bool { self != .none }
 
-    /// Whether a user has a say over the whole directory: its owner and root have.
+    /// Whether a user controls the whole directory: its owner and root do.
     package func isKept(by user: uid_t) -> Bool {
         guard case .group(let owner, _, _) = self else { return sysIsOwnUser(user) }
         return user == owner || user == 0
@@ -33,9 +33,8 @@ package enum DirectorySharing: Hashable, Sendable {
 }
 
 extension FileStatus {
-    /// Why a directory with this status is not shared as it should be; nil when it is. When that in which it lies is
-    /// shared, too, the same owner or root must have both, or a member that comes first would have a say over the
-    /// names of others.
+    /// Why a directory with this status is not shared as it should be; nil when it is. When its parent is shared, too,
+    /// the parent's owner or root must own it: otherwise the first member to make it would control the names of others.
     func sharingRefusal(in parent: DirectorySharing = .none) -> PortError.StaticReason? {
         guard isDirectory else { return directoryRefusal ?? .notDirectory }
         if !sysStandsForOneUser(owner) { return .unknownOwner }

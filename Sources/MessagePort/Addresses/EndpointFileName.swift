@@ -2,9 +2,9 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 /// A file name in the directory of sockets: `<id>.lock`, `<id>.<n>`, or `<id>.<n>.new` while a socket is being made.
-/// The id, 32 lower-case hexadecimal digits, is one process's.
+/// The id, 32 lower-case hexadecimal digits, belongs to one process.
 package struct EndpointFileName: Hashable, Sendable {
-    /// Whose it is.
+    /// The id of the process to which it belongs.
     package let id: String
     /// Whether it is the id's lock file, not a socket.
     package let isLock: Bool

@@ -24,8 +24,8 @@ extension FileStatus {
         return isOpenToOthers ? .openToOthers : nil
     }
 
-    /// Why a file with this status in a trusted directory is not trusted; nil when it is. In a shared one it may be
-    /// another user's, unless it has to be this user's own, as long as nobody but that user can write to it.
+    /// Why a file with this status in a trusted directory is not trusted; nil when it is. In a shared one it may belong
+    /// to another user, unless it has to be this user's own, if only that user can write to it.
     func fileRefusal(in sharing: DirectorySharing, isOwn: Bool) -> PortError.StaticReason? {
         if isSymbolicLink { return .symbolicLink }
         if !isRegular { return .notRegularFile }

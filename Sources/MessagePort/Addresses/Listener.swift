@@ -3,8 +3,8 @@
 
 package import PortSystem
 
-/// A listening socket with a path. When it goes away, so does its path, then the socket; the path of an inherited one
-/// is its supervisor's and stays.
+/// A listening socket with a path. When this value goes away, it removes the path, then closes the socket; the path of
+/// an inherited socket belongs to its supervisor and stays.
 package struct Listener: ~Copyable, Sendable {
     /// The listening socket, non-blocking.
     package let descriptor: FileDescriptor
@@ -43,13 +43,13 @@ package struct Listener: ~Copyable, Sendable {
         refuseWaiting()
     }
 
-    /// Ends the connections that wait, each by itself: packets may lie in them, and with the listener they would all be
-    /// closed at once, on this thread, with whatever is inside.
+    /// Ends the waiting connections, each by itself: they may hold packets, and with the listener they would all be
+    /// closed at once, on this thread, with everything inside.
     private func refuseWaiting() {
         sysShutDown(descriptor.raw)
         while let waiting = try? sysAccept(descriptor.raw) { _ = SharedDescriptor(connection: waiting) }
     }
 
-    /// Takes the path away and closes the socket: connections that wait are reset.
+    /// Removes the path and closes the socket: waiting connections are reset.
     package consuming func close() {}
 }

@@ -5,7 +5,7 @@ package import PortCLibrary
 import PortSystem
 
 extension LockedFile {
-    /// Whether somebody holds a file's lock; false when there is no such file. Disturbs nobody.
+    /// Whether a file's lock is held; false when there is no such file. Does not disturb the holder.
     ///
     /// - Throws: as ``take(_:in:)`` does.
     package static func isLocked(_ name: String, in directory: TrustedDirectory) throws(PortError) -> Bool {
@@ -24,7 +24,7 @@ extension LockedFile {
         }
     }
 
-    /// What a file says, at most `readLimit` bytes; nil when there is no such file. It may be a part of what its
+    /// A file's contents, at most `readLimit` bytes; nil when there is no such file. They may be a part of what its
     /// owner writes.
     ///
     /// - Throws: as ``take(_:in:)`` does.
@@ -32,7 +32,7 @@ extension LockedFile {
         try signedContents(name, in: directory)?.contents
     }
 
-    /// The same, and the user whose file it is: nobody else can have written that.
+    /// The same, and the user that owns the file: no other user can have written them.
     package static func signedContents(
         _ name: String, in directory: TrustedDirectory
     ) throws(PortError) -> (contents: [UInt8], user: uid_t)? {
@@ -73,7 +73,7 @@ extension LockedFile {
             }
             status = opened
         } catch {
-            // The kernel refuses to open a link, a directory, a socket, or another user's file: tell which it is.
+            // The kernel refuses to open a link, a directory, a socket, or another user's file: report which it is.
             status = (try? sysStatus(name, in: directory.raw)) ?? nil
             guard status?.fileRefusal(in: directory.sharing, isOwn: isOwn) != nil else {
                 throw PortError(error, subject: .path(path))
@@ -83,9 +83,9 @@ extension LockedFile {
             .directoryUntrusted, subject: .path(path, status?.fileRefusal(in: directory.sharing, isOwn: isOwn)))
     }
 
-    /// Takes a file of this user's out of its place when somebody who may only read it has a lock for that, which
-    /// would be in the way for as long as it pleases them. Another process of the user may have put its own there
-    /// meanwhile: that one goes back.
+    /// Moves a file of this user out of the way when a process that may only read it holds a read lock, which would
+    /// block writers for as long as that process likes. Another process of the user may have put its own file there
+    /// meanwhile: that one is moved back.
     static func evictReader(
         _ file: borrowing FileDescriptor, _ name: String, in directory: TrustedDirectory, _ kind: FileLock
     ) throws(SystemError) {
@@ -100,19 +100,19 @@ extension LockedFile {
         }
     }
 
-    /// The name of a file that is out of its place for a moment: no port has it, nor does a process.
+    /// The name of a file that is moved aside for a moment: no port and no process has such a name.
     static func asideName() -> String { asidePrefix + EndpointFileName.makeID() }
 
     /// What such a name begins with.
     package static let asidePrefix = ".aside-"
 
-    /// Puts a file that was moved aside back in its place. When there is another one by now, that holds the name, and the one that
-    /// was moved is removed.
+    /// Moves a file that was moved aside back to its name. When there is another one by now, that one has the name, and
+    /// the moved one is removed.
     static func putBack(_ aside: String, at name: String, in directory: TrustedDirectory) throws(SystemError) {
         do throws(SystemError) {
             try sysRename(aside, to: name, in: directory.raw)
         } catch {
-            // Where the system cannot rename without replacing, it goes back in whatever way.
+            // Where the system cannot rename without replacing, it is moved back either way.
             if error.code != EEXIST { return try sysMove(aside, to: name, in: directory.raw) }
             try sysUnlink(aside, in: directory.raw)
         }

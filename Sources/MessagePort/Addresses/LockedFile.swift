@@ -2,16 +2,16 @@
 // Copyright (c) 2026 the swift-message-port authors
 //
 // A file whose existence means nothing and whose lock means everything: the kernel drops the lock when its owner ends,
-// in whatever way, and a file without a lock is a dead owner's, which the next one takes over.
+// however that happens, and a file without a lock belongs to a dead owner: the next owner reuses it.
 //
-// A file is removed only by the holder of its lock. So whoever gets the lock must look whether the path still leads to
-// the file that was locked: the owner before may have removed it between our open and our lock. Then another file may
-// be there by now, and the round starts again.
+// Only the holder of its lock removes a file. So after it has locked a file a process must check that the path still
+// leads to that file: the previous owner may have removed it between our open and our lock. Then another file may be
+// there by now, and the next round starts.
 
 package import PortCLibrary
 import PortSystem
 
-/// A file in a trusted directory, exclusively locked as long as this value lives.
+/// A file in a trusted directory, exclusively locked while this value lives.
 ///
 /// A value that goes away without `remove()` leaves the file behind, unlocked. In a forked child the lock belongs to
 /// both processes, and only the one that took it removes the file.
@@ -22,18 +22,18 @@ package struct LockedFile: ~Copyable, Sendable {
     private let process: Int32
     private let kind: FileLock
 
-    /// What an attempt to take a lock gave.
+    /// The outcome of an attempt to lock.
     package enum Attempt: ~Copyable, Sendable {
-        /// The lock is ours.
+        /// This process holds the lock.
         case locked(LockedFile)
-        /// Another open file holds it, and the file says this now. It may be a part of what its owner writes.
+        /// Another open file holds it; these are the file's contents now. They may be a part of what its owner writes.
         case held(contents: [UInt8])
     }
 
     /// A file's contents beyond this many bytes are not read.
     package static let readLimit = 16384
 
-    /// Each further round means that another owner removed the file in the round before.
+    /// Each further round means that another owner removed the file in the previous round.
     private static let roundLimit = 100
 
     private init(
@@ -51,13 +51,14 @@ package struct LockedFile: ~Copyable, Sendable {
         if sysProcessID() == process { try? sysUnlock(descriptor.raw, kind) }
     }
 
-    /// Opens or makes a file and takes its lock, without waiting.
+    /// Opens or makes a file and locks it, without waiting.
     ///
     /// - Parameters:
     ///   - name: a file name.
     ///   - directory: where.
-    ///   - patience: how long to try while others only ask about a lock of the whole file.
-    /// - Returns: the locked file, with the contents that a dead owner left in it; or what the live owner's file says.
+    ///   - patience: how long to try while other processes only query a lock of the whole file.
+    /// - Returns: the locked file, with the contents that a dead owner left in it; or the contents of the live owner's
+    ///   file.
     /// - Throws: `directoryUntrusted` when it is a symbolic link, no regular file, or another user's;
     ///   `descriptorLimit`; `systemCallFailed` for the rest.
     package static func take(
@@ -66,13 +67,13 @@ package struct LockedFile: ~Copyable, Sendable {
         try take(name, in: directory, within: patience) { (_) throws(PortError) in }
     }
 
-    /// The same, with something done before the lock is taken.
+    /// The same, with a step before the file is locked.
     ///
     /// - Parameters:
     ///   - name: a file name.
     ///   - directory: where.
-    ///   - prepare: called when the file is open and nobody has its lock. What it opens gets a higher descriptor than
-    ///     the file: when the process is killed, Linux closes that first, and drops the lock after it.
+    ///   - prepare: called when the file is open and unlocked. What it opens gets a higher descriptor than the file:
+    ///     when the process is killed, Linux closes that first, and drops the lock after it.
     /// - Returns: as ``take(_:in:)``.
     /// - Throws: as ``take(_:in:)``; what `prepare` throws.
     package static func take(
@@ -113,14 +114,14 @@ package struct LockedFile: ~Copyable, Sendable {
         return .held(contents: contents)
     }
 
-    /// Takes away another user's file in a shared directory, for the directory's owner and root: one whose lock nobody holds, or
-    /// whose user may not have it.
+    /// Removes another user's file in a shared directory, for the directory's owner and root: a file that is not
+    /// locked, or that its user may not have.
     ///
     /// - Parameters:
     ///   - name: a file name.
     ///   - directory: where.
-    ///   - denied: a user who may not have the file, and whose lock says nothing; nil when there is none.
-    /// - Returns: whether it was taken away.
+    ///   - denied: a user that may not have the file, and whose lock does not count; nil when there is none.
+    /// - Returns: whether it was removed.
     package static func removeLeftover(_ name: String, in directory: TrustedDirectory, deniedTo denied: uid_t?) -> Bool
     {
         guard directory.sharing.isShared, directory.keepers.isKept(by: sysUserID()) else { return false }
@@ -129,8 +130,8 @@ package struct LockedFile: ~Copyable, Sendable {
             return (try? isLocked(name, in: directory)) != false
         }
         if isHeld(name) { return false }
-        // Its user may take the lock at any time, and others may put their files there. Who takes the lock from now on finds that
-        // the file has gone from its place; who has taken it just now gets it back there.
+        // Its user may lock it at any time, and others may put their files there. A process that locks it from now on
+        // finds that the name no longer leads to it; for a process that has just locked it, it is moved back.
         let aside = asideName()
         do throws(SystemError) {
             try sysMove(name, to: aside, in: directory.raw)
@@ -145,7 +146,7 @@ package struct LockedFile: ~Copyable, Sendable {
         }
     }
 
-    /// Takes away a file that may be new, and that nobody needs.
+    /// Removes a file that may be new and that no process needs.
     private static func removeUnlessLocked(
         _ file: borrowing FileDescriptor, _ name: String, in directory: TrustedDirectory
     ) {
@@ -168,10 +169,10 @@ package struct LockedFile: ~Copyable, Sendable {
         }
     }
 
-    /// Whether the name still leads to this file; false after somebody without the lock removed it.
+    /// Whether the name still leads to this file; false after a process without the lock removed it.
     package var isCurrent: Bool { (try? Self.isCurrent(descriptor, name, in: directory)) ?? false }
 
-    /// Takes the contents away, so that nobody reads what an owner before has left.
+    /// Empties the file, so that no process reads what a previous owner has left.
     ///
     /// - Throws: `systemCallFailed`.
     package func cut() throws(PortError) {
@@ -185,8 +186,8 @@ package struct LockedFile: ~Copyable, Sendable {
     /// Whether the file can be found where it was made, in a directory that is still trusted.
     package var isReachable: Bool { directory.isCurrent && isCurrent }
 
-    /// Cuts and removes the file, then lets the lock go. If the kernel refuses to remove it, it stays behind as a dead
-    /// owner's that says nothing.
+    /// Empties and removes the file, then unlocks it. If the kernel refuses to remove it, it stays behind, empty, as a
+    /// dead owner's.
     package consuming func remove() {
         guard sysProcessID() == process, isCurrent else { return }
         try? sysTruncate(descriptor.raw, to: 0)

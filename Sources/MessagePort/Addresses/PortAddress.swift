@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// A name that other processes can resolve: the path of the port's socket. Two are the same when their bytes are: paths that
-/// are equal as text, with letters in another spelling, lead to different sockets.
+/// A name that other processes can resolve: the path of the port's socket. Two addresses are equal when their bytes
+/// are: paths that are equal as text, but encode a letter differently, lead to different sockets.
 package struct PortAddress: Hashable, Sendable {
     /// The absolute path.
     package let path: String
 
-    /// The address that is a path.
+    /// The address with a path.
     package init(path: String) {
         self.path = path
     }
 
-    /// The address that came in a message, if it is one: an absolute path of less than 4,096 bytes, in which no
-    /// component is empty, `.` or `..`, and without NUL. So a port has one address, which stands for it.
+    /// An address that came in a message, if it is valid: an absolute path of less than 4,096 bytes, in which no
+    /// component is empty, `.` or `..`, and without NUL. So a port has one address, which identifies it.
     init?(received path: String) {
         let bytes = path.utf8
         guard bytes.first == Self.slash, bytes.count < 4096, !bytes.contains(0) else { return nil }
@@ -34,7 +34,7 @@ package struct PortAddress: Hashable, Sendable {
         hasher.combine(UInt8(0))
     }
 
-    /// Leads nowhere, and never will: what is below a device is no directory.
+    /// Leads nowhere, and never will: there is nothing below a device.
     package static let nowhere = PortAddress(path: "/dev/null/dead-name")
 
     /// Whether it is the address of one port, and never of another: a process's own socket in a directory of sockets.

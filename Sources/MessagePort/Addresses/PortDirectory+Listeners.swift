@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Which listeners of other users this process connects to: those in a shared directory that the program has opened,
-// when the one who listens made the socket's file. The kernel says both: nobody can change the owner of a file to
-// another user, and in a shared directory nobody can put a file in the place of another user's.
+// Which listeners of other users this process connects to: those in a shared directory that the program has opened, if
+// the user that listens made the socket's file. The kernel vouches for both: a user cannot give a file to another user,
+// and in a shared directory cannot replace another user's file.
 
 import PortSystem
 import Synchronization
@@ -12,7 +12,7 @@ extension PortDirectory {
     /// The shared directories that are open, by path; one may be open several times.
     private static let shared = Mutex<[[UInt8]: [WeakReference<PortDirectory>]]>([:])
 
-    /// Has listeners in the directory be connected to, if it is a shared one.
+    /// Allows connections to listeners of other users in the directory, if it is a shared one.
     func noted() -> Self {
         guard sharing.isShared else { return self }
         Self.shared.withLock { known in
@@ -25,16 +25,17 @@ extension PortDirectory {
         return self
     }
 
-    /// The shared directory that is open at a path, by whatever path it was opened; not one that has lain there before.
+    /// The shared directory that is open at a path, by whatever path it was opened; not one that was there before.
     private static func opened(at path: String) -> PortDirectory? {
-        // Those who were opened by this path come first.
+        // Those that were opened by this path come first.
         let living = shared.withLock { known in
             (known[Array(path.utf8)] ?? []).compactMap(\.object) + known.values.joined().compactMap(\.object)
         }
         return living.first { $0.isAlso(at: path) }
     }
 
-    /// Whether another user may be talked to, who listens at a path, as the kernel says of the connection.
+    /// Whether this process may talk to another user that listens at a path; the user is the one that the kernel
+    /// reports for the connection.
     static func admitsListener(_ user: UInt32, atPath path: String) -> Bool {
         guard sysStandsForOneUser(user), let (part, name) = SocketPath.split(path),
             let (top, last) = SocketPath.split(part), let directory = opened(at: top)
@@ -46,7 +47,7 @@ extension PortDirectory {
         return maker == user
     }
 
-    /// The user whose socket lies in a part of the directory; nil when there is none, or it can be known of nobody.
+    /// The user that owns a socket in a part of the directory; nil when there is none, or its owner cannot be known.
     private func maker(of name: String, in part: String) -> UInt32? {
         let holder: TrustedDirectory?
         if part.utf8.elementsEqual("sockets".utf8) {

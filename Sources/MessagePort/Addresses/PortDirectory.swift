@@ -14,7 +14,7 @@ package final class PortDirectory: Sendable {
     /// The directory of sockets.
     package let sockets: TrustedDirectory  // immutable
     private let made = Mutex<ProcessEndpoints?>(nil)
-    /// Whether it may be one that its owner shares with a group.
+    /// Whether its owner may share it with a group.
     package let mayBeShared: Bool  // immutable
     /// The process that has swept the names.
     private let sweeper = Atomic<Int32>(0)
@@ -22,7 +22,7 @@ package final class PortDirectory: Sendable {
     /// The absolute path.
     package var path: String { top.path }
 
-    /// With whom it is shared.
+    /// Which users share it.
     package var sharing: DirectorySharing { top.sharing }
 
     private init(_ top: TrustedDirectory, makes: Bool = true, mayBeShared: Bool) throws(PortError) {
@@ -36,8 +36,8 @@ package final class PortDirectory: Sendable {
     ///
     /// - Parameters:
     ///   - path: an absolute path.
-    ///   - mayBeShared: whether it may be one that its owner shares with a group. Then listeners of other users in it
-    ///     can be connected to, as long as this object lives.
+    ///   - mayBeShared: whether its owner may share it with a group. Then this process may connect to listeners of
+    ///     other users in it while this object lives.
     /// - Returns: the open, verified directory.
     /// - Throws: `directoryUntrusted` when it or a part of it is a symbolic link, is no directory, belongs to another
     ///   user or is open to others; `descriptorLimit`; `systemCallFailed` for the rest.
@@ -52,7 +52,7 @@ package final class PortDirectory: Sendable {
         return directory.noted()
     }
 
-    /// What there may be in a directory of names.
+    /// The entries that a directory of ports may have.
     package static let entries: Set<String> = ["names", "sockets", "supervisors", declaredName, "rules", "locks"]
 
     /// Opens the directory at a path as it is, without making anything.
@@ -72,19 +72,19 @@ package final class PortDirectory: Sendable {
         }
     }
 
-    /// The variable of the environment that holds the path of another directory. `portctl --directory` tells the
-    /// commands that it starts by it.
+    /// The variable of the environment that holds the path of another directory. `portctl --directory` sets it for the
+    /// commands that it starts.
     package static let variable = "SWIFT_PORT_DIRECTORY"
 
-    /// The directory as it is at its path now, if it is another one than this.
+    /// The directory that is at its path now, opened anew.
     package func reopened() throws(PortError) -> PortDirectory? {
         try Self.openExisting(path: path, mayBeShared: mayBeShared)
     }
 
-    /// A directory inside, for sockets that others listen at.
+    /// The subdirectory for sockets at which supervisors listen.
     package static let declaredName = "declared"
 
-    /// Where this process's user has the directory, as the environment and the program say now.
+    /// The path of this user's directory, as the environment and the program have it now.
     package static var userPath: String {
         userPath(
             said: sysEnvironment(variable), domain: domain.withLock { $0 },
@@ -93,7 +93,7 @@ package final class PortDirectory: Sendable {
             user: sysUserID())
     }
 
-    /// The directory of those who hold names until they have started the names' owners.
+    /// The directory of the supervisors, which hold names until they have started the names' owners.
     ///
     /// - Parameter makes: whether it is made when it is not there.
     /// - Returns: the open, verified directory; nil when it is not there.
@@ -139,15 +139,15 @@ extension PortDirectory {
 
     private static let domain = Mutex<String?>(nil)
 
-    /// From now on the user's directory is another one, which may be shared, unless the environment names one.
+    /// Sets another directory for the user, which may be shared; one that the environment names has precedence.
     ///
     /// - Parameter path: an absolute path; nil for none.
     package static func setDomain(_ path: String?) { domain.withLock { $0 = path } }
 
-    /// The directory of this process's user, opened once. One that was removed, replaced or opened to others since is
-    /// opened again; a failure is not remembered.
+    /// The directory of this process's user, opened once. If it was removed, replaced or opened to others since, it is
+    /// opened again; a failure is not cached.
     ///
-    /// - Returns: the same object each time, as long as the environment and the file system stay as they are.
+    /// - Returns: the same object each time, while the environment and the file system stay as they are.
     /// - Throws: as ``open(path:)`` does.
     package static func user() throws(PortError) -> PortDirectory {
         let (path, mayBeShared) = (userPath, domain.withLock { $0 } != nil)
@@ -155,7 +155,7 @@ extension PortDirectory {
         let known = users.withLock { $0[key] }
         if let known, known.mayBeShared == mayBeShared, known.isCurrent { return known }
         let fresh = try open(path: path, mayBeShared: mayBeShared)
-        // Another thread may have opened it meanwhile. The one that is not kept is closed after the lock is free.
+        // Another thread may have opened it meanwhile. The one that is not used is closed after the lock is free.
         return users.withLock { directories in
             if let other = directories[key], other !== known { return other }
             directories[key] = fresh
@@ -163,10 +163,10 @@ extension PortDirectory {
         }
     }
 
-    /// Where a user's directory is: where it is said to be; else where the program has its domain; else `swift-ports`
-    /// in the user's runtime directory, else in the first of those that systemd made for the service
-    /// (`RuntimeDirectory=`), which a colon separates; else `swift-ports-` and the user's id in the temporary
-    /// directory. A relative path in the environment counts as none.
+    /// The path of a user's directory: the one in the environment; else the program's domain; else `swift-ports` in the
+    /// user's runtime directory, else in the first of those that systemd made for the service (`RuntimeDirectory=`),
+    /// which a colon separates; else `swift-ports-` and the user's id in the temporary directory. A relative path in
+    /// the environment is ignored.
     package static func userPath(
         said: String?, domain: String? = nil, runtimeDirectory: String?, serviceDirectories: String? = nil,
         temporaryDirectory: String?,
@@ -182,13 +182,13 @@ extension PortDirectory {
         return "/tmp/swift-ports-\(user)"
     }
 
-    /// Whether this process is yet to sweep the names; says so once.
+    /// Whether this process has yet to sweep the names; true only once.
     package func beginSweepOfNames() -> Bool {
         let process = sysProcessID()
         return sweeper.exchange(process, ordering: .relaxed) != process
     }
 
-    /// This process's sockets in this directory, made on first use, and anew in a forked child.
+    /// This process's sockets in this directory; the object is made on first use, and again in a forked child.
     ///
     /// - Returns: the same object each time in the same process.
     /// - Throws: `directoryUntrusted`, `descriptorLimit` and `systemCallFailed`.

@@ -9,8 +9,8 @@ extension ProcessEndpoints {
     ///
     /// - Parameters:
     ///   - path: an absolute path, of any length.
-    ///   - deadline: how long to wait for a place among those who wait to be accepted.
-    /// - Returns: the connection; or that the listener is busy; or that nobody listens there, or nothing is there.
+    ///   - deadline: until when to wait for room in the listener's backlog.
+    /// - Returns: the connection; or that the listener is busy; or that no process listens there, or nothing is there.
     /// - Throws: `peerRefused` when the listener belongs to another user; `malformedPacket` when the path is not one
     ///   that a packet socket can have, or a socket of another type is there; `descriptorLimit`; `systemCallFailed` for
     ///   the rest.
@@ -20,14 +20,14 @@ extension ProcessEndpoints {
         try connect(toPath: path, called: path, until: deadline)
     }
 
-    /// Connects to a listening socket in a trusted directory. What has the name is looked at first: a symbolic link is not
-    /// followed, so this leads nowhere else, and to no file system that does not answer.
+    /// Connects to a listening socket in a trusted directory. It checks first what has the name, and does not follow a
+    /// symbolic link: so it leads nowhere else, and to no file system that does not answer.
     ///
     /// - Parameters:
     ///   - name: a file name.
     ///   - directory: where.
     ///   - deadline: as above.
-    /// - Returns: as above; what is no socket is dead.
+    /// - Returns: as above; a file that is no socket is dead.
     /// - Throws: as above.
     package static func connect(
         to name: String, in directory: TrustedDirectory, until deadline: MonotonicInstant = .distantPast
@@ -59,7 +59,7 @@ extension ProcessEndpoints {
             let socket = try sysPacketSocket()
             guard try connect(socket, way, parts, until: deadline) else { return .busy }
             let peer = try PeerIdentity(ofPeerOf: socket.raw)
-            // Judged before anything is sent or read.
+            // Checked before anything is sent or read.
             if sysIsOwnUser(peer.userID) || PortDirectory.admitsListener(peer.userID, atPath: path) {
                 return .connected(SharedDescriptor(connection: socket), peer: peer)
             }

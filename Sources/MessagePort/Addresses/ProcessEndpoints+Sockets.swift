@@ -7,19 +7,19 @@ extension ProcessEndpoints {
     /// The absolute path of a socket.
     package func path(of name: String) -> String { sockets.path + "/" + name }
 
-    /// Removes a socket's file. A file that is not there is no error; in a forked child nothing happens, as the socket
-    /// is its parent's.
+    /// Removes a socket's file. A file that is not there is no error; in a forked child this does nothing, as the
+    /// socket belongs to the parent.
     package func removeSocket(_ name: String) {
         guard sysProcessID() == process else { return }
-        // If the kernel refuses, the next process that sweeps removes it.
+        // If the kernel refuses, the next process that sweeps removes the file.
         try? sysUnlink(name, in: sockets.raw)
     }
 
-    /// Makes a socket under a fresh name and lets others connect. It gets its name when it listens already, so whoever
-    /// sees it is not refused.
+    /// Makes a socket under a fresh name and lets others connect. It gets its name only when it listens, so a process
+    /// that sees it is not refused.
     ///
     /// - Parameter backlog: how many connections may wait to be accepted.
-    /// - Returns: the listener, which takes its path away when it goes.
+    /// - Returns: the listener, which removes its path when it goes away.
     /// - Throws: `descriptorLimit`, and `systemCallFailed` for example when the directory was removed or the disk is
     ///   full.
     package func makeListener(backlog: Int32) throws(PortError) -> Listener {

@@ -4,11 +4,11 @@
 import PortSystem
 
 extension ProcessEndpoints {
-    /// Most dead processes, and most of their files, that one sweep looks at; the next process that starts looks at more.
+    /// The most processes and files together that one sweep examines; the next process that starts examines more.
     private static let sweepLimit = 10_000
 
-    /// Removes the sockets and lock files of processes that ended. Names of another form are left alone, and so is
-    /// whatever the kernel refuses to remove.
+    /// Removes the sockets and lock files of processes that ended. It leaves alone names of another form, and what the
+    /// kernel refuses to remove.
     ///
     /// - Returns: how many files were removed.
     @discardableResult
@@ -20,7 +20,7 @@ extension ProcessEndpoints {
             guard let parsed = EndpointFileName(name), parsed.id != id else { continue }
             if parsed.isLock { locks.insert(parsed.id) } else { files[parsed.id, default: []].append(name) }
         }
-        // Looked at in another order each time, so that what cannot be removed does not keep the rest for ever.
+        // In another order each time, so that files that cannot be removed do not block the rest forever.
         var (removed, looked) = (0, 0)
         for owner in locks.union(files.keys).shuffled() {
             guard looked < Self.sweepLimit else { break }
@@ -33,15 +33,17 @@ extension ProcessEndpoints {
 
     /// Removes one owner's files, unless it lives.
     private func sweep(_ owner: String, _ names: ArraySlice<String>, hadLock: Bool) -> Int {
-        // Whose the id is, its lock file says. A file of another user among the others cannot be removed, and is left alone.
+        // The lock file says to which user the id belongs. Another user's file among the others cannot be removed, and
+        // is left alone.
         let lockName = EndpointFileName.lock(of: owner)
         if isOthers(hadLock ? lockName : names.first ?? lockName) { return 0 }
-        // Held while its files are removed, so a process that is just making its own id is not mistaken for a dead one.
+        // The lock is held while the files are removed, so a process that is just making its id is not mistaken for a
+        // dead one.
         guard let attempt = try? LockedFile.take(lockName, in: sockets, within: .zero) else { return 0 }
         guard case .locked(let lock) = attempt else { return 0 }
         var removed = 0
         for name in names {
-            // Somebody may have removed a living process's lock file: then ask the socket.
+            // A living process's lock file may have been removed: then ask the socket.
             guard hadLock || isDead(name) else { continue }
             if (try? sysUnlink(name, in: sockets.raw)) != nil { removed += 1 }
         }
@@ -49,7 +51,7 @@ extension ProcessEndpoints {
         return removed + (hadLock ? 1 : 0)
     }
 
-    /// Whether a file in a shared directory is another user's, who sweeps it away.
+    /// Whether a file in a shared directory belongs to another user, whose processes sweep it.
     private func isOthers(_ name: String) -> Bool {
         guard sockets.sharing.isShared, let status = (try? sysStatus(name, in: sockets.raw)) ?? nil else {
             return false

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A process's sockets in the directory of sockets. All carry the process's random id, and stand under one lock file,
-// made before the first of them: when its lock is free, the process has ended and its sockets are rubbish, which the
-// next process that starts sweeps away.
+// A process's sockets in the directory of sockets. All carry the process's random id, and share one lock file, made
+// before the first of them: when its lock is free, the process has ended, and the next process that starts removes its
+// sockets.
 
 import PortCLibrary
 import PortSystem
 import Synchronization
 
-/// The maker and keeper of a process's socket files in one directory.
+/// Makes and owns a process's socket files in one directory.
 package final class ProcessEndpoints: Sendable {
     /// The process that made it. A forked child inherits the sockets, but they are not its own.
     package let process: Int32  // immutable
@@ -19,7 +19,7 @@ package final class ProcessEndpoints: Sendable {
     private let lock: Mutex<LockedFile?>  // emptied by deinit only
     private let counter = Atomic<UInt64>(0)
 
-    /// Takes an id, and sweeps the sockets of processes that ended.
+    /// Chooses an id, and sweeps the sockets of processes that ended.
     ///
     /// - Parameter sockets: the directory of sockets.
     /// - Throws: `directoryUntrusted`, `descriptorLimit` and `systemCallFailed`.
@@ -28,7 +28,7 @@ package final class ProcessEndpoints: Sendable {
         self.sockets = sockets
         var id = EndpointFileName.makeID()
         var taken: LockedFile?
-        // Only a sweeper that came upon the new file before it was locked can hold it: then take another id.
+        // Only a sweeper that found the new file before it was locked can hold the lock: then choose another id.
         for _ in 0..<16 {
             if case .locked(let mine) = try LockedFile.take(EndpointFileName.lock(of: id), in: sockets) {
                 taken = consume mine
@@ -47,7 +47,7 @@ package final class ProcessEndpoints: Sendable {
         if let file { file.remove() }
     }
 
-    /// A file name for a socket that this process never used before.
+    /// A file name for a socket, never used by this process before.
     package func makeSocketName() -> String {
         "\(id).\(counter.wrappingAdd(1, ordering: .relaxed).newValue)"
     }

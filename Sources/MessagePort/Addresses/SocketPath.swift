@@ -12,31 +12,31 @@ extension PortError.StaticReason {
 
 /// Paths as a socket address can hold them.
 package enum SocketPath {
-    /// Most bytes of a path in a socket address.
+    /// The most bytes of a path in a socket address.
     static let limit = 107
 
-    /// A path of a name in an open directory that fits; valid as long as the directory is open.
+    /// A path that fits, of a name in an open directory; valid while the directory is open.
     package static func reachable(_ name: String, in directory: TrustedDirectory) -> String {
         let path = directory.path + "/" + name
         return path.utf8.count <= limit ? path : through(directory.raw, name)
     }
 
-    /// The way to a name through an open directory.
+    /// The path of a name through an open directory.
     static func through(_ directory: Int32, _ name: String) -> String { "/proc/self/fd/\(directory)/\(name)" }
 
-    /// The way to an open file; nil where /proc is not mounted.
+    /// The path of an open file; nil where /proc is not mounted.
     static func through(_ file: Int32) -> String? {
         let path = "/proc/self/fd/\(file)"
         return ((try? sysStatus(atPath: path)) ?? nil) == nil ? nil : path
     }
 
-    /// Why a path that nobody was found at cannot be reached at all; nil when it can.
+    /// Why a path at which no process was found cannot be reached at all; nil when it can.
     static func refusal(_ path: String) -> PortError.StaticReason? {
         if path.utf8.count <= limit || (try? sysStatus(atPath: "/proc/self/fd")) ?? nil != nil { return nil }
         return .needsProc
     }
 
-    /// The two parts of an absolute path: its directory, and its last name. Nil for a path that no socket has.
+    /// The two parts of an absolute path: its directory, and its last name. Nil for a path that no socket can have.
     static func split(_ path: String) -> (directory: String, name: String)? {
         let bytes = path.utf8
         guard bytes.first == UInt8(ascii: "/"), !bytes.contains(0),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Which kind of lock the files of a directory have. All processes take the same kind, for two kinds do not see each other. The
-// first process that needs one decides, by what its system has, and writes it down as the target of a symbolic link `locks` in
-// the topmost directory: a link is made in one step, with its contents, by one process alone. In a shared directory nobody decides:
-// whoever may read a file there could hold a lock of the whole file.
+// Which kind of lock the files of a directory have. All processes use the same kind, for two kinds do not see each
+// other. The first process that needs one chooses, by what its system has, and records the choice as the target of a
+// symbolic link `locks` in the topmost directory: a link is made atomically, with its contents, by exactly one process.
+// A shared directory leaves no choice: any process that may read a file there could hold a lock of the whole file.
 
 import PortCLibrary
 import PortSystem
@@ -25,7 +25,7 @@ extension PortError.StaticReason {
 }
 
 extension FileLock {
-    /// Why a lock could not be taken or asked about: the system has begun to refuse this kind; nil for other errors.
+    /// Why locking or querying a lock failed: the system has begun to refuse this kind; nil for other errors.
     func refusal(_ error: SystemError) -> PortError.StaticReason? {
         self == .openFile && Refusals.openFileLocks.error == error ? .otherLocks : nil
     }
@@ -37,11 +37,11 @@ extension TrustedDirectory {
 
     /// Which kind of lock the files here, and in the directories above and below, have.
     ///
-    /// - Parameter decides: whether it is decided now, where nobody has done that: by whoever takes a lock. Whoever only
-    ///   asks about one writes nothing; no lock is taken then.
+    /// - Parameter decides: whether to record a choice where there is none yet: true for a process that locks. A
+    ///   process that only queries a lock records nothing, and locks nothing.
     /// - Returns: the kind.
-    /// - Throws: `systemCallFailed` when it is a kind that the system refuses to this process; `directoryUntrusted` when
-    ///   what is written down is no kind of lock.
+    /// - Throws: `systemCallFailed` when it is a kind that the system refuses to this process; `directoryUntrusted`
+    ///   when what is recorded is no kind of lock.
     package func fileLock(decides: Bool) throws(PortError) -> FileLock {
         if let known = known(knownLock.load(ordering: .relaxed)) {
             if known == .openFile, let refusal = Refusals.openFileLocks.error { throw cannotLock(refusal) }
@@ -77,15 +77,15 @@ extension TrustedDirectory {
         }
     }
 
-    /// What is written down; else this process's choice.
+    /// What is recorded; else this process's choice.
     private func lockRecord(_ choice: FileLock, writes: Bool) throws(SystemError) -> (String, isWritten: Bool) {
         let link = isTop ? Self.lockRecord : "../" + Self.lockRecord
-        // Somebody may take it away between the two steps.
+        // Another process may remove it between the two steps.
         for _ in 0..<16 {
             if let record = try sysReadLink(link, in: raw) { return (record, true) }
-            // Whoever does not write it down takes open-file-description locks.
+            // A process that does not record its choice uses open-file-description locks.
             if choice == .wholeFile, try isInUse() {
-                // Another process may have written down its choice, and then made files, since the link was looked for.
+                // Another process may have recorded its choice, and then made files, since the link was read.
                 if let record = try sysReadLink(link, in: raw) { return (record, true) }
                 return (FileLock.openFile.rawValue, false)
             }
@@ -95,7 +95,7 @@ extension TrustedDirectory {
                 return (choice.rawValue, true)
             } catch {
                 if error.code == EEXIST { continue }
-                // A read-only directory, a file system without links: then nobody can write down another kind.
+                // A read-only directory, a file system without links: then no process can record another kind.
                 if choice == .wholeFile { throw error }
                 return (choice.rawValue, false)
             }

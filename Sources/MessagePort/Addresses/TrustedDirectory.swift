@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// An open directory that is this user's alone, or that is shared by consent. What is verified is the open directory,
-// not its path, so nobody can put another in its place between the look and the use; everything in it is then reached
-// through its descriptor. The directories above it are not verified: they must not let others rename or remove what
-// belongs to this user (a sticky /tmp does not).
+// An open directory that belongs to this user alone, or that is shared by consent. The open directory is verified, not
+// its path, so it cannot be replaced between the check and the use; everything in it is then reached through its
+// descriptor. The directories above it are not verified: they must not let others rename or remove what belongs to this
+// user (a sticky /tmp does not).
 
 import PortCLibrary
 import PortSystem
@@ -17,11 +17,11 @@ package final class TrustedDirectory: Sendable {
     package let path: String  // immutable
     private let descriptor: FileDescriptor  // immutable
     private let status: FileStatus  // immutable
-    /// Whether it may be a shared one.
+    /// Whether its owner may share it with a group.
     private let mayBeShared: Bool  // immutable
-    /// That of the directory in which it was opened; nil for the topmost one.
+    /// The sharing of the directory in which it was opened; nil for the topmost one.
     private let above: DirectorySharing?  // immutable
-    /// With whom it is shared.
+    /// Which users share it.
     package let sharing: DirectorySharing  // immutable
     /// What `fileLock()` has found: 1 for locks of open files, 2 for those of whole files.
     let knownLock = Atomic<UInt8>(0)
@@ -44,14 +44,13 @@ package final class TrustedDirectory: Sendable {
     /// Opens a directory, and makes it with mode 0700 when it is not there. Its parent is not made.
     ///
     /// - Parameters:
-    ///   - path: an absolute path; slashes at its end, double ones, and components that are `.` do not count.
+    ///   - path: an absolute path; slashes at its end, double ones, and components that are `.` are ignored.
     ///   - makes: whether it is made; otherwise one that is not there is `systemCallFailed` with ENOENT.
-    ///   - mayBeShared: whether it may be one that its owner shares with a group.
+    ///   - mayBeShared: whether its owner may share it with a group.
     /// - Returns: the open, verified directory.
     /// - Throws: `directoryUntrusted` when it is a symbolic link, is no directory, belongs to another user or is open
-    ///   to others and is no shared one that may be, or when the path is not absolute, has a component `..`, or holds a
-    ///   NUL; `descriptorLimit`;
-    ///   `systemCallFailed` for the rest.
+    ///   to others without being a permitted shared one, or when the path is not absolute, has a component `..`, or
+    ///   holds a NUL; `descriptorLimit`; `systemCallFailed` for the rest.
     package static func open(
         path: String, makes: Bool = true, mayBeShared: Bool = false
     ) throws(PortError) -> TrustedDirectory {
@@ -68,8 +67,8 @@ package final class TrustedDirectory: Sendable {
         return try open(plain, in: nil, path: plain, makes: makes, mayBeShared: mayBeShared)
     }
 
-    /// Opens a directory in this one, and makes it when it is not there: in a shared directory only its owner and
-    /// root do, and it is shared in the same way.
+    /// Opens a directory in this one, and makes it when it is not there. In a shared directory only the owner and root
+    /// make one, and it is shared in the same way.
     ///
     /// - Parameters:
     ///   - name: a file name.
@@ -97,18 +96,18 @@ package final class TrustedDirectory: Sendable {
     /// Whether it was opened by its path, and not in another one.
     var isTop: Bool { above == nil }
 
-    /// Who has a say over the shared directory that this one belongs to.
+    /// The sharing of the shared directory to which this one belongs; says which users control it.
     package var keepers: DirectorySharing { parent.isShared ? parent : sharing }
 
-    /// The path of something in the directory in which this one lies.
+    /// The path of a sibling of this directory.
     package func pathBeside(_ name: String) -> String { (SocketPath.split(path)?.directory ?? "") + "/" + name }
 
-    /// What a file beside this directory says that the shared directory's owner or root has written. One of somebody
-    /// else counts for nothing.
+    /// The contents of a file beside this directory that the shared directory's owner or root has written. A file of
+    /// another user is ignored.
     ///
     /// - Parameters:
     ///   - name: its name.
-    ///   - limit: most bytes.
+    ///   - limit: the most bytes.
     /// - Returns: nil when there is none.
     /// - Throws: `directoryUntrusted` when others may write to it, it is too large, or no regular file;
     ///   `descriptorLimit`, `systemCallFailed`.
@@ -143,14 +142,15 @@ package final class TrustedDirectory: Sendable {
         return !mayBeShared || DirectorySharing(now) == sharing
     }
 
-    /// Why a directory with this status is not trusted; nil when it is. One in a shared directory is shared itself.
+    /// Why a directory with this status is not trusted; nil when it is. A directory in a shared one must be shared
+    /// itself.
     private static func refusal(
         of status: FileStatus, _ mayBeShared: Bool, _ parent: DirectorySharing
     ) -> PortError.StaticReason? {
         guard let refusal = status.directoryRefusal else {
             return parent.isShared ? status.sharingRefusal(in: parent) : nil
         }
-        // A shared one is another user's, or open to some others.
+        // A shared one belongs to another user, or is open to some others.
         let isOfOthers = refusal == .otherOwner || refusal == .openToOthers
         return mayBeShared && isOfOthers ? status.sharingRefusal(in: parent) : refusal
     }
@@ -166,7 +166,7 @@ package final class TrustedDirectory: Sendable {
             if makes, case .group(_, let group, let permissions) = parent, !opened.isOpenToOthers,
                 sysIsOwnUser(opened.owner)
             {
-                // Made just now, or by one that ended before it got here.
+                // Made just now, or by a process that ended before it got here.
                 try sysShare(descriptor.raw, with: group, permissions)
                 opened = try sysStatus(descriptor.raw)
             }
@@ -175,7 +175,7 @@ package final class TrustedDirectory: Sendable {
             }
             status = opened
         } catch {
-            // The kernel refuses to open a link, a file, or another user's directory: tell which it is.
+            // The kernel refuses to open a link, a file, or another user's directory: report which it is.
             status = (try? sysStatus(name, in: directory)) ?? nil
             guard status.flatMap({ refusal(of: $0, mayBeShared, parent) }) != nil else {
                 throw PortError(error, subject: .path(path))
@@ -191,7 +191,7 @@ package final class TrustedDirectory: Sendable {
             return try sysOpen(name, in: parent, .directory)
         } catch {
             guard error.code == ENOENT, let path else { throw error }
-            // Another process may make it at this moment; then its directory is as good, and is verified like ours.
+            // Another process may make it at this moment; then its directory serves as well, and is verified like ours.
             _ = try sysMakeDirectory(path)
             return try sysOpen(name, in: parent, .directory)
         }
