@@ -2,20 +2,20 @@
 // Copyright (c) 2026 the swift-message-port authors
 //
 // How the descriptors that this process may have, its soft limit RLIMIT_NOFILE, are shared, so that neither a peer nor
-// a kind of use takes them all. Of eight parts one other process may have at a port, unless the port says otherwise:
+// a kind of use exhausts them. Of eight parts, another process may have at a port, unless the port says otherwise:
 //
 //   one       in connections
 //   two       in messages and replies, or waiting to be closed; and as many again with the message that goes above that
 //
-// Two parts are for the wake channels of rings, of all connections together. And whatever the limits are, all peers together, at all
-// ports, never get the last part: it is the process's own.
+// Two parts are for the wake channels of rings, of all connections together. And whatever the limits are, all peers
+// together, at all ports, never get the last part: it is reserved for the process itself.
 
 import PortSystem
 import Synchronization
 
-/// The parts of the process's descriptors, each for a kind of use.
+/// The shares of the process's descriptors, one for each kind of use.
 struct DescriptorShares {
-    /// How many the process may have. Asked for anew each time: a program may change it while it runs.
+    /// How many the process may have. It is read anew each time: a program may change it while it runs.
     var limit = sysDescriptorLimit()
 
     /// Connections of one other process at a port.
@@ -24,28 +24,28 @@ struct DescriptorShares {
     /// Descriptors that came from it in messages, or that it has not read in replies.
     var queued: Int { min(512, max(1, limit / 4)) }
 
-    /// Descriptors in one message that comes from another process. One that has more arrives without, which is an error.
+    /// Descriptors in one message from another process. A message with more arrives without them, which is an error.
     var inMessage: Int { min(MessageLimits.descriptors, limit / 4) }
 
-    /// What a peer brings must have a number below this one. The kernel gives the lowest number that is free, so all below it
-    /// are in use when it gives this one or a higher one.
+    /// Descriptors that come from peers must have a number below this one. The kernel gives the lowest free number, so
+    /// all below this one are in use when it gives this one or a higher one.
     var peerBound: Int { limit - limit / 8 }
 
-    /// What the kernel has opened for a peer.
+    /// Checks a descriptor that the kernel has opened for a peer.
     ///
     /// - Returns: whether it may stay open.
     func admits(_ descriptor: CInt) -> Bool { Int(descriptor) < peerBound }
 
-    /// As above, of the descriptors that came with a packet.
+    /// Checks the descriptors that came with a packet.
     func admits(_ descriptors: [SharedDescriptor]) -> Bool {
         descriptors.count <= inMessage && descriptors.allSatisfy { admits($0.rawValue) }
     }
 
-    /// Of the channels that wake the readers of rings, for all connections of the process together: a quarter.
+    /// The channels that wake the readers of rings, of all connections of the process together: a quarter.
     var wakeChannels: Int { limit / 4 }
 }
 
-/// Counts the descriptors of one kind in this process, and says when there are enough.
+/// Counts the descriptors of one kind in this process against a limit.
 package final class DescriptorBudget: Sendable {
     /// For the channels that wake the readers of rings.
     package static let wakeChannels = DescriptorBudget { DescriptorShares().wakeChannels }
@@ -63,7 +63,7 @@ package final class DescriptorBudget: Sendable {
     /// Counts descriptors that are about to be opened, all or none. Each call that answers true needs one of `give`.
     ///
     /// - Parameter count: how many.
-    /// - Returns: whether there may be so many more.
+    /// - Returns: whether the limit has room for them.
     package func take(_ count: Int) -> Bool {
         let limit = limit()
         var known = taken.load(ordering: .relaxed)
@@ -76,7 +76,7 @@ package final class DescriptorBudget: Sendable {
         return false
     }
 
-    /// Counts descriptors no more: they are closed, or could not be opened.
+    /// Uncounts descriptors: they are closed, or could not be opened.
     package func give(_ count: Int) {
         taken.subtract(count, ordering: .relaxed)
     }

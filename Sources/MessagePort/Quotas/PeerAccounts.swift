@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// What the other processes take up at one port: decides, does nothing else. A process is paused, connection by
-// connection, while it is over its limits; who gives back asks afterwards which connections may go on.
+// What the other processes use at one port: decisions only, without effects. A process is paused, connection by
+// connection, while it is over its limits; the code that returns a charge asks afterwards which connections may resume.
 //
-// The places in the queue are shared: a process that is alone with the port may have them all, of several each has an
-// equal share, and one more share is kept for whoever is connected and has no message there yet. Who has used up its
-// share goes on when half of it is free, so that many connections are not paused and read again for each message.
-// Where the processes are of several users, the users share first, each as if it were one process.
+// The slots of the queue are shared: a process that is alone with the port may have them all, several have equal
+// shares, and one more share is reserved for processes that are connected and have no message there yet. A process that
+// has used up its share resumes when half of it is free, so that many connections are not paused and resumed for each
+// message. Where the processes are of several users, the slots are shared between users first, each as if it were one
+// process.
 
 import PortSystem
 
-/// What something takes up in an account.
+/// What is charged to an account.
 struct ResourceUsage: Hashable, Sendable {
     var messages = 0
     var bytes = 0
     var descriptors = 0
 
-    /// What a message takes on the heap besides its payload: its place in the queue, and what is noted of its sender and of
-    /// who waits for the answer.
+    /// What a message takes on the heap besides its payload: its slot in the queue, and what is noted of its sender and
+    /// of the requester that waits for the reply.
     static let message = 256
-    /// What each component takes besides its bytes, which lie in a piece of memory of their own.
+    /// What each component takes besides its bytes, which have an allocation of their own.
     static let component = 72
-    /// What a right takes besides: an address that was not known before has an object of its own.
+    /// What a right takes in addition: an address that was not known before has an object of its own.
     static let right = 256
 
     static func += (cost: inout ResourceUsage, other: ResourceUsage) {
@@ -51,7 +52,7 @@ struct PeerAccounts {
         var isEmpty: Bool { connections == 0 && cost == ResourceUsage() }
     }
 
-    /// What the processes of one user take up together.
+    /// What the processes of one user use together.
     private struct UserAccount {
         var processes = 0
         var connections = 0
@@ -59,7 +60,7 @@ struct PeerAccounts {
         var cost = ResourceUsage()
         /// How many of its processes have messages.
         var sharers = 0
-        /// Whether connections are paused because of what the others of the user take up.
+        /// Whether connections are paused because of what other processes of the user use.
         var hasPaused = false
     }
 
@@ -72,18 +73,18 @@ struct PeerAccounts {
     var queueLimit: Int?
     private var accounts = PeerTable<PeerID, Account>()
     private var users = PeerTable<UInt32, UserAccount>()
-    /// Whose the connections are.
+    /// The process to which each connection belongs.
     private var owners: [UInt64: PeerID] = [:]
     /// How many of the users have messages.
     private var sharerCount = 0
-    /// Whose processes have no limit together.
+    /// The user whose processes have no common limit.
     private let ownUser = sysUserID()
 
     /// Whether nothing is counted.
     var isEmpty: Bool { accounts.isEmpty && owners.isEmpty }
 
-    /// How many messages a process of a user may have in the queue. One that has none there, and so is no sharer, is
-    /// counted as one that has.
+    /// How many messages a process of a user may have in the queue. A process that has none there, and so is no sharer,
+    /// is counted as if it had some.
     private func messageLimit(of user: UInt32, isSharer: Bool = true) -> Int {
         if let limit = limits.queuedMessages { return limit }
         guard let queueLimit, accounts.count > 1 else { return .max }
@@ -97,18 +98,19 @@ struct PeerAccounts {
         Self.share(of: queueLimit, users.count, isSharer ? sharerCount : sharerCount + 1)
     }
 
-    /// An equal share for each of those that have something, and one more for the others, if there are any.
+    /// An equal share for each of those that have messages, and one more for the others, if there are any.
     private static func share(of limit: Int, _ count: Int, _ sharers: Int) -> Int {
         count > 1 ? max(1, limit / (count > sharers ? sharers + 1 : sharers)) : limit
     }
 
-    /// So many times what one process may, the processes of another user may.
+    /// The limit of the processes of another user together, from that of one process.
     private func ofUser(_ limit: Int) -> Int {
         let (product, overflow) = limit.multipliedReportingOverflow(by: limits.processesOfUser)
         return overflow ? .max : product
     }
 
-    /// Whether the processes of a user take up together what they may, or more than a part of their messages.
+    /// Whether the processes of a user together have reached a limit, or more than the given fraction of their
+    /// messages.
     private func isUserOver(_ user: UInt32, ofMessages part: Int = 1) -> Bool {
         guard user != ownUser || users.count > 1, let place = users.place(of: user) else { return false }
         let account = users[place]
@@ -129,8 +131,8 @@ struct PeerAccounts {
     /// - Parameters:
     ///   - key: the connection.
     ///   - owner: its process.
-    ///   - isLimited: whether it may be one too many.
-    /// - Returns: false when the process, or its user, has as many as it may: it is not counted then.
+    ///   - isLimited: whether the limits apply to it.
+    /// - Returns: false when the process, or its user, has reached the limit: it is not counted then.
     mutating func connect(_ key: UInt64, of owner: PeerID, isLimited: Bool = true) -> Bool {
         if isLimited, let place = accounts.place(of: owner), accounts[place].connections >= limits.connections {
             return false
@@ -157,7 +159,8 @@ struct PeerAccounts {
 
     /// Counts a connection that gets rings.
     ///
-    /// - Returns: false when others of its process, or of its user, have as many as they may; it is not counted then.
+    /// - Returns: false when connections of its process, or of its user, have reached the limit; it is not counted
+    ///   then.
     mutating func takeRings(_ key: UInt64) -> Bool {
         guard let owner = owners[key], let place = accounts.place(of: owner) else { return false }
         if accounts[place].rings.count >= Self.ringLimit { return false }
@@ -176,7 +179,7 @@ struct PeerAccounts {
         change(owner) { $0.rings.remove(key) }
     }
 
-    /// Whether nothing new is read from a process.
+    /// Whether a process is over its limits, so that nothing new is read from it.
     func isOver(_ owner: PeerID) -> Bool {
         accounts.place(of: owner).map { isOver(owner, at: $0) } ?? false
     }
@@ -190,7 +193,7 @@ struct PeerAccounts {
         cost.bytes >= limits.queuedBytes || cost.descriptors >= limits.queuedDescriptors
     }
 
-    /// What a process may still take up before nothing new is read from it, counted as one that has messages there.
+    /// What a process may still use before nothing new is read from it; it is counted as one that has messages there.
     func allowance(of owner: PeerID) -> ResourceUsage {
         let cost = accounts.place(of: owner).map { accounts[$0].cost } ?? ResourceUsage()
         if isOver(cost) || isUserOver(owner.user) { return ResourceUsage() }
@@ -209,8 +212,8 @@ struct PeerAccounts {
         return left
     }
 
-    /// Charges a process for the first of several messages, which will be given back together: for half of what it
-    /// may still send at most, so that it goes on when half of what it has in the queue is taken.
+    /// Charges a process for the first of several messages, whose charge is returned as one: for at most half of what
+    /// it may still send, so that it resumes when half of what it has in the queue is dequeued.
     ///
     /// - Returns: what was charged.
     mutating func take(firstOf packets: [PacketPrefix], by owner: PeerID) -> ResourceUsage {
@@ -245,7 +248,7 @@ struct PeerAccounts {
         change(owner) { $0.cost += cost }
     }
 
-    /// - Returns: whether connections that were paused may be read again: `takeResumable` tells which.
+    /// - Returns: whether connections that were paused may be read again: `takeResumable` returns them.
     mutating func giveBack(_ cost: ResourceUsage, by owner: PeerID) -> Bool {
         var (left, hasPaused) = (ResourceUsage(), false)
         change(owner) { account in
@@ -254,17 +257,17 @@ struct PeerAccounts {
         }
         guard let place = users.place(of: owner.user) else { return false }
         if isUserOver(owner.user, ofMessages: 2) {
-            // Whichever process of the user gives something back next has all of them looked at.
+            // The next process of the user that returns a charge has all of them checked.
             if hasPaused { users[place].hasPaused = true }
             return false
         }
         return users[place].hasPaused || hasPaused && mayResume(owner, left)
     }
 
-    /// Lets those connections go on that were paused and may be read again.
+    /// Resumes the connections that were paused and may be read again.
     ///
-    /// - Parameter owner: whose, and those of others of its user that were paused because of all of them; nil for all
-    ///   processes.
+    /// - Parameter owner: the process, and with it others of its user that were paused because of the user's limit; nil
+    ///   for all processes.
     /// - Returns: the connections; they are not paused any more.
     mutating func takeResumable(of owner: PeerID? = nil) -> Set<UInt64> {
         var resumed: Set<UInt64> = []
@@ -282,10 +285,10 @@ struct PeerAccounts {
         return resumed
     }
 
-    /// The processes to look at when one has given something back.
+    /// The processes to check when one has returned a charge.
     private mutating func owners(besides owner: PeerID) -> [PeerID] {
         guard let place = users.place(of: owner.user), users[place].hasPaused else { return [owner] }
-        users[place].hasPaused = false  // until one of them is found to wait on
+        users[place].hasPaused = false  // until one of them has to wait on
         return accounts.allOwners.filter { $0.user == owner.user }
     }
 

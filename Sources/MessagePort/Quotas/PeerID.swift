@@ -4,15 +4,15 @@
 import PortSystem
 import Synchronization
 
-/// Whose account something is in: a process of a user, as far as the kernel tells processes apart.
+/// The owner of an account: a process of a user, as far as the kernel distinguishes processes.
 struct PeerID: Hashable, Sendable {
-    /// What tells processes apart.
+    /// What distinguishes processes.
     enum Number: Hashable, Sendable {
         case process(Int32)
         /// A process without a number here, because it is in a process namespace that this process does not see: the
-        /// number that the kernel gives to it alone (Linux 6.9).
+        /// kernel's unique number for it (Linux 6.9).
         case unnumbered(UInt64)
-        /// A connection of such a process, on a kernel that does not tell.
+        /// A connection of such a process, on a kernel that has no such number.
         case connection(UInt64)
     }
 

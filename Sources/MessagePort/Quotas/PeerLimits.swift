@@ -1,47 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What one other process may take up at a port, and what those of one other user may, so that none keeps the others out.
+/// What one other process may use at a port, and what the processes of one other user may, so that none starves the
+/// others.
 ///
-/// A process that has reached a limit in messages, bytes or descriptors is not an error: the port reads nothing more
-/// from it until some of its messages have been received, and its replies have been read; its senders wait meanwhile,
-/// as at a full queue. Others are served. Rights that the port's own process uses in memory are not counted.
+/// To reach a limit in messages, bytes or descriptors is no error: the port reads nothing more from it until some of
+/// its messages have been received, and its replies have been read; its senders wait meanwhile, as at a full queue.
+/// Others are served. Rights that the port's own process uses in memory are not counted.
 ///
 /// - Important: Source of the behaviour: none of the originals. Mach limits messages only, not what is in them.
 public struct PeerLimits: Hashable, Sendable {
-    /// The limits that a port has unless it is given others, as they are when it gets its sockets. Those of connections and
-    /// descriptors follow from how many descriptors this process may have then (`ulimit -n`).
+    /// The limits that a port has unless it is given others, computed when it gets its sockets. Those of connections
+    /// and descriptors follow from the number of descriptors that this process may have then (`ulimit -n`).
     public static var standard: PeerLimits { PeerLimits() }
 
-    /// Most connections: 256, or an eighth of the descriptors that this process may have. A process of this library makes
-    /// one, however many rights it has. Beyond it the newest is refused: ``PortError/Code/tooManyConnections``.
+    /// The most connections: 256, or an eighth of the descriptors that this process may have. A process of this library
+    /// makes one, however many rights it has. Beyond it the newest is refused: ``PortError/Code/tooManyConnections``.
     public var connections: Int
 
-    /// Most of its messages in the port's queue, or on their way into it. Nil, as at first: an equal share of the
-    /// queue's limit for each process that has messages there, with one share kept for those that are connected and
+    /// The most of its messages in the port's queue, or on their way into it. Nil, the default: an equal share of the
+    /// queue's limit for each process that has messages there, with one share reserved for those that are connected and
     /// have none; and all of it for a process that is alone with the port. Beyond it nothing is read from the process
     /// until half of it is free. A port whose policy drops messages has room for all of them, so there nil is no limit.
     public var queuedMessages: Int?
 
-    /// Most bytes of its messages in the port's queue, or on their way into it, and of replies to it that it has not
-    /// read: 64 MiB. What a message takes in memory besides its bytes counts too: 256 for the message, 72 for each
-    /// component, 256 more for a right. A message is received whole, so one may lie above the limit.
+    /// The most bytes of its messages in the port's queue, or on their way into it, and of replies to it that it has
+    /// not read: 64 MiB. What a message takes in memory besides its bytes counts too: 256 for the message, 72 for each
+    /// component, 256 more for a right. A message is received whole, so one may exceed the limit.
     public var queuedBytes = 64 << 20
 
-    /// Most descriptors in its messages in the port's queue, or on their way into it, in replies to it that it has not
-    /// read, and of those that it sent and nobody uses any more, but that are not closed yet: 512, or a quarter of the
-    /// descriptors that this process may have. The descriptors of one message may lie above the limit.
+    /// The most descriptors in its messages in the port's queue, or on their way into it, in replies to it that it has
+    /// not read, and of those that it sent and that are no longer used, but not closed yet: 512, or a quarter of the
+    /// descriptors that this process may have. The descriptors of one message may exceed the limit.
     public var queuedDescriptors: Int
 
-    /// Most bytes of one message, eight for each component included: 256 MiB, and ``MessageLimits/payload`` at most.
-    /// Beyond it the message is not received; who asked for a reply gets ``PortError/Code/messageTooLarge``, another
+    /// The most bytes of one message, eight for each component included: 256 MiB, and ``MessageLimits/payload`` at
+    /// most. Beyond it the message is not received; a request fails with ``PortError/Code/messageTooLarge``, another
     /// message is counted in ``MachPort/droppedMessageCount``. Replies to the port's own requests have the largest
     /// limit.
     public var messageBytes = 256 << 20
 
     /// How many processes' worth of connections, bytes, descriptors and, where they are set, messages the processes of
-    /// one other user may take up together: 4. The port's own user has no such limit. Beyond it the newest connection is
-    /// refused, or nothing is read from any of them until there is room, as beyond that of a process. The places in the
+    /// one other user may use together: 4. The port's own user has no such limit. Beyond it the newest connection is
+    /// refused, or nothing is read from any of them until there is room, as beyond that of a process. The slots of the
     /// queue are shared between users first, then between the processes of each.
     public var processesOfUser = 4
 

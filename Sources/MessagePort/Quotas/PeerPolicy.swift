@@ -3,13 +3,13 @@
 
 import PortSystem
 
-/// Which other processes a port talks to. It is asked once for each connection, before anything of it is read.
+/// Which other processes a port talks to. The port asks it once for each connection, before it reads anything from it.
 ///
 /// What it does not admit is refused: the other side gets ``PortError/Code/peerRefused``. A right that this process
 /// uses itself is not asked about, nor is a worker that this process launched.
 ///
-/// A policy narrows: whom the file system keeps from the port's socket, it cannot admit. The directories of names and
-/// sockets are closed to other users, unless a program asks for a shared one.
+/// A policy only narrows: it cannot admit a process that the file system keeps from the port's socket. The directories
+/// of names and sockets are closed to other users, unless a program asks for a shared one.
 ///
 /// A process is judged by what it was when it connected: one that changes its user or its groups afterwards keeps the
 /// connection.
@@ -24,7 +24,7 @@ public struct PeerPolicy: Sendable {
     }
 
     /// Processes whose effective group, or one of whose supplementary groups, is one of these, by their numbers. On a
-    /// kernel that does not tell supplementary groups (before Linux 4.13, and some sandboxes) the effective group
+    /// kernel that does not report supplementary groups (before Linux 4.13, and some sandboxes) the effective group
     /// alone counts.
     public static func groups(_ groups: Set<UInt32>) -> PeerPolicy {
         PeerPolicy { peer in
@@ -34,12 +34,12 @@ public struct PeerPolicy: Sendable {
         }
     }
 
-    /// Whom this policy admits, and whom the other does.
+    /// Admits each process that this policy or the other admits.
     public func or(_ other: PeerPolicy) -> PeerPolicy { PeerPolicy { admits($0) || other.admits($0) } }
 
     let admits: @Sendable (borrowing ConnectingPeer) -> Bool
 
-    /// A policy of the caller's own.
+    /// A custom policy.
     ///
     /// - Parameter admits: called on the thread that receives for the port, with no lock held; while it runs, the port
     ///   receives nothing. It may be called on several threads at once.
@@ -55,7 +55,7 @@ extension PortError.StaticReason {
 
 /// A process that has connected to a port and waits to be admitted.
 public struct ConnectingPeer: ~Copyable {
-    /// Who it is, as the kernel noted when it connected.
+    /// Its identity, as the kernel noted it when it connected.
     public let identity: PeerIdentity
     private let socket: SharedDescriptor
 
@@ -66,7 +66,7 @@ public struct ConnectingPeer: ~Copyable {
 
     /// The process's supplementary groups, as the kernel noted them when it connected (`SO_PEERGROUPS`).
     ///
-    /// - Throws: ``PortError/Code/systemCallFailed`` with `ENOPROTOOPT` where the kernel does not tell.
+    /// - Throws: ``PortError/Code/systemCallFailed`` with `ENOPROTOOPT` where the kernel does not report them.
     public func supplementaryGroups() throws(PortError) -> [UInt32] {
         do throws(SystemError) {
             return try sysPeerGroups(socket.rawValue)
@@ -75,15 +75,16 @@ public struct ConnectingPeer: ~Copyable {
         }
     }
 
-    /// A descriptor of the process (`pidfd_open(2)`): it stands for this process alone, also when its number is given
+    /// A descriptor of the process (`pidfd_open(2)`): it identifies this process alone, even when its number is given
     /// to another. It is readable once the process has ended.
     ///
-    /// To look at `/proc/<process>/exe`, open this first, look, and then check that it is not readable: so it is
-    /// known that what was seen belongs to the peer.
+    /// To read `/proc/<process>/exe`, open this first, read the link, and then check that this is not readable: then
+    /// what you read belongs to the peer.
     ///
     /// - Returns: a descriptor that closes with the last reference to it.
-    /// - Throws: ``PortError/Code/systemCallFailed`` with `ESRCH` when the process has ended, with `ENOPROTOOPT` on
-    ///   a kernel older than Linux 6.5, and with what a filter says that refuses it; ``PortError/Code/descriptorLimit``.
+    /// - Throws: ``PortError/Code/systemCallFailed`` with `ESRCH` when the process has ended, with `ENOPROTOOPT` on a
+    ///   kernel older than Linux 6.5, and with the error of a filter that refuses it;
+    ///   ``PortError/Code/descriptorLimit``.
     public func openProcess() throws(PortError) -> SharedDescriptor {
         do throws(SystemError) {
             return SharedDescriptor(try sysPeerProcess(socket.rawValue))

@@ -4,9 +4,9 @@
 import PortSystem
 import Synchronization
 
-/// Reads on from connections that were paused because their process took up too much.
+/// Resumes connections that were paused because their process used too much.
 protocol QuotaObserver: AnyObject, Sendable {
-    /// Reads on from connections of a process that is below its limits; nil for all such processes.
+    /// Resumes the connections of a process that is below its limits; nil for all such processes.
     func resume(_ owner: PeerID?)
 }
 
@@ -14,34 +14,35 @@ protocol QuotaObserver: AnyObject, Sendable {
 /// be closed.
 final class PeerQuotas: Sendable {
     private let accounts = Mutex(PeerAccounts())
-    /// Whose connections go on when there is room; looked at only when one is paused. The two keep each other until the
-    /// sockets are closed: a weak reference would have each look at the sockets count references the slow way.
+    /// The sockets whose connections resume when there is room; read only when one is paused. The two retain each other
+    /// until the sockets are closed: with a weak reference, each use of the sockets would count references on the slow
+    /// path.
     private let sockets = Mutex<(any QuotaObserver)?>(nil)
     private let forkCount = sysForkCount()  // immutable
 
     func withLock<Result>(_ body: (inout PeerAccounts) -> Result) -> Result { accounts.withLock { body(&$0) } }
 
-    /// Sets the sockets that read on when there is room; nil when they are closed.
+    /// Sets the sockets that resume when there is room; nil when they are closed.
     func serve(_ sockets: (any QuotaObserver)?) {
         let old = self.sockets.withLock { known in
             defer { known = sockets }
             return known
         }
-        withExtendedLifetime(old) {}  // goes without the lock
+        withExtendedLifetime(old) {}  // released without the lock
     }
 
-    /// Whether nothing new is read from a process.
+    /// Whether a process is over its limits, so that nothing new is read from it.
     func isOver(_ owner: PeerID) -> Bool { withLock { $0.isOver(owner) } }
 
-    /// Charges a process for a message that begins: for what it will take in memory, as far as its head says that. An
-    /// answer that is awaited takes no place in the queue, and may have as many bytes as there may be; it is charged
-    /// while it is put together.
+    /// Charges a process for a message that begins: for the memory that it will take, as far as its head says. An
+    /// awaited reply takes no slot in the queue, and may have as many bytes as the format allows; it is charged while
+    /// it is assembled.
     ///
     /// - Parameters:
     ///   - owner: the process.
     ///   - header: the head of the packet that begins the message.
     ///   - descriptors: how many came with it.
-    ///   - charge: set to the charge, or to nil for a larger message, which is not kept.
+    ///   - charge: set to the charge, or to nil for a larger message, which is dropped.
     /// - Returns: the most bytes that the message may have; and whether nothing more may be read without asking: the
     ///   process is over its limits, or the message is too large.
     func charge(
@@ -59,17 +60,17 @@ final class PeerQuotas: Sendable {
             cost = taken
             return (limit, accounts.isOver(owner))
         }
-        // An old one, if there is any, goes here, without the lock.
+        // A previous charge, if there is one, is released here, without the lock.
         charge = if let cost { PeerCharge(self, owner, cost) } else { nil }
         return result
     }
 
-    /// Charges a process for the messages of a burst, as many of the first as it may send now.
+    /// Charges a process for the messages of a batch, as many of the first as it may send now.
     ///
     /// - Parameters:
     ///   - owner: the process.
     ///   - packets: the messages.
-    ///   - isOver: set to whether nothing more is to be read from the process without asking.
+    ///   - isOver: set to whether nothing more may be read from the process without asking.
     /// - Returns: what was charged.
     func charge(_ owner: PeerID, forFirstOf packets: [PacketPrefix], _ isOver: inout Bool) -> ResourceUsage {
         withLock { accounts in
@@ -85,21 +86,22 @@ final class PeerQuotas: Sendable {
         return PeerCharge(self, owner, cost)
     }
 
-    /// Takes a cost from its account again; connections that were paused because of it go on. In a forked child, whose
-    /// accounts are its parent's, nothing is done.
+    /// Deducts a cost from its account; connections that were paused because of it resume. In a forked child, whose
+    /// accounts belong to the parent, it does nothing.
     func giveBack(_ cost: ResourceUsage, by owner: PeerID) {
         if sysForkCount() != forkCount { return }
         if withLock({ $0.giveBack(cost, by: owner) }) { sockets.withLock({ $0 })?.resume(owner) }
     }
 }
 
-/// What a message, a burst of them, or an unread reply takes up in its peer's account until this goes. There is one of each.
+/// What a message, a batch of them, or an unread reply is charged to its peer's account until this goes away. Each has
+/// exactly one.
 struct PeerCharge: ~Copyable, Sendable {
     private let ledger: PeerQuotas
     private let owner: PeerID
     private var cost: ResourceUsage
 
-    /// For an account that has taken it already.
+    /// For a cost that the account already has.
     init(_ ledger: PeerQuotas, _ owner: PeerID, _ cost: ResourceUsage) {
         self.ledger = ledger
         self.owner = owner

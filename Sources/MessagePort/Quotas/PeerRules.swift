@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Which other processes a port talks to, and what each may take up.
+/// Which other processes a port talks to, and what each may use.
 final class PeerRules: Sendable {
     static var standard: PeerRules { PeerRules(policy: .sameUser, limits: .standard) }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Values by process, or by user. It knows where the last one lies that was changed: mostly it is asked for that again, message
-/// after message, and that takes no hashing.
+/// Values by process, or by user. It caches the index of the last value that was changed: most lookups, message after
+/// message, are for that one, and need no hashing.
 struct PeerTable<Owner: Hashable & Sendable, Value: Sendable>: Sendable {
     private var values: [Value] = []
     private var owners: [Owner] = []
@@ -13,13 +13,13 @@ struct PeerTable<Owner: Hashable & Sendable, Value: Sendable>: Sendable {
     var isEmpty: Bool { owners.isEmpty }
     var allOwners: [Owner] { owners }
 
-    /// Where the value of a process lies, until one is taken out; nil when there is none.
+    /// The index of a process's value, valid until a value is removed; nil when there is none.
     func place(of owner: Owner) -> Int? {
         if lastPlace < owners.count, owners[lastPlace] == owner { return lastPlace }
         return places[owner]
     }
 
-    /// Where the value of a process lies, which is put there if there is none.
+    /// The index of a process's value, which is added if there is none.
     mutating func place(of owner: Owner, default value: @autoclosure () -> Value) -> Int {
         if let known = place(of: owner) {
             lastPlace = known
@@ -37,7 +37,7 @@ struct PeerTable<Owner: Hashable & Sendable, Value: Sendable>: Sendable {
         _modify { yield &values[place] }
     }
 
-    /// Takes a value out. Another one may lie in its place then.
+    /// Removes a value. Another one may have its index then.
     mutating func remove(at place: Int) {
         places[owners[place]] = nil
         let (owner, value) = (owners.removeLast(), values.removeLast())

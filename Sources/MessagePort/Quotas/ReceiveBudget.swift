@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// How many packets may be read from a port's sockets for one message that is taken: so many of all connections
-/// together, of those of one process a part of them, and of one connection. What is beyond it stays in the sockets.
+/// How many packets may be read from a port's sockets for one dequeued message: one limit for all connections together,
+/// one for those of a process, and one for each connection. Packets beyond them stay in the sockets.
 struct ReceiveBudget {
-    /// For a port that reads as long as its queue has room.
+    /// For a port that reads while its queue has room.
     static let standard = ReceiveBudget(packets: 2048, ofProcess: 1024, ofConnection: 32)
     /// For a port whose policy is to choose among all that has arrived: more than a socket holds.
     static let choosing = ReceiveBudget(packets: 16384, ofProcess: 4096, ofConnection: 4096)
@@ -14,7 +14,7 @@ struct ReceiveBudget {
     private let most: Int  // immutable
     /// The process that was read from last, which is mostly the only one, and how many packets were read from it.
     private var last: (owner: PeerID, count: Int)?
-    /// How many were read from the others; what it says of the last one is old.
+    /// How many were read from the others; the entry of the last one is stale.
     private var used: [PeerID: Int] = [:]
 
     private init(packets: Int, ofProcess share: Int, ofConnection most: Int) {

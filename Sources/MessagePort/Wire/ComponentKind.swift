@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What a component of a message is, as its record in a packet says.
+/// The kind of a component of a message, as its record in a packet has it.
 enum ComponentKind: UInt8, Sendable {
     case bytes = 1
     case right = 2
@@ -11,6 +11,6 @@ enum ComponentKind: UInt8, Sendable {
     /// The bytes before a record's body.
     static let headSize = 8
 
-    /// The head of a record whose body has so many bytes, as a number.
+    /// The head of a record with a body of `length` bytes, as a number.
     func head(_ length: Int) -> UInt64 { UInt64(rawValue) | UInt64(length) << 32 }
 }

@@ -3,11 +3,11 @@
 
 import PortSystem
 
-/// What a message to another process may hold at most.
+/// The most that a message to another process may hold.
 public enum MessageLimits {
     /// The most bytes of a message's components together, with eight bytes for each component: 1.5 GiB.
     ///
-    /// Beyond it: ``PortError/Code/messageTooLarge``. A port takes less, unless it says otherwise: see
+    /// Beyond it: ``PortError/Code/messageTooLarge``. A port accepts less, unless it says otherwise: see
     /// ``PeerLimits/messageBytes``. Within a process there is no limit but memory.
     ///
     /// - Important: Source of the behaviour: CFMessagePort's limit, `0x60000000`.

@@ -10,14 +10,14 @@
 
 import PortSystem
 
-/// What a packet is.
+/// The kind of a packet.
 enum PacketKind: UInt8, CaseIterable, Sendable {
-    /// The first packet of a message: to the port, or, when it answers a token, to whoever asked.
+    /// The first packet of a message: to the port, or, when it answers a token, to the requester.
     case message = 1
     /// A further piece of the message that was begun.
     case continuation = 2
     /// The message that asked with the token will not be answered; the message id holds an error code, or zero when its
-    /// receiver let the reply right go.
+    /// receiver dropped the reply right.
     case replyDropped = 3
     /// The message that was begun will not be finished.
     case abort = 4
@@ -26,7 +26,7 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     /// The message that asked with the token is answered with an error: the message id is the receiver's own number,
     /// the payload its text.
     case replyFailed = 6
-    /// Nobody waits any more for a reply to the message that asked with the token.
+    /// The requester no longer waits for a reply to the message that asked with the token.
     case abandoned = 7
     /// The port is gone, but owes replies, which will still come.
     case portEnded = 8
@@ -34,19 +34,20 @@ enum PacketKind: UInt8, CaseIterable, Sendable {
     case ring = 9
     /// The port's end has the rings too, or, with an error code as the message id, does not want them.
     case ringAnswer = 10
-    /// The sender's further packets are in its ring, up to a mark there. It is also a bell.
+    /// The sender's further packets are in its ring, up to a mark there. It also wakes the reader, as `bell` does.
     case lane = 11
-    /// Something is in the sender's ring, for whose reader nothing else would say so.
+    /// Wakes the reader of the sender's ring: there is data in it that nothing else would report.
     case bell = 12
-    /// From the right's end: how is the port? From the port's end, under the token of that: so; the payload are
-    /// numbers.
+    /// From the right's end: asks for the port's statistics. From the port's end, under the token of that: the answer;
+    /// the payload is numbers.
     case statistics = 13
-    /// From the right's end: show me the messages that are taken. From the port's end: so it is, or not, or no more.
+    /// From the right's end: asks to be shown the messages that are dequeued. From the port's end: accepted, refused,
+    /// or ended.
     case watch = 14
-    /// The head of a message that was taken, and the beginning of its bytes.
+    /// The head of a dequeued message, and the beginning of its bytes.
     case shown = 15
 
-    /// Whether the token in `answers` means something.
+    /// Whether the token in `answers` has a meaning.
     var mayAnswer: Bool { self == .message || self == .replyDropped || self == .replyFailed }
 }
 
@@ -80,7 +81,7 @@ extension PacketHeader {
 }
 
 extension PacketHeader {
-    /// Whether it only says that something is in the ring: such a packet holds nothing else.
+    /// Whether it only wakes the ring's reader: such a packet holds nothing else.
     var isBell: Bool { self == PacketHeader(kind: .bell) || self == PacketHeader(kind: .lane) }
 
     /// The 40 bytes as five numbers in little-endian order.
