@@ -20,22 +20,22 @@ public struct MachMessage: Sendable {
         /// The port itself, with its queue: the receiver of the message may receive from it. Within a process only; to
         /// another one, sending throws ``PortError/Code/notTransferable``.
         ///
-        /// The message keeps the port alive, not its place on a run loop: whoever takes the port out moves it
-        /// (``MachPort/move(to:in:)``), or receives without a loop after the sender has unscheduled it. A port whose
-        /// own queue holds it, alone or by way of others, ends only when it is invalidated.
+        /// The message keeps the port alive, not its schedule on a run loop: the receiver moves the port to its own
+        /// loop (``MachPort/move(to:in:)``), or receives without a loop after the sender has unscheduled it. A port
+        /// that its own queue holds, directly or through others, ends only when it is invalidated.
         case receiveRight(MachPort)
     }
 
     /// What the message is about: a number that sender and receiver agree on. `msgid`, `msgh_id`.
     public var id: Int32
 
-    /// Whether it came to the queue that it is in through a send-once right: the queue's policy does not see it.
+    /// Whether it entered its queue through a send-once right: the queue's policy does not see it.
     var cameByReplyRight = false
 
-    /// Whether it shares its envelope with the other messages of a burst, and was not taken yet.
+    /// Whether it shares its envelope with the other messages of a receive batch, and was not dequeued yet.
     private var isUntakenOfBurst = false
 
-    /// Where the components lie.
+    /// The storage of the components.
     var parts: MessageParts
 
     /// The parts, in the order in which the sender put them.
@@ -53,7 +53,7 @@ public struct MachMessage: Sendable {
         set { envelope.replyPort = newValue }
     }
 
-    /// What most messages have not.
+    /// What most messages lack.
     var envelope = MessageEnvelope()
 
     /// Makes a message of several parts.
@@ -92,10 +92,10 @@ public struct MachMessage: Sendable {
 }
 
 extension MachMessage {
-    /// It was taken from the queue: the receiver may keep it as long as it likes.
+    /// Notes that it was dequeued: the receiver may keep it for any time.
     mutating func noteTaken() {
         if envelope.isEmpty { return }
-        // Its process may send more.
+        // Returns its charge: its process may send more.
         if isUntakenOfBurst {
             isUntakenOfBurst = false
             return envelope.leaveBurst()
@@ -104,7 +104,7 @@ extension MachMessage {
         replyTarget?.noteRead()
     }
 
-    /// A message of a burst, all of which share an envelope.
+    /// A message of a receive batch, whose messages share an envelope.
     init(ofBurst envelope: MessageEnvelope, id: Int32, bytes: [UInt8]) {
         self.id = id
         parts = MessageParts(.bytes(bytes))
@@ -115,7 +115,7 @@ extension MachMessage {
     /// How many rights there are in it.
     var rightCount: Int { parts.rightCount + (replyPort == nil ? 0 : 1) }
 
-    /// The same message, the reply to which is for that receiver.
+    /// The same message as a request, whose reply goes to that receiver.
     func asking(_ receiver: any ReplyReceiver) -> MachMessage {
         var request = self
         request.replyTarget = ReplyTarget(receiver)
@@ -128,13 +128,13 @@ extension MachMessage {
         set { envelope.remoteSender = newValue }
     }
 
-    /// The right to the one reply that a requester waits for; shared by all copies of the message, taken once.
+    /// The right to the one reply that a requester waits for; shared by all copies of the message, and taken once.
     package var replyTarget: ReplyTarget? {
         get { envelope.replyTarget }
         set { envelope.replyTarget = newValue }
     }
 
-    /// Who sent it: this process, unless it came from another.
+    /// The process that sent it: this one, unless it came from another.
     public var sender: PeerIdentity {
         remoteSender ?? .current
     }
@@ -165,7 +165,7 @@ extension MachMessage {
         parts.compactMap { if case .receiveRight(let port) = $0 { port } else { nil } }
     }
 
-    /// Whether somebody waits for a reply and none was sent yet.
+    /// Whether a requester waits for a reply and none was sent yet.
     public var expectsReply: Bool {
         replyTarget?.isOpen ?? false
     }
@@ -178,23 +178,23 @@ extension MachMessage {
         return SendOnceRight(taken: target)
     }
 
-    /// Makes the receiver of this message the one who replies, once, to whoever waits at the right's port.
+    /// Lets the receiver of this message reply, once, to the requester that waits at the right's port.
     ///
     /// - Parameter right: a right made by ``MachPort/makeSendOnceRight()``, or taken out of another message in order to
     ///   hand its request on. It moves into the message; when the message is never delivered or never replied to, the
-    ///   right's maker is told.
+    ///   right's maker is notified.
     public mutating func setReplyRight(_ right: consuming SendOnceRight) {
         replyTarget = right.release()
     }
 
-    /// Replies to the requester that waits for this message's answer. Never waits for a requester that reads slowly, or
+    /// Replies to the requester that waits for this message's answer. Never waits for a requester that reads slowly or
     /// not at all: see ``SendOnceRight/send(_:within:)``.
     ///
     /// - Parameters:
     ///   - message: the reply.
     ///   - limit: how long to wait for room, where the reply is to a reply of another process.
-    /// - Throws: ``PortError/Code/noReplyRight`` when no reply is expected or one was sent; whatever
-    ///   ``SendOnceRight/send(_:within:)`` throws.
+    /// - Throws: ``PortError/Code/noReplyRight`` when no reply is expected or one was sent; the errors of
+    ///   ``SendOnceRight/send(_:within:)``.
     public func reply(_ message: MachMessage, within limit: Duration = SendOnceRight.defaultLimit) throws(PortError) {
         guard let right = takeReplyRight() else { throw PortError(.noReplyRight) }
         try right.send(message, within: limit)

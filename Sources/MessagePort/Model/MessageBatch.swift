@@ -4,19 +4,20 @@
 import PortSystem
 import Synchronization
 
-// @unchecked: whoever has the queue's lock has all of it while it is closed. While it is open, each slot of a claimed
-// message belongs to whoever has drawn its number from `position`, the thread that takes messages, or the one that has
-// closed the claim and has all slots from there on, where the former only reads (`fetchAhead`); all else is written
-// under the lock while it is closed.
-/// The oldest messages of a queue, which the thread of a handler takes one after the other without the queue's lock.
+// @unchecked: while it is closed, the holder of the queue's lock owns all of it. While it is open, a slot of the lease
+// belongs to the thread that has drawn its number from `position`: the handler's thread, or the thread that has closed
+// the lease and owns all slots from there on, which the former only reads (`fetchAhead`). All else is written under the
+// lock while it is closed.
+/// The oldest messages of a queue, leased to the thread of a handler, which dequeues them one after the other without
+/// the queue's lock.
 @safe final class MessageBatch: @unchecked Sendable {
     private static let closed = Int.max / 2
 
     private let position = Atomic<Int>(closed)
     private var slots: UnsafeMutablePointer<MachMessage>?
-    /// How many messages were claimed.
+    /// How many messages are leased.
     private var claimedCount = 0
-    // Unchecked: guarded as said above. To check costs as much as what is done.
+    // Unchecked: guarded as said above. A check costs as much as the work.
     @exclusivity(unchecked) private var row: MessageBuffer
 
     init(_ row: consuming MessageBuffer) {
@@ -31,26 +32,26 @@ import Synchronization
         return next >= Self.closed ? 0 : min(next, claimedCount)
     }
 
-    /// How many messages there are, claimed or not, that are not taken.
+    /// How many messages, leased or not, are not dequeued yet.
     var count: Int { unsafe row.count - takenCount }
 
-    /// How many of the claimed ones are not taken.
+    /// How many of the leased ones are not dequeued yet.
     var remaining: Int { max(0, claimedCount - position.load(ordering: .acquiring)) }
 
-    /// Lets the thread of a handler take the oldest messages.
+    /// Leases the oldest messages to the thread of a handler.
     func open(atMost limit: Int) {
         claimedCount = unsafe min(limit, row.count)
         unsafe slots = row.firstSlot
         position.store(0, ordering: .releasing)
     }
 
-    /// Takes the next message; only the thread that has the claim may.
+    /// Dequeues the next message; only the thread that has the lease may.
     ///
-    /// - Returns: nil when there is none, or the queue has taken the rest back.
+    /// - Returns: nil when there is none, or the queue has revoked the rest.
     func next() -> MachMessage? {
         let index = position.add(1, ordering: .acquiringAndReleasing).oldValue
         guard index < claimedCount, let slots = unsafe slots else { return nil }
-        // Not further ahead: claims are of a few messages.
+        // Not further ahead: batches are of a few messages.
         if index + 2 < claimedCount { unsafe Self.fetchAhead(slots + (index + 2)) }
         unsafe slots[index].noteTaken()
         return unsafe (slots + index).move()
@@ -58,17 +59,17 @@ import Synchronization
 
     private static let partsOffset = MemoryLayout<MachMessage>.offset(of: \.parts) ?? 0
 
-    /// Has the bytes of a message fetched, which another thread has written and this one will read. The message may be
-    /// taken back meanwhile: its memory, which stays, is read as a word, and whatever that is, to fetch what it points to is
-    /// never wrong.
+    /// Prefetches the bytes of a message, which another thread has written and this one will read. The message may be
+    /// revoked meanwhile: its memory, which stays, is read as a word, and a prefetch of whatever that points to is
+    /// harmless.
     private static func fetchAhead(_ slot: UnsafePointer<MachMessage>) {
         let word = unsafe UnsafeRawPointer(slot).load(fromByteOffset: partsOffset, as: UInt.self)
         unsafe sysPrefetch(UnsafeRawPointer(bitPattern: word))
     }
 
-    /// The thread that has the claim takes no more.
+    /// Ends the lease; called by the thread that has it.
     ///
-    /// - Returns: how many messages were taken.
+    /// - Returns: how many messages were dequeued.
     func end() -> Int {
         let count = takenCount
         position.store(Self.closed, ordering: .releasing)
@@ -76,9 +77,9 @@ import Synchronization
         return count
     }
 
-    /// Nothing more is taken. Who has the claim may still be moving a message out of it: so it is not opened again.
+    /// Revokes the lease. The thread that has it may still be moving a message out: so the batch is not opened again.
     ///
-    /// - Returns: how many of the claimed messages were not taken.
+    /// - Returns: how many of the leased messages were not dequeued.
     func close() -> Int {
         let count = min(position.exchange(Self.closed, ordering: .acquiringAndReleasing), claimedCount)
         unsafe row.dropFirst(count)

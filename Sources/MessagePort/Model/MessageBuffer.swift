@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// @unchecked: the memory belongs to the value, which is one property's, and is guarded by what guards that.
-/// Messages in the order of their arrival, in one piece of memory, from which the oldest are taken.
+// @unchecked: the memory belongs to the value, which is in one property and is guarded by what guards that.
+/// A FIFO of messages in one piece of memory.
 @safe struct MessageBuffer: ~Copyable, @unchecked Sendable {
     private static let smallest = 2
-    /// A row with more room stays where it is: whoever had a few messages would keep it.
+    /// A buffer with more room is not exchanged: it would stay with a queue that has few messages.
     private static let mostExchanged = 64
 
     private var slots: UnsafeMutablePointer<MachMessage>?
-    // Four bytes each: every port has a row.
+    // Four bytes each: every port has a buffer.
     private var capacity: Int32 = 0
     private var first: Int32 = 0
     private var end: Int32 = 0
@@ -31,8 +31,8 @@
         end += 1
     }
 
-    /// Appends the messages of another row, which has none then. Where there are none here, the two rows mostly change
-    /// places: that costs the same for many as for one.
+    /// Appends the messages of another buffer, which is empty then. When there are none here, the two buffers are
+    /// mostly swapped: that costs the same for many messages as for one.
     mutating func append(allOf other: inout MessageBuffer) {
         if isEmpty, capacity <= max(other.capacity, Int32(Self.mostExchanged)) { return swap(&self, &other) }
         let count = other.count
@@ -44,8 +44,8 @@
         (other.first, other.end) = (0, 0)
     }
 
-    /// Moves the messages to the beginning when half of the memory is free, and that is enough, else into twice as much, or
-    /// more.
+    /// Moves the messages to the beginning when at least half of the memory is free and that suffices, otherwise into
+    /// twice as much, or more.
     private mutating func makeRoom(for more: Int) {
         let capacity = Int(capacity)
         if count <= capacity / 2, count + more <= capacity, let slots = unsafe slots {
@@ -73,7 +73,7 @@
         return message
     }
 
-    /// Removes the oldest message of a kind; those before it move up, so this takes as long as there are of those.
+    /// Removes the oldest message of a kind; those before it move up, so the cost grows with their number.
     mutating func removeFirst(where isWanted: (MachMessage) -> Bool) -> MachMessage? {
         guard let slots = unsafe slots,
             let found = (first..<end).first(where: { unsafe isWanted(slots[Int($0)]) })
@@ -84,9 +84,9 @@
         return message
     }
 
-    // MARK: For a claim
+    // MARK: For a message batch
 
-    /// The messages, where they lie.
+    /// The messages in place.
     var firstSlot: UnsafeMutablePointer<MachMessage>? { unsafe slots.map { unsafe $0 + Int(first) } }
 
     /// The oldest messages have been moved out of their slots.
@@ -97,7 +97,7 @@
 
     /// Moves all messages into memory of their own.
     ///
-    /// - Returns: the row in which they are now.
+    /// - Returns: the buffer in which they are now.
     mutating func moveAll() -> MessageBuffer {
         var row = MessageBuffer()
         if let source = unsafe firstSlot, count > 0 {

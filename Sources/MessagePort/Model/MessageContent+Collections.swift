@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 extension String: MessageContent {
-    /// Reads a count and so many bytes of UTF-8; other bytes are an error.
+    /// Reads a count and that many bytes of UTF-8; other bytes are an error.
     public init(from reader: inout MessageReader) throws(PortError) {
         let count = try reader.readCount()
         let start = reader
@@ -19,7 +19,7 @@ extension String: MessageContent {
 }
 
 extension Array: MessageContent where Element: MessageContent {
-    /// Reads a count and so many elements. Each of them must have a byte at least.
+    /// Reads a count and that many elements. Each must have at least one byte.
     public init(from reader: inout MessageReader) throws(PortError) {
         let count = try reader.readCount()
         if Element.self == UInt8.self {
@@ -28,7 +28,8 @@ extension Array: MessageContent where Element: MessageContent {
             return
         }
         self = []
-        // The count is not larger than the bytes that are there; elements in memory may be larger than on the way.
+        // The count does not exceed the number of bytes that are there; an element may be larger in memory than on the
+        // wire.
         reserveCapacity(Swift.min(count, 1_024))
         for _ in 0..<count { append(try reader.read()) }
     }

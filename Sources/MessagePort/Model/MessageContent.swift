@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Values as bytes, without Foundation and without a scheme: both sides name the type. Numbers are little-endian. What
-// has a length that varies is preceded by it: a UInt32.
+// Values as bytes, without Foundation and without a schema: both sides name the type. Numbers are little-endian. A
+// value of variable length is preceded by its length, a UInt32.
 //
 //   integer      its bytes; Int and UInt as 64 bits        Bool         one byte, 0 or 1
 //   Double       the bits, as UInt64                       Float        the bits, as UInt32
@@ -33,12 +33,12 @@
 public protocol MessageContent {
     /// Reads the value.
     ///
-    /// - Parameter reader: gives what was written, in the same order.
+    /// - Parameter reader: returns what was written, in the same order.
     /// - Throws: ``PortError/Code/malformedContent`` when the bytes are not such a value.
     init(from reader: inout MessageReader) throws(PortError)
 
     /// Writes the value.
     ///
-    /// - Parameter writer: takes the value's parts, in order.
+    /// - Parameter writer: collects the value's parts, in order.
     func write(to writer: inout MessageWriter)
 }

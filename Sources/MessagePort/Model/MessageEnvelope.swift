@@ -3,22 +3,24 @@
 
 import Synchronization
 
-/// What is written on a message besides its parts, and most messages have not. It takes a word until something is set;
-/// so plain messages are small, which is what moving them from thread to thread costs.
+/// What a message has besides its parts, and most messages lack. It takes one word until something is set; so plain
+/// messages are small, and cheap to move from thread to thread.
 ///
 /// It is a value: copies share one object until one of them is changed.
 ///
-/// The messages of a burst share one from the beginning. It holds what they all take up in their sender's account, which
-/// is given back when the last of them is taken, or all are gone.
+/// The messages of a receive batch share one from the beginning. It holds their common charge to their sender's
+/// account, which is returned when the last of them is dequeued, or all are gone.
 struct MessageEnvelope: Sendable {
-    // @unchecked: it is changed only while one envelope alone has it; the charge of a burst by the last who leaves it.
+    // @unchecked: it is changed only while a single envelope refers to it; the charge of a batch by the last message
+    // that leaves it.
     private final class Content: @unchecked Sendable {
         var replyPort: SendRight?
         var remoteSender: PeerIdentity?
-        // Unchecked: it is changed only while one envelope alone has the object. To check costs as much as the account.
+        // Unchecked: it is changed only while a single envelope refers to the object. A check costs as much as the
+        // account.
         @exclusivity(unchecked) var charge: PeerCharge?
         var replyTarget: ReplyTarget?
-        /// Of a burst: how many of its messages were not taken.
+        /// Of a receive batch: how many of its messages were not dequeued.
         let untaken: Atomic<Int>
         let isOfBurst: Bool  // immutable
 
@@ -37,7 +39,7 @@ struct MessageEnvelope: Sendable {
             isOfBurst = true
         }
 
-        /// The charge stays where it is: it was taken once, and goes once.
+        /// The charge is not copied: it was made once, and is returned once.
         init(copyOf other: Content? = nil) {
             replyPort = other?.replyPort
             remoteSender = other?.remoteSender
@@ -60,19 +62,19 @@ struct MessageEnvelope: Sendable {
     /// Nothing is set.
     init() {}
 
-    /// What is written on a message that came from another process; `replyPort` is written already.
+    /// Sets what a message from another process has; `replyPort` is set already.
     mutating func stamp(remoteSender: PeerIdentity, charge: consuming PeerCharge?, replyTarget: ReplyTarget?) {
         let made = Content(remoteSender: remoteSender, charge: charge, replyTarget: replyTarget)
         made.replyPort = content?.replyPort
         content = made
     }
 
-    /// What is written on the messages of a burst.
+    /// The envelope of the messages of a receive batch.
     ///
     /// - Parameters:
     ///   - count: how many messages there are.
     ///   - sender: their sender.
-    ///   - charge: what they take up together.
+    ///   - charge: their common charge.
     init(ofBurst count: Int, from sender: PeerIdentity, _ charge: consuming PeerCharge) {
         content = Content(ofBurst: count, from: sender, charge)
     }
@@ -80,7 +82,7 @@ struct MessageEnvelope: Sendable {
     /// Whether nothing was ever set.
     var isEmpty: Bool { content == nil }
 
-    /// Whether somebody may answer the message.
+    /// Whether the message can be answered.
     var hasReplyRight: Bool {
         guard let content else { return false }
         return content.replyPort != nil || content.replyTarget != nil
@@ -96,16 +98,17 @@ struct MessageEnvelope: Sendable {
         set { if newValue != nil || content != nil { changeable().remoteSender = newValue } }
     }
 
-    /// Whether the message takes up something in its sender's account.
+    /// Whether the message is charged to its sender's account.
     var isCharged: Bool { content?.isCharged ?? false }
 
-    /// The message takes up nothing any more; when copies share the object, as soon as they are gone. A message of a burst
-    /// leaves that instead.
+    /// Returns the message's charge; when copies share the object, as soon as they are gone. A message of a receive
+    /// batch leaves the batch instead.
     mutating func dropCharge() {
         if let content, !content.isOfBurst, content.isCharged { unsafe changeable().charge = nil }
     }
 
-    /// A message of the burst is taken: each says this once, and not a copy of one that is still queued.
+    /// Notes that a message of the batch was dequeued: called once for each, and not for a copy of one that is still
+    /// queued.
     func leaveBurst() {
         guard let content else { return }
         if content.untaken.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { unsafe content.charge = nil }

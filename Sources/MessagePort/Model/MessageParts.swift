@@ -3,7 +3,7 @@
 
 import PortSystem
 
-/// The components of a message. Most messages have one: that lies in place, and takes no memory of its own.
+/// The components of a message. Most messages have one, which is stored inline, without an allocation.
 struct MessageParts: Sendable {
     private enum Storage: Sendable {
         case none
@@ -26,7 +26,7 @@ struct MessageParts: Sendable {
             }
     }
 
-    /// None yet, but two or more soon: their memory is taken at once, and no more than they need.
+    /// None yet, but two or more soon: their memory is allocated at once, with no more room than they need.
     init(roomFor count: Int) {
         var components: [MachMessage.Component] = []
         components.reserveCapacity(count)
@@ -71,12 +71,12 @@ struct MessageParts: Sendable {
         if case .one(.bytes(let bytes)) = storage { bytes } else { nil }
     }
 
-    /// They are not needed any more: the bytes of the only one may serve another message.
+    /// Gives up the memory: the bytes of the only one are recycled for another message.
     mutating func leaveMemory() {
         if let bytes = takeOnlyBytes() { BufferPool.leave(consume bytes) }
     }
 
-    /// Takes the bytes of the only one out; nil, and everything stays, when there is another, or none.
+    /// Moves the bytes of the only one out; nil, with no change, when there is another, or none.
     mutating func takeOnlyBytes() -> [UInt8]? {
         guard case .one(.bytes) = storage else { return nil }
         var left = Storage.none

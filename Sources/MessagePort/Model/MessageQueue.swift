@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Messages in the order of their arrival. The oldest may be claimed by a handler's thread, which takes them without
-/// the lock that guards the queue; they count as long as they are not taken, and whatever else takes messages gets them
-/// back first.
+/// Messages in the order of their arrival. The oldest may be leased to a handler's thread as a batch, which the thread
+/// dequeues without the lock that guards the queue. They count until they are dequeued, and any other consumer of the
+/// queue revokes the batch first.
 ///
-/// All that wait are claimed at once, and what comes meanwhile lies elsewhere: so a claim costs the same for many messages
-/// as for one, and who sends and who takes write to different memory.
+/// All waiting messages are leased at once, and new ones go to other memory: so a batch costs the same for many
+/// messages as for one, and senders and the consumer write to different memory.
 struct MessageQueue: ~Copyable {
-    /// The messages that came last: all, where nothing was claimed.
+    /// The messages that came last: all, when none were leased.
     private var row = MessageBuffer()
-    /// How many lie in front, or more: some may have been taken without the lock.
+    /// An upper bound of the count in `front`: some may have been dequeued without the lock.
     private var frontCountAtMost: Int32 = 0  // here it takes no room
-    /// Those before them, and their claim, which is open, or was.
+    /// The messages before them: a batch that is open, or was.
     private var front: MessageBatch?
     private var isClaimed = false
-    /// So many messages are taken before the next claim: somebody else takes messages, too.
+    /// How many messages are dequeued before the next batch: there is another consumer.
     private var takesBeforeClaim: UInt8 = 0
 
     private static let takesAfterReclaim: UInt8 = 64
@@ -24,7 +24,7 @@ struct MessageQueue: ~Copyable {
     var count: Int { row.count + frontCount }
     var isEmpty: Bool { row.isEmpty && frontCount == 0 }
 
-    /// Whether there are fewer messages than that: mostly told without a look at what another thread takes.
+    /// Whether there are fewer messages than `limit`; mostly without reading memory that another thread writes.
     mutating func isShorter(than limit: Int) -> Bool {
         if Int(frontCountAtMost) + row.count < limit { return true }
         recount()
@@ -37,7 +37,7 @@ struct MessageQueue: ~Copyable {
         row.append(message)
     }
 
-    /// Appends messages, of which none are left where they were.
+    /// Appends messages, and empties their buffer.
     mutating func append(allOf messages: inout MessageBuffer) {
         row.append(allOf: &messages)
     }
@@ -50,7 +50,7 @@ struct MessageQueue: ~Copyable {
         return front?.withRow { $0.popFirst() }
     }
 
-    /// Removes the oldest message of a kind; those before it move up, so this takes as long as there are of those.
+    /// Removes the oldest message of a kind; those before it move up, so the cost grows with their number.
     mutating func removeFirst(where isWanted: (MachMessage) -> Bool) -> MachMessage? {
         reclaim()
         if frontCountAtMost > 0, let found = front?.withRow({ $0.removeFirst(where: isWanted) }) {
@@ -70,10 +70,10 @@ struct MessageQueue: ~Copyable {
         return messages
     }
 
-    /// Gives the oldest messages to a handler's thread.
+    /// Leases the oldest messages to a handler's thread.
     ///
     /// - Parameter limit: the most messages.
-    /// - Returns: the claim; nil when it is not worth while, or others take messages.
+    /// - Returns: the batch; nil when there is no message, a batch is open, or there are other consumers.
     mutating func makeClaim(atMost limit: Int = .max) -> MessageBatch? {
         if isClaimed || takesBeforeClaim > 0 || frontCountAtMost == 0 && row.isEmpty { return nil }
         if frontCountAtMost == 0 { moveToFront() }
@@ -82,7 +82,7 @@ struct MessageQueue: ~Copyable {
         return front
     }
 
-    /// Has the messages, and the memory of those before them, change places.
+    /// Swaps the messages with the memory of those before them.
     private mutating func moveToFront() {
         frontCountAtMost = Int32(row.count)
         if let front {
@@ -94,19 +94,19 @@ struct MessageQueue: ~Copyable {
         }
     }
 
-    /// Takes back what is claimed and not yet taken, because somebody else needs the queue: nothing is claimed for a
-    /// while.
+    /// Revokes the batch, because another consumer needs the queue: nothing is leased for a while.
     mutating func reclaim() {
         guard isClaimed, let claim = front else { return }
         let claimedCount = claim.close()
         isClaimed = false
         frontCountAtMost = Int32(claim.count)
-        // What is left is moved: that must not be done for each message.
+        // The remaining messages are moved: that must not happen for each message.
         if claimedCount > 0 || frontCountAtMost > 0 { takesBeforeClaim = Self.takesAfterReclaim }
         front = frontCountAtMost == 0 ? nil : MessageBatch(claim.withRow { $0.moveAll() })
     }
 
-    /// The handler that has the claim is over. If it has taken nothing, there is no use in claims for a while.
+    /// Ends the batch when its handler is done. If the handler has dequeued nothing from it, batches are no use for a
+    /// while.
     mutating func endClaim() {
         guard isClaimed, let front else { return }
         isClaimed = false

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Gives back the values of a ``MessageContent``, and believes nothing: what is not there, or has another form, throws.
+/// Reads the values of a ``MessageContent``, and trusts nothing: what is missing or malformed throws.
 public struct MessageReader: Sendable {
-    /// How deep values may lie in each other. It keeps a hostile message from exhausting the stack.
+    /// How deep values may nest. It keeps a hostile message from exhausting the stack.
     public static let depthLimit = 64
 
     private let bytes: [UInt8]
@@ -24,7 +24,7 @@ public struct MessageReader: Sendable {
     ///
     /// - Parameter type: what it is.
     /// - Returns: the value.
-    /// - Throws: ``PortError/Code/malformedContent`` when the bytes are not such a value, or lie deeper than
+    /// - Throws: ``PortError/Code/malformedContent`` when the bytes are not such a value, or nest deeper than
     ///   ``depthLimit``.
     public mutating func read<Value: MessageContent>(_ type: Value.Type = Value.self) throws(PortError) -> Value {
         guard depth < Self.depthLimit else {
@@ -60,7 +60,8 @@ public struct MessageReader: Sendable {
         return bytes.littleEndian(at: start)
     }
 
-    /// Reads how many elements follow. Each takes a byte at least, so a lie is found before memory is set aside.
+    /// Reads how many elements follow. Each takes at least one byte, so a false count is found before memory is
+    /// allocated.
     mutating func readCount() throws(PortError) -> Int {
         let count: UInt32 = try readInteger()
         guard Int(count) <= remainingCount else {

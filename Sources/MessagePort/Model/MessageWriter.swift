@@ -6,7 +6,7 @@ public struct MessageWriter: Sendable {
     /// What was written so far.
     public private(set) var bytes: [UInt8] = []
 
-    /// Makes one that holds nothing.
+    /// Makes an empty writer.
     public init() {}
 
     /// Writes a value.
@@ -28,7 +28,7 @@ public struct MessageWriter: Sendable {
         bytes.append(littleEndian: number)
     }
 
-    /// Writes how many elements or bytes follow. More than 4,294,967,295 trap: no message holds so many.
+    /// Writes how many elements or bytes follow. More than 4,294,967,295 trap: no message holds that many.
     mutating func write(count: Int) {
         guard let count = UInt32(exactly: count) else {
             fatalError("A message cannot hold \(count) elements; send them in parts.")

@@ -1,56 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// The protocol behind which the transports stand. A send right holds one destination: a port of this process
-// (`LocalPort`, in memory), a port of another process (`RemotePort`, over a SOCK_SEQPACKET connection), or a port of its
-// sender that had ended (`DeadPort`). One object stands for one port, so rights to the same port are equal.
+// The protocol that hides the transports. A send right holds one destination: a port of this process (`LocalPort`, in
+// memory), a port of another process (`RemotePort`, over a SOCK_SEQPACKET connection), or a port of its sender that had
+// ended (`DeadPort`). One object represents one port, so rights to the same port are equal.
 
 package import PortSystem
 package import RunLoopCore
 
 package protocol PortEndpoint: AnyObject, Sendable {
     /// Queues the message at the port, waiting for room until the deadline. A deadline in the past still sends when
-    /// there is room. On failure nothing was delivered; the message may have been taken all the same: who wants to send
-    /// it again keeps a copy.
+    /// there is room. On failure nothing was delivered; the message may be consumed all the same: a caller that wants
+    /// to send it again keeps a copy.
     func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError)
 
-    /// As above, in a task, which holds no thread while it waits for room.
+    /// The same in a task, which holds no thread while it waits for room.
     nonisolated(nonsending) func send(_ message: MachMessage, waiting wait: SendWait) async throws(PortError)
 
-    /// - Throws: `forkedProcess` when the port, or the connection to it, is the parent's.
+    /// - Throws: `forkedProcess` when the port, or the connection to it, belongs to the parent.
     func checkProcess() throws(PortError)
 
-    /// Connects to the port, if that was not done, waiting until the deadline where others wait for the same.
+    /// Connects to the port, unless it is connected, waiting until the deadline where others wait to connect, too.
     func reach(until deadline: MonotonicInstant) throws(PortError)
 
-    /// As above, in a task, which holds no thread while it waits.
+    /// The same in a task, which holds no thread while it waits.
     nonisolated(nonsending) func reach(waiting wait: SendWait) async throws(PortError)
 
-    /// Whether replies come without anybody listening for them.
+    /// Whether replies come without a loop that listens for them.
     var repliesInMemory: Bool { get }
 
-    /// What the port is called in descriptions and errors.
+    /// The port's name in descriptions and errors.
     var label: String { get }
 
     /// Whether the port is known to be gone.
     var isDead: Bool { get }
 
-    /// As `isDead`, but looks harder: reads what has come over the connection. Not to be asked under a lock.
+    /// As `isDead`, but first reads what has come over the connection. Not to be called under a lock.
     func isFoundDead() -> Bool
 
     /// The address under which any process of this user can reach the port; a port of this process is given one.
     func address() throws(PortError) -> PortAddress
 
-    /// Tells the watcher once, when the port is gone.
+    /// Notifies the watcher once, when the port is gone.
     ///
-    /// - Returns: ends that. It keeps neither the port nor the watcher.
+    /// - Returns: ends the watch. It retains neither the port nor the watcher.
     @discardableResult
     func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Withdrawal
 
-    /// Tells the notice once, when a message may be sent or never will be.
+    /// Delivers the notice once, when a message may be sent or never will be.
     func watchRoom(_ notice: LoopNotification<SendPossibility>) throws(PortError)
 
-    /// What a send right holds on to so that its port knows whether there is one; nil when the port is not told.
+    /// What a send right retains so that its port knows whether there is one; nil when the port does not count rights
+    /// so.
     func makePresence() -> (any SenderPresence)?
 
     /// From now until `endReplies`, replies are received while `loop` runs in `mode`.
@@ -61,7 +62,7 @@ package protocol PortEndpoint: AnyObject, Sendable {
 }
 
 extension PortEndpoint {
-    /// The error, about this port. A forked child must not look at its parent's: its locks may be held for ever.
+    /// The error, about this port. A forked child must not read its parent's port: its locks may be held forever.
     func naming(_ error: PortError) -> PortError {
         if error.code == .forkedProcess { return error }
         return error.at(label.hasPrefix("port of") || label.hasPrefix("port at") ? "the \(label)" : label)
@@ -77,19 +78,19 @@ extension PortEndpoint {
 
     nonisolated(nonsending) package func reach(waiting wait: SendWait) async {}
     package func isFoundDead() -> Bool { isDead }
-    /// A port of another process sees the connection instead; a dead one sees nothing.
+    /// A port of another process counts the connection instead; a dead one counts nothing.
     package func makePresence() -> (any SenderPresence)? { nil }
 }
 
-/// What a send right and its copies hold in common, so that their port knows when the last one is gone.
+/// What a send right and its copies share, so that their port knows when the last one is gone.
 package typealias SenderPresence = AnyObject & Sendable
 
-/// Somebody who wants to know of a port's end, and on which run loop.
+/// A handler to call when a port has ended, and the run loop on which to call it.
 package struct DeathWatcher: Sendable {
     package let loop: ThreadRunLoop
     package let mode: RunLoopMode
     package let handler: @Sendable () -> Void
-    /// Tells it from others.
+    /// Its identity.
     let mark = Mark()
 
     final class Mark: Sendable {}
@@ -100,7 +101,7 @@ package struct DeathWatcher: Sendable {
         self.handler = handler
     }
 
-    /// Tells it, on its loop.
+    /// Calls the handler, on its loop.
     package func tell() {
         loop.perform(in: [mode], name: "port end", handler)
     }

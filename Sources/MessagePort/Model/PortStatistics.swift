@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What a port counts: how much has come, what waits, who is connected. All of one moment.
+/// What a port counts: messages that have come, messages that wait, connected clients. All of one moment.
 ///
-/// ``MachPort/statistics`` gives those of a port of this process, ``SendRight/statistics(within:)`` those of any port.
+/// ``MachPort/statistics`` returns those of a port of this process, ``SendRight/statistics(within:)`` those of any
+/// port.
 public struct PortStatistics: Hashable, Sendable {
     /// How many messages have come into the queue since the port was made; those that were dropped later included.
     public var messageCount = 0
@@ -17,8 +18,8 @@ public struct PortStatistics: Hashable, Sendable {
     public var queueLimit = 0
     /// The most messages that have waited in the queue at once: ``MachPort/queueHighWaterMark``.
     public var queueHighWaterMark = 0
-    /// How many connections of other processes the port has. A process makes one for all its rights to a port. Who only
-    /// asks for statistics, or watches, is not counted.
+    /// How many connections of other processes the port has. A process makes one for all its rights to a port. A
+    /// process that only asks for statistics, or watches, is not counted.
     public var clientCount = 0
 
     /// Makes statistics in which everything is zero.
@@ -31,17 +32,17 @@ extension PortStatistics {
         [messageCount, byteCount, droppedMessageCount, queueCount, queueLimit, queueHighWaterMark, clientCount]
     }
 
-    /// The fewest and the most bytes of an answer. A later version may tell more numbers, which this one leaves aside.
+    /// The fewest and the most bytes of an answer. A later version may send more numbers, which this one ignores.
     private static let payloadLimits = 7 * 8...1024
 
-    /// The payload of the packet that tells them.
+    /// The payload of the packet that carries them.
     var payload: [UInt8] {
         var bytes: [UInt8] = []
         for number in numbers { bytes.append(littleEndian: UInt64(clamping: number)) }
         return bytes
     }
 
-    /// Reads the payload of a packet; nil when it is not of the form.
+    /// Reads the payload of a packet; nil when it is malformed.
     init?(payload: [UInt8]) {
         guard Self.payloadLimits.contains(payload.count), payload.count % 8 == 0 else { return nil }
         func number(_ index: Int) -> Int { Int(clamping: payload.littleEndian(at: index * 8) as UInt64) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What a message with the id `errorNotification` holds.
+/// The content of a message with the id `errorNotification`.
 struct RemoteErrorContent: MessageContent {
     var code: Int32
     var text: String

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// The object behind a send-once right. Its receiver hears exactly once: a reply, or why none will come.
+// The object behind a send-once right. Its receiver gets exactly one result: a reply, or the reason why none will come.
 //
 //   open ──take()──▶ taken ──deliver() or moved()──▶ used
 //
 // `take` moves the right from the message (whose copies share this object) into the one SendOnceRight. When the right
-// goes into another message, that gets an object of its own, so the message that it was taken from never has it again.
-// When the last message that holds an open target goes, the target's deinit tells the receiver, so no requester
-// waits for ever.
+// goes into another message, that one gets an object of its own, so the message from which the right was taken never
+// has it again. When the last message that holds an open target goes, the target's deinit notifies the receiver, so no
+// requester waits forever.
 
 package import PortSystem
 package import RunLoopCore
@@ -18,33 +18,34 @@ import Synchronization
 package protocol ReplyConnection: AnyObject, Sendable {
     /// The source by which a loop listens to the connection; nil when it is closed.
     func replySource() throws(PortError) -> RunLoopSource?
-    /// The requester with the token no longer waits: says so to the peer.
+    /// Reports to the peer that the requester with the token no longer waits.
     func giveUp(token: UInt64)
 }
 
-/// Who waits for a reply.
+/// What waits for a reply.
 package protocol ReplyReceiver: AnyObject, Sendable {
-    /// Gives the reply. Waits for room until the deadline, where there is a queue that can be full.
+    /// Delivers the reply. Waits for room until the deadline, where there is a queue that can be full.
     func deliver(_ message: MachMessage, until deadline: MonotonicInstant) throws(PortError)
-    /// Gives the reply as it came from another process. Never waits; what has no room yet follows when there is.
+    /// Delivers the reply as it came from another process. Never waits; what has no room yet follows when there is.
     func handOn(_ message: MachMessage) throws(PortError)
-    /// Says that no reply will come, and why.
+    /// Reports that no reply will come, and why.
     func fail(_ error: PortError)
     /// The reply will come over this connection, so the receiver has to listen to it.
     func expectReply(over connection: any ReplyConnection) throws(PortError)
 
-    /// The message with the reply right was taken from its port's queue.
+    /// The message with the reply right was dequeued.
     func noteRead()
-    /// The reply right left its message, or its message has outlived the handler: from now on anybody may hold it.
+    /// The reply right left its message, or its message has outlived the handler: from now on any thread may hold it.
     func noteTaken()
-    /// Whether nobody waits for the reply any more.
+    /// Whether the requester no longer waits for the reply.
     var isAbandoned: Bool { get }
-    /// Tells the watcher once, when nobody waits for the reply any more; at once when that is so.
+    /// Notifies the watcher once, when the requester no longer waits for the reply; at once when that is so already.
     func watchAbandonment(_ watcher: DeathWatcher)
-    /// Has the connection say, when nobody waits any more, that the message that asked with the token is abandoned.
+    /// Has the connection report, when the requester no longer waits, that the message that asked with the token is
+    /// abandoned.
     func passAbandonment(to connection: any ReplyConnection, token: UInt64)
-    /// The token of the request that its requester itself sent over the connection, and that was told with
-    /// `passAbandonment`; nil when there was none.
+    /// The token of the request that the requester itself sent over the connection, and that `passAbandonment` was
+    /// called with; nil when there was none.
     func token(over connection: any ReplyConnection) -> UInt64?
 }
 
@@ -69,7 +70,7 @@ package final class ReplyTarget: Sendable {
 
     package let receiver: any ReplyReceiver  // immutable
     private let stage = Atomic<Stage>(.open)
-    /// The message was taken from a queue: what happens to the right from now on happens to a message that was read.
+    /// Whether the message was dequeued: what happens to the right from then on happens to a message that was read.
     private let wasRead: Atomic<Bool>
     /// How many sent messages ask for the reply: a message may be sent more than once.
     private let askCount = Atomic<Int>(0)
@@ -96,23 +97,24 @@ package final class ReplyTarget: Sendable {
         return isTaken
     }
 
-    /// The message was taken from its port's queue.
+    /// The message was dequeued.
     func noteRead() {
         wasRead.store(true, ordering: .releasing)
         receiver.noteRead()
     }
 
-    /// The message's handler is over. If the right is still in the message, somebody who keeps that may reply.
+    /// The message's handler has returned. If the right is still in the message, any code that keeps the message may
+    /// reply.
     func handlerDidEnd() {
         if isOpen { receiver.noteTaken() }
     }
 
-    /// Whether the right was not used, and nobody waits for the reply any more.
+    /// Whether the right was not used, and the requester no longer waits for the reply.
     var isAbandoned: Bool {
         stage.load(ordering: .acquiring) != .used && receiver.isAbandoned
     }
 
-    /// Tells the watcher once, when nobody waits for the reply any more and the right is not used.
+    /// Notifies the watcher once, when the requester no longer waits for the reply and the right is not used.
     func watchAbandonment(_ watcher: DeathWatcher) {
         receiver.watchAbandonment(
             DeathWatcher(loop: watcher.loop, mode: watcher.mode) { [weak self] in
@@ -150,20 +152,20 @@ package final class ReplyTarget: Sendable {
     /// The message with the right is about to be sent over a connection.
     func willAsk() { askCount.add(1, ordering: .acquiringAndReleasing) }
 
-    /// Over that connection nothing is awaited any more.
+    /// A sent message no longer awaits the reply over its connection.
     ///
-    /// - Returns: whether nobody else is asked either.
+    /// - Returns: whether no other sent message does either.
     @discardableResult
     func didEndAsking() -> Bool {
         askCount.subtract(1, ordering: .acquiringAndReleasing).newValue == 0
     }
 
-    /// Over a connection no reply will come: when nobody else is asked, the receiver is told.
+    /// No reply will come over a connection: notifies the receiver, unless another sent message still awaits it.
     func failAsking(_ error: PortError) {
         if didEndAsking() { fail(error) }
     }
 
-    /// Tells the receiver that no reply will come, unless the right was used.
+    /// Reports to the receiver that no reply will come, unless the right was used.
     package func fail(_ error: PortError) {
         guard stage.exchange(.used, ordering: .acquiringAndReleasing) != .used else { return }
         receiver.fail(error.delivered(wasRead.load(ordering: .acquiring) ? .read : .unread))

@@ -8,8 +8,9 @@ public import RunLoopCore
 /// `MACH_MSG_TYPE_MOVE_SEND_ONCE`.
 ///
 /// It cannot be copied, and sending consumes it, so a second reply does not compile. When it is dropped unused, the
-/// requester is told at once (``PortError/Code/replyDropped``). A message that carries the right may be sent more than
-/// once: the first reply counts, and the requester is told of none when the last of the receivers has let it go.
+/// requester is notified at once (``PortError/Code/replyDropped``). A message that carries the right may be sent more
+/// than once: the first reply counts, and the requester learns that there is none when the last of the receivers has
+/// dropped the right.
 ///
 /// - Important: Thread safety: any thread.
 public struct SendOnceRight: ~Copyable, Sendable {
@@ -28,19 +29,19 @@ public struct SendOnceRight: ~Copyable, Sendable {
 
     /// Sends the one message. Never waits for room in a queue of this process, which a reply may exceed by one.
     ///
-    /// Nor does it wait for a requester in another process that has sent its request to a port of this one: what finds
-    /// no room in the connection is kept, and sent by a thread of the library as the requester reads. Until then
-    /// nothing more is received from that process. What is still kept when this process ends is lost:
-    /// ``MachPort/flushReplies(within:)-9op2h`` waits until nothing is.
+    /// Nor does it wait for a requester in another process that has sent its request to a port of this one: a reply
+    /// that finds no room in the connection is queued, and sent by a thread of the library as the requester reads.
+    /// Until then nothing more is received from that process. Replies that are still unflushed when this process ends
+    /// are lost: ``MachPort/flushReplies(within:)-9op2h`` waits until none are.
     ///
     /// Only a reply to a reply, to a request that came as the answer of another process, waits for room.
     ///
     /// - Parameters:
     ///   - message: the reply. It stays the caller's.
-    ///   - limit: how long to wait for room in the connection, where it is waited for.
-    /// - Throws: ``PortError/Code/deadName`` when the requester is gone, or so much that it was sent lies unread that
-    ///   the connection has ended; ``PortError/Code/sendTimedOut`` when room was waited for and did not come;
-    ///   ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``. The requester is then told that no
+    ///   - limit: how long to wait for room in the connection, where this waits for it.
+    /// - Throws: ``PortError/Code/deadName`` when the requester is gone, or has left too much unread and lost its
+    ///   connection; ``PortError/Code/sendTimedOut`` when this waited for room and none came;
+    ///   ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``. The requester then learns that no
     ///   reply will come.
     public consuming func send(_ message: MachMessage, within limit: Duration = SendOnceRight.defaultLimit)
         throws(PortError)
@@ -60,7 +61,7 @@ public struct SendOnceRight: ~Copyable, Sendable {
     ///
     /// - Parameters:
     ///   - code: a number that both sides agree on.
-    ///   - text: what happened, for people; cut at ``PortError/remoteTextLimit`` bytes.
+    ///   - text: what happened, for people; truncated to ``PortError/remoteTextLimit`` bytes.
     public consuming func fail(_ code: Int32, _ text: String = "") {
         target?.fail(.remote(code: code, text: text))
     }
@@ -70,25 +71,25 @@ public struct SendOnceRight: ~Copyable, Sendable {
     /// See ``MachMessage/isCancelled``.
     public var isCancelled: Bool { target?.isAbandoned ?? false }
 
-    /// Asks to be told once, on a run loop, when the requester no longer waits.
+    /// Asks for one notice, on a run loop, when the requester no longer waits.
     ///
     /// See ``MachMessage/setCancellationHandler(on:in:_:)``.
     ///
     /// - Parameters:
-    ///   - loop: the loop on which to be told.
-    ///   - mode: the mode in which to be told.
-    ///   - handler: called once on the loop's thread, soon when that is so already; never once the right was used or
-    ///     given to another message.
+    ///   - loop: the loop on which to call the handler.
+    ///   - mode: the mode in which to call it.
+    ///   - handler: called once on the loop's thread, soon when the requester no longer waits already; never once the
+    ///     right was used or given to another message.
     public func setCancellationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) {
         target?.watchAbandonment(DeathWatcher(loop: loop, mode: mode, handler: handler))
     }
 
-    /// Gives the right up without a reply: the requester is told at once.
+    /// Gives the right up without a reply: the requester is notified at once.
     public consuming func drop() {}
 
-    /// What a message that will carry the right stands on.
+    /// The target for a message that will carry the right.
     package consuming func release() -> ReplyTarget? {
         target.take()?.moved()
     }

@@ -7,15 +7,15 @@ public import RunLoopCore
 /// The right to send to a port, wherever the port is: in this thread, another thread, or another process.
 ///
 /// Rights are values. All rights of a process to one port are equal, whichever way they came, also when the port died
-/// on the way; they can be keys of a dictionary. Two kinds are equal to their copies only: what ``bootstrap()`` gives,
-/// and what arrives of a right to a port of the sender that had ended. A right does not keep its port alive; when the
-/// port is gone it is a dead name.
+/// on the way; they can be keys of a dictionary. Two kinds are equal to their copies only: the result of
+/// ``bootstrap()``, and what arrives of a right to a port of the sender that had ended. A right does not keep its port
+/// alive; when the port is gone it is a dead name.
 ///
 /// - Important: Thread safety: any thread.
 public struct SendRight: Hashable, Sendable {
     package let destination: any PortEndpoint
-    /// What a port of this process has counted: copies of the right share it, and when the last of them goes, the port
-    /// hears.
+    /// What a port of this process counts: copies of the right share it, and when the last of them goes, the port is
+    /// notified.
     private let presence: (any SenderPresence)?
 
     package init(_ destination: any PortEndpoint) {
@@ -34,9 +34,9 @@ public struct SendRight: Hashable, Sendable {
     }
 
     /// Whether the port is gone. A right that came in a message of another process, and was not used yet, connects;
-    /// where that cannot be done now, it is not known to be gone. For a port of another process this asks the kernel;
-    /// it is cheap, but it is a system call. What has arrived over the connection and nobody has read is read first: it
-    /// may say so.
+    /// where it cannot connect now, the port is not known to be gone. For a port of another process this asks the
+    /// kernel; it is cheap, but it is a system call. Unread data on the connection is read first: it may report the
+    /// end.
     public var isDead: Bool { destination.isFoundDead() }
 
     /// Sends a message, waiting while the port's queue is full.
@@ -51,9 +51,9 @@ public struct SendRight: Hashable, Sendable {
     /// - Throws: ``PortError/Code/deadName`` when the port is gone, ``PortError/Code/sendTimedOut`` when there was no
     ///   room, ``PortError/Code/messageTooLarge``, ``PortError/Code/tooManyDescriptors``,
     ///   ``PortError/Code/peerRefused`` when the other process does not talk to this one,
-    ///   ``PortError/Code/invalidPort`` when the message goes to another process and hands on a reply right that no
-    ///   live port of this process could hear the reply to; ``PortError/Code/descriptorLimit``,
-    ///   ``PortError/Code/systemCallFailed``. Nothing was delivered then.
+    ///   ``PortError/Code/invalidPort`` when the message goes to another process and hands on a reply right for whose
+    ///   reply this process has no live port; ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``.
+    ///   Nothing was delivered then.
     @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
     public func send(_ message: consuming MachMessage, within limit: Duration) throws(PortError) {
         do throws(PortError) {
@@ -66,18 +66,18 @@ public struct SendRight: Hashable, Sendable {
 
     /// Sends a message if there is room now.
     ///
-    /// To another process, room means that the connection takes the whole message at once. The kernel gives it a buffer
-    /// of about 200 KiB (`net.core.wmem_default`), which takes four packets of 64 KiB. So a message of 256 KiB or more
-    /// finds no room even when nothing is in the way, unless its receiver makes some in the midst of it: send such a
-    /// message with a limit (`send(_:within:)`). ``notifyWhenSendPossible(on:in:_:)`` tells of room for the next
+    /// To another process, room means that the connection accepts the whole message at once. The kernel gives it a
+    /// buffer of about 200 KiB (`net.core.wmem_default`), which has room for four packets of 64 KiB. So a message of
+    /// 256 KiB or more finds no room even in an empty buffer, unless its receiver makes some in the midst of it: send
+    /// such a message with a limit (`send(_:within:)`). ``notifyWhenSendPossible(on:in:_:)`` reports room for the next
     /// packet, not for all.
     ///
-    /// Senders of one connection send by turns. Who has the turn and sends is waited for, which soon ends; who waits
-    /// for room, or is a task that has the turn and no thread yet, is not: then there is no room known, and the answer
-    /// is false, though the queue may have some.
+    /// Senders of one connection send one at a time. This call waits for a sender that is sending, which soon ends. It
+    /// does not wait for one that waits for room, or for a task that holds the send lock and has no thread yet: then no
+    /// room is known, and the answer is false, though the queue may have some.
     ///
     /// - Parameter message: the message. It stays the caller's.
-    /// - Returns: false when the queue is full, or a task has the turn to send; nothing was sent then.
+    /// - Returns: false when the queue is full, or a task holds the send lock; nothing was sent then.
     /// - Throws: as `send(_:within:)`, except `sendTimedOut`.
     public func trySend(_ message: consuming MachMessage) throws(PortError) -> Bool {
         do throws(PortError) {
@@ -89,13 +89,13 @@ public struct SendRight: Hashable, Sendable {
         }
     }
 
-    /// Asks to be told once, on a run loop, when the port is gone. `MACH_NOTIFY_DEAD_NAME`.
+    /// Asks for one notice, on a run loop, when the port is gone. `MACH_NOTIFY_DEAD_NAME`.
     ///
     /// A remote port's end is noticed while the loop runs in the mode.
     ///
     /// - Parameters:
-    ///   - loop: the loop on which to be told.
-    ///   - mode: the mode in which to be told.
+    ///   - loop: the loop on which to call the handler.
+    ///   - mode: the mode in which to call it.
     ///   - handler: called once on the loop's thread; soon when the port is gone already.
     /// - Returns: the request, to withdraw it.
     /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What a watcher is told of a message that was taken from a port's queue.
+/// What a watcher learns of a message that was dequeued.
 package struct WatchedMessage: Hashable, Sendable {
-    /// Counts the messages that were taken since somebody watched; those that are not there were left out.
+    /// The message's number among those dequeued since the port was watched; a missing number is a message that was
+    /// left out.
     package var number: UInt64
     package var id: Int32
     package var componentCount: Int
@@ -15,9 +16,9 @@ package struct WatchedMessage: Hashable, Sendable {
     /// The beginning of its first byte component.
     package var bytes: [UInt8]
 
-    /// The most of a message's bytes that a watcher is shown.
+    /// The most bytes of a message that a watcher is shown.
     package static let byteLimit = 4096
-    /// What stands before the bytes in the payload: the process, and 1 when a reply is expected.
+    /// What precedes the bytes in the payload: the process, and 1 when a reply is expected.
     private static let prefixSize = 8
 
     init(_ message: MachMessage, number: UInt64, byteLimit: Int) {
@@ -30,7 +31,7 @@ package struct WatchedMessage: Hashable, Sendable {
         bytes = Array(message.bytes.prefix(min(byteLimit, Self.byteLimit)))
     }
 
-    /// The packet that tells of it.
+    /// The packet that carries it.
     var packet: OutgoingPacket {
         let header = PacketHeader(
             kind: .shown, messageID: id, componentCount: UInt32(clamping: componentCount), asks: number,
@@ -41,7 +42,7 @@ package struct WatchedMessage: Hashable, Sendable {
         return OutgoingPacket(header: header, payload: (payload + bytes)[...])
     }
 
-    /// Reads a packet; nil when it is not of the form.
+    /// Reads a packet; nil when it is malformed.
     init?(_ header: PacketHeader, payload: [UInt8]) {
         guard (Self.prefixSize...Self.prefixSize + Self.byteLimit).contains(payload.count), header.asks > 0 else {
             return nil
