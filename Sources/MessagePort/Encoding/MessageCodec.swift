@@ -16,7 +16,7 @@ struct EncodedMessage: Sendable {
     var componentCount: Int
     /// The records; of the last one perhaps only the head.
     var payload: [UInt8]
-    /// What follows the payload. A large body at the end of a message is received where it will lie.
+    /// What follows the payload. A large body at the end of a message is received into its final memory.
     var tail: [UInt8] = []
     var descriptors: [SharedDescriptor]
 
@@ -25,10 +25,10 @@ struct EncodedMessage: Sendable {
 }
 
 extension EncodedMessage {
-    /// Decodes the message. Of one that has only bytes, and few, they stay where they lie.
+    /// Decodes the message. A message of only a few bytes keeps the memory in which they arrived.
     ///
-    /// - Parameter resolve: turns an address into a right.
-    /// - Returns: the message; nil when the payload is not of the format.
+    /// - Parameter resolve: converts an address to a right.
+    /// - Returns: the message; nil when the payload is malformed.
     /// - Throws: what `resolve` throws.
     consuming func decoded<Failure: Error>(
         resolve: (PortAddress) throws(Failure) -> SendRight
@@ -38,7 +38,7 @@ extension EncodedMessage {
         }
         var message = MachMessage(id: id)
         if componentCount > 1 {
-            // Each has a record: a head that lies takes no more than was sent.
+            // Each has a record: a false count in the head allocates no more than was sent.
             message.parts = MessageParts(roomFor: min(componentCount, payload.count / ComponentKind.headSize))
         }
         var unclaimed = descriptors[...]
@@ -71,11 +71,11 @@ extension EncodedMessage {
         return message
     }
 
-    /// From this size on a payload is copied rather than moved by the eight bytes of its record's head: glibc before 2.40 does
-    /// that with one instruction, which is slow where the target lies so little behind the source.
+    /// From this size on a payload is copied rather than moved by the eight bytes of its record's head: glibc before
+    /// 2.40 does that with one instruction, which is slow when the target is so close behind the source.
     private static let copiedSize = 4 << 10
 
-    /// The body of a small payload that is one record of bytes; nil of others, which stay as they are.
+    /// The body of a small payload that is one record of bytes; nil for others, which stay as they are.
     private mutating func takeOnlyBytes() -> [UInt8]? {
         var position = 0
         guard payload.count < Self.copiedSize, let (kind, body) = record(at: &position, tailSize: 0), kind == .bytes,
@@ -87,16 +87,17 @@ extension EncodedMessage {
         return bytes
     }
 
-    /// Whether what is missing, so many bytes, is the body of the last record, of kind bytes: then it is the tail.
+    /// Whether the missing bytes, `size` of them, are the body of the last record, of kind bytes: then they are the
+    /// tail.
     func isFollowedByBody(of size: Int) -> Bool {
         var position = 0
         while position < payload.count, record(at: &position, tailSize: size) != nil {}
         return position > payload.count
     }
 
-    /// Reads the record at `position` and moves behind it: beyond the payload when the tail is its body.
+    /// Reads the record at `position` and advances past it: beyond the payload when the tail is its body.
     ///
-    /// - Returns: what it is, and where its body lies in the payload.
+    /// - Returns: its kind, and the range of its body in the payload.
     private func record(at position: inout Int, tailSize: Int) -> (ComponentKind, Range<Int>)? {
         guard payload.count - position >= 8, let kind = ComponentKind(rawValue: payload[position]),
             payload[position + 1] == 0, payload[position + 2] == 0, payload[position + 3] == 0

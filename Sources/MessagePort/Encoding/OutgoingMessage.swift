@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 //
 // A message's parts as the payload of its packets: the records that MessageCodec.swift describes. What need not be
-// moved stays where it is: a message of one part, bytes, takes no memory.
+// copied stays where it is: a message of one part, bytes, allocates nothing.
 //
 //   lead: the first record's head │ records: the others, and the first one's body
 //     │ tail: the last one's body, if it is bytes
@@ -13,27 +13,27 @@ import PortSystem
 struct OutgoingMessage: Sendable {
     let id: Int32
     let componentCount: Int
-    /// The head of the first record, as it lies in memory; nil when there is no record.
+    /// The head of the first record, in memory order; nil when there is no record.
     private(set) var lead: UInt64?
-    /// What lies between the first head and the tail.
+    /// What is between the first head and the tail.
     private(set) var records: [UInt8] = []
-    /// The body of the last record, if it is of bytes: sent from where it lies in the message.
+    /// The body of the last record, if it is of bytes: sent from the message's memory.
     private(set) var tail: [UInt8] = []
     private(set) var descriptors: [SharedDescriptor] = []
 
-    /// The bytes of the first head.
+    /// The size of the first head.
     private var leadSize: Int { lead == nil ? 0 : ComponentKind.headSize }
     /// Where the tail begins in the payload.
     private var tailStart: Int { leadSize + records.count }
-    /// The bytes of all records.
+    /// The size of all records.
     var size: Int { tailStart + tail.count }
 
-    /// Encodes a message. Ports of this process that it mentions are given addresses.
+    /// Encodes a message. Ports of this process to which it has rights get addresses.
     ///
     /// - Parameters:
     ///   - message: the message.
     ///   - limit: the most bytes of the payload.
-    /// - Throws: ``PortError`` when the message is over a limit, or holds what cannot cross.
+    /// - Throws: ``PortError`` when the message is over a limit, or holds what cannot go to another process.
     init(_ message: borrowing MachMessage, limit: Int = MessageLimits.payload) throws(PortError) {
         let replyPort = message.replyPort
         let counts = PartCounts(message.parts, hasReplyPort: replyPort != nil)
@@ -59,7 +59,7 @@ struct OutgoingMessage: Sendable {
         try PartCounts.check(size: size, limit)
     }
 
-    /// A message of one part, bytes, which are no more than it may have.
+    /// A message of one part, bytes, which are within the limit.
     init(id: Int32, bytes: [UInt8]) {
         self.id = id
         componentCount = 1
@@ -67,8 +67,7 @@ struct OutgoingMessage: Sendable {
         tail = bytes
     }
 
-    /// The address of a right's port. One of this process that has ended has none any more: its right travels as a dead
-    /// name.
+    /// The address of a right's port. A port of this process that has ended has none: its right travels as a dead name.
     private static func address(of right: SendRight) throws(PortError) -> [UInt8] {
         do throws(PortError) {
             return Array(try right.destination.address().path.utf8)
@@ -90,10 +89,10 @@ struct OutgoingMessage: Sendable {
 }
 
 extension OutgoingMessage {
-    /// What may find room in an empty socket, which takes four packets, goes in as few packets as there can be.
+    /// A message that may fit into an empty socket, which holds four packets, goes in as few packets as possible.
     static let undividedSize = 4 * PacketHeader.payloadLimit
-    /// From this size on, and in a larger message, the tail has packets of its own, so that it can be received where it
-    /// will lie.
+    /// From this size on, in a message above that size, the tail has packets of its own, so that it can be received
+    /// into its final memory.
     private static let dividedTailSize = 16 << 10
 
     /// Whether the tail has packets of its own.
@@ -103,8 +102,8 @@ extension OutgoingMessage {
     ///
     /// - Parameters:
     ///   - header: the packet's head.
-    ///   - position: where the piece begins: at the beginning, or where another one ended.
-    ///   - limit: its most bytes, at least a head's.
+    ///   - position: where the piece begins: at the beginning, or where the previous one ended.
+    ///   - limit: the most bytes, at least a head's.
     ///   - descriptors: what goes with it.
     /// - Returns: the packet.
     func packet(
@@ -124,15 +123,15 @@ extension OutgoingMessage {
     }
 }
 
-/// How much there is of what is limited.
+/// Counts what is limited.
 private struct PartCounts {
     var components = 0
     private var descriptors = 0
     /// The reply port is one of them.
     private var rights: Int
-    /// The bytes of all components' records, without those of addresses.
+    /// The size of all components' records, without addresses.
     var size = 0
-    /// The bytes of the last component, if it is bytes.
+    /// The size of the last component, if it is bytes.
     var tail = 0
 
     init(_ parts: borrowing MessageParts, hasReplyPort: Bool) {

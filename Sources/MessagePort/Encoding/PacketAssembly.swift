@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Puts a connection's packets together again: decides, does nothing else.
+// Reassembles a connection's packets. It has no effects of its own: the caller reads the packets, in `land` by its
+// closure.
 //
 //   idle ──message, not complete──▶ begun ──continuation, complete──▶ idle
 //                                     │ abort ──▶ idle
 //
-// Nothing is believed that was not counted: a length is checked against the limit before anything is kept, memory is written
-// only with the bytes that arrived, and each packet that does not fit the state ends the connection.
+// It trusts nothing that it did not count: a length is checked against the limit before anything is stored, memory is
+// written only with the bytes that arrived, and each packet that does not fit the state ends the connection.
 
 import PortSystem
 
 struct PacketAssembly: Sendable {
-    /// What a packet amounts to.
+    /// The result of a packet.
     enum Event: Sendable {
         /// Nothing yet.
         case incomplete
@@ -21,35 +22,36 @@ struct PacketAssembly: Sendable {
         case message(EncodedMessage, asks: UInt64, answers: UInt64)
         /// A whole message whose descriptors were lost on the way; the tokens are as above.
         case withoutDescriptors(asks: UInt64, answers: UInt64)
-        /// A whole message to the port that has more bytes than the port takes; nothing of it was kept.
+        /// A whole message to the port that has more bytes than the port accepts; it was not stored.
         case tooLarge(asks: UInt64)
-        /// A whole message that answers what nobody asked, or nobody waits for; nothing of it was kept.
+        /// A whole message that answers an unknown request, or one whose requester no longer waits; it was not stored.
         case unwanted(asks: UInt64)
         /// The message that asked with the token will not be answered; the reason is an error code, zero for none.
         case replyDropped(token: UInt64, reason: Int32, delivery: PortError.Delivery)
         /// The message that asked with the token is answered with an error.
         case replyFailed(token: UInt64, code: Int32, text: String)
-        /// Nobody waits any more for a reply to the message that asked with the token.
+        /// The requester no longer waits for a reply to the message that asked with the token.
         case abandoned(token: UInt64)
         /// The port at the other side is gone.
         case portEnded
-        /// Somebody asks how the port is; the answer goes under the token.
+        /// The peer asks for the port's statistics; the answer goes under the token.
         case statisticsAsked(token: UInt64)
-        /// The answer to such a question.
+        /// The answer to such a request.
         case statistics(PortStatistics, token: UInt64)
-        /// Somebody wants to be shown the messages that are taken, and of each so many bytes.
+        /// The peer asks to be shown the messages that are dequeued, and at most `byteLimit` bytes of each.
         case watchAsked(byteLimit: Int)
-        /// Whether that is so.
+        /// Whether the port shows them.
         case watchAnswered(Bool)
-        /// A message that was taken.
+        /// A message that was dequeued.
         case shown(WatchedMessage)
-        /// The other side does not talk to us.
+        /// The other side does not talk to this process.
         case refused(code: Int32)
         /// The packet breaks the format.
         case violation
     }
 
-    /// Memory that is set aside for a message on its sender's word. Of what is set aside, what is not written takes none.
+    /// The most bytes that are reserved for a message on its sender's word. Reserved memory that is not written uses
+    /// none.
     private static let trustedLength = 16 << 20
 
     private struct Begun: Sendable {
@@ -58,17 +60,17 @@ struct PacketAssembly: Sendable {
         var lacksDescriptors: Bool
         var isTooLarge: Bool
         var isWanted: Bool
-        /// Whether what comes is kept, or only counted.
+        /// Whether its bytes are stored, or only counted.
         var isKept: Bool { isWanted && !isTooLarge }
         /// How many bytes have come.
         var count: Int
-        /// Whether what is missing is one body, which lies in the message's tail.
+        /// Whether the missing bytes are one body, which is the message's tail.
         var isTail = false
 
         /// How many bytes are still to come.
         var missing: Int { Int(header.totalLength) - count }
 
-        /// Changes the bytes behind which the next piece lies.
+        /// Changes the bytes after which the next piece goes.
         mutating func withEnd<Result, Failure: Error>(
             _ body: (inout [UInt8]) throws(Failure) -> Result
         ) throws(Failure) -> Result {
@@ -81,20 +83,20 @@ struct PacketAssembly: Sendable {
     /// Whether a message was begun and not finished.
     var isBegun: Bool { begun != nil }
 
-    /// Whether the message that was begun is only counted, because its port takes none so large.
+    /// Whether the message that was begun is only counted, because it is larger than its port accepts.
     var isBegunTooLarge: Bool { begun?.isTooLarge ?? false }
 
-    /// Whether the next packet may make a whole message for the port: the last piece of one that was begun, or the first
+    /// Whether the next packet may complete a message for the port: the last piece of one that was begun, or the first
     /// of another.
     var mayNeedPlace: Bool {
         guard let begun else { return true }
         return begun.header.answers == 0 && !begun.isTooLarge && begun.missing <= PacketHeader.payloadLimit
     }
 
-    /// Whether the next piece of a message can be written where it will lie.
+    /// Whether the next piece of a message can be written into its final memory.
     var hasRoomForPiece: Bool { begun?.isKept ?? false }
 
-    /// Has a packet's payload written behind the message that was begun. What it was, `didLand` or `takeBack` says next.
+    /// Has a packet's payload written after the message that was begun. The caller then calls `didLand` or `takeBack`.
     ///
     /// - Parameter write: writes at most as much as is missing.
     /// - Returns: how much was written.
@@ -107,7 +109,7 @@ struct PacketAssembly: Sendable {
         return count ?? 0
     }
 
-    /// What was written is the next piece.
+    /// The bytes written are the next piece.
     mutating func didLand(_ count: Int, _ header: PacketHeader, descriptors: [SharedDescriptor]?) -> Event {
         guard var piece = begun.take(), header.descriptorCount == 0, descriptors?.isEmpty ?? true, count > 0 else {
             return .violation
@@ -116,9 +118,9 @@ struct PacketAssembly: Sendable {
         return finish(piece)
     }
 
-    /// What was written is none.
+    /// The bytes written are not the next piece.
     ///
-    /// - Returns: what was written.
+    /// - Returns: the bytes, which are removed.
     mutating func takeBack(_ count: Int) -> [UInt8] {
         let bytes = begun?.withEnd { bytes in
             defer { bytes.removeLast(count) }
@@ -127,21 +129,21 @@ struct PacketAssembly: Sendable {
         return bytes ?? []
     }
 
-    /// For tests: how much is set aside for the message that was begun.
+    /// For tests: how much is reserved for the message that was begun.
     var capacity: Int { begun.map { $0.message.payload.capacity + $0.message.tail.capacity } ?? 0 }
 
     /// Nothing more comes: a message that was begun will not be finished.
     mutating func giveUp() { begun = nil }
 
-    /// Takes one packet.
+    /// Accepts one packet.
     ///
     /// - Parameters:
     ///   - header: its head.
     ///   - payload: what follows the head.
     ///   - received: the descriptors that came with it; they close when they are not used. Nil: they were lost.
-    ///   - limit: the most bytes of a message to the port that are kept; of a larger one nothing is.
-    ///   - isWanted: whether somebody waits for the message that the packet begins; of another nothing is kept.
-    /// - Returns: what the packet amounts to.
+    ///   - limit: the most bytes of a message to the port; a larger one is not stored.
+    ///   - isWanted: whether a requester waits for the message that the packet begins; another is not stored.
+    /// - Returns: the packet's result.
     mutating func take(
         _ header: PacketHeader, payload: consuming [UInt8], descriptors received: [SharedDescriptor]?,
         limit: Int = MessageLimits.payload, isWanted: Bool = true
@@ -196,7 +198,7 @@ struct PacketAssembly: Sendable {
         case .refused:
             guard payload.isEmpty, descriptors.isEmpty else { return .violation }
             return .refused(code: header.messageID)
-        // Those are for the connection, where it has rings; here they are out of place.
+        // Those are for the connection, when it has rings; here they break the format.
         case .ring, .ringAnswer, .lane, .bell: return .violation
         }
     }
@@ -226,7 +228,7 @@ struct PacketAssembly: Sendable {
             isWanted: isWanted, count: payload.count)
         if piece.isKept, piece.missing > 0 {
             piece.isTail = message.isFollowedByBody(of: piece.missing)
-            // Room for what was announced, as far as a lie would not cost much.
+            // Reserves what was announced, up to an amount that a false count may cost.
             let room = min(piece.missing, Self.trustedLength)
             piece.withEnd { $0.reserveCapacity($0.count + room) }
         }
@@ -255,9 +257,9 @@ struct PacketAssembly: Sendable {
 }
 
 extension [UInt8] {
-    /// Has at most so many bytes appended, of those that are missing in the end.
+    /// Has at most `room` bytes appended, of the `missing` ones.
     ///
-    /// Makes room for twice as much each time, so that little is copied, but not for more than is missing.
+    /// It doubles the capacity each time, so that little is copied, but never reserves more than is missing.
     ///
     /// - Returns: how many were appended.
     fileprivate mutating func land(
