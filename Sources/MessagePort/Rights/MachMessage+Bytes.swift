@@ -9,11 +9,11 @@ extension MachMessage {
         parts.count { if case .bytes = $0 { true } else { false } }
     }
 
-    /// Reads a byte component in place: nothing is copied.
+    /// Reads a byte component in place, without a copy.
     ///
     /// - Parameters:
     ///   - index: which of the byte components, from 0; others are not counted.
-    ///   - body: reads the bytes; they are there as long as it runs. An empty span when there is no such component.
+    ///   - body: reads the bytes, which are valid while it runs. Gets an empty span when there is no such component.
     /// - Returns: what the body returned.
     /// - Throws: what the body threw.
     public func withBytes<Success: ~Copyable, Failure: Error>(
@@ -24,11 +24,11 @@ extension MachMessage {
         return try unsafe body(bytes.span.bytes)
     }
 
-    /// Makes a message of one part, bytes that are written in place: nothing is copied afterwards.
+    /// Makes a message of one part, bytes that are written in place, without a copy.
     ///
     /// - Parameters:
     ///   - id: what the message is about.
-    ///   - capacity: room for how many bytes, 0 or more; fewer may be written, more trap.
+    ///   - capacity: the room in bytes, 0 or more; fewer may be written, more trap.
     ///   - replyPort: where the receiver may reply.
     ///   - initializer: writes the bytes.
     /// - Throws: what the initializer threw.
@@ -37,12 +37,12 @@ extension MachMessage {
         initializingWith initializer: (inout OutputSpan<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {
         if capacity < 0 { fatalError("A capacity of \(capacity) bytes is not possible; choose 0 or more.") }
-        // The error takes another way, and room is reserved first, so that the list is made by code for lists of bytes,
-        // not for lists of anything.
+        // The error is passed in a variable, and room is reserved first, so that the list is made by code specialised
+        // for lists of bytes, not by generic code.
         var failure: Failure?
         var bytes = makeRoom(forBytes: capacity)
         if capacity == 0 {
-            // The empty list is everybody's, and would be written.
+            // The empty list is shared by all, and would be written.
             var none = OutputSpan<UInt8>()
             try initializer(&none)
         } else if bytes.isEmpty {
@@ -61,7 +61,7 @@ extension MachMessage {
         self.init(id: id, bytes: bytes, replyPort: replyPort)
     }
 
-    /// The message is not needed any more: its bytes may serve another.
+    /// Gives up the message's memory: its bytes are recycled for another.
     consuming func leaveMemory() { parts.leaveMemory() }
 
     private func byteComponent(at index: Int) -> [UInt8]? {
@@ -74,7 +74,7 @@ extension MachMessage {
     }
 }
 
-/// A list for so many bytes: of few it has as many, to be written over, of more none, and room for them.
+/// A list for `count` bytes: a small one has that many, to be overwritten; a larger one is empty, with room for them.
 @usableFromInline func makeRoom(forBytes count: Int) -> [UInt8] {
     if count > 0, count <= BufferPool.capacity { return BufferPool.take(count) }
     var bytes: [UInt8] = []

@@ -20,7 +20,7 @@ extension MachMessage {
     ///
     /// - Parameter type: what it is.
     /// - Returns: the value.
-    /// - Throws: ``PortError/Code/malformedContent`` when the bytes are not such a value, or something follows it.
+    /// - Throws: ``PortError/Code/malformedContent`` when the bytes are not such a value, or more bytes follow it.
     public func content<Content: MessageContent>(as type: Content.Type = Content.self) throws(PortError) -> Content {
         var reader = MessageReader(bytes)
         let content: Content = try reader.read()

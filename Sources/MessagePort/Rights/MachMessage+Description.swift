@@ -17,7 +17,7 @@ extension MachMessage: CustomStringConvertible {
 }
 
 extension MachMessage.Component: CustomStringConvertible {
-    /// What the part is; of bytes, how many.
+    /// The kind of the part; for bytes, how many.
     public var description: String {
         switch self {
         case .bytes(let bytes): bytes.count == 1 ? "1 byte" : "\(bytes.count) bytes"

@@ -9,7 +9,7 @@ extension MachMessage {
     ///
     /// - Parameters:
     ///   - code: a number that both sides agree on.
-    ///   - text: what happened, for people; cut at ``PortError/remoteTextLimit`` bytes.
+    ///   - text: what happened, for people; truncated to ``PortError/remoteTextLimit`` bytes.
     /// - Throws: ``PortError/Code/noReplyRight`` when no reply is expected or one was sent.
     public func replyError(_ code: Int32, _ text: String = "") throws(PortError) {
         guard let right = takeReplyRight() else { throw PortError(.noReplyRight) }
@@ -31,24 +31,24 @@ extension MachMessage {
     /// Whether the requester no longer waits for the reply: its task was cancelled, its time is up, or it is gone. Then
     /// a reply would be dropped, and work for it is wasted.
     ///
-    /// False when no reply is expected, one was sent, or the reply right was taken: ask the right then. For a requester
+    /// False when no reply is expected, one was sent, or the reply right was taken: then ask the right. For a requester
     /// in another process this reads what has arrived from it, as far as the port's queue has room.
     public var isCancelled: Bool {
         guard let replyTarget, replyTarget.isOpen else { return false }
         return replyTarget.isAbandoned
     }
 
-    /// Asks to be told once, on a run loop, when the requester no longer waits for the reply.
+    /// Asks for one notice, on a run loop, when the requester no longer waits for the reply.
     ///
-    /// The news of a requester in another process come with what the port receives: while the port's loop runs, or
-    /// somebody receives from it, or asks ``isCancelled``. The handler stays with the reply right when that is taken
-    /// out of the message, until it is used or put into another message.
+    /// The end of a requester in another process is learned when the port receives: while the port's loop runs, a
+    /// thread or task receives from it, or a call reads ``isCancelled``. The handler stays with the reply right when
+    /// that is taken out of the message, until the right is used or put into another message.
     ///
     /// - Parameters:
-    ///   - loop: the loop on which to be told.
-    ///   - mode: the mode in which to be told.
-    ///   - handler: called once on the loop's thread, soon when that is so already; never after the reply. It should
-    ///     not hold the message.
+    ///   - loop: the loop on which to call the handler.
+    ///   - mode: the mode in which to call it.
+    ///   - handler: called once on the loop's thread, soon when the requester no longer waits already; never after the
+    ///     reply. It should not hold the message.
     public func setCancellationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
     ) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// For code that has a thread of its own: the loop is that thread's. The code of tasks names a loop.
+// For code that has a thread of its own: the loop is that thread's. A task names a loop.
 
 public import RunLoopCore
 
@@ -15,7 +15,7 @@ extension MachPort {
         try schedule(on: .current, in: mode)
     }
 
-    /// Takes the port out of a mode of the current thread's run loop. See ``unschedule(from:in:)``.
+    /// Removes the port from a mode of the current thread's run loop. See ``unschedule(from:in:)``.
     ///
     /// - Parameter mode: the mode that it was scheduled in.
     @available(*, noasync, message: "A task has no thread of its own: use `unschedule(from:)`.")
@@ -23,10 +23,11 @@ extension MachPort {
         unschedule(from: .current, in: mode)
     }
 
-    /// Asks to be told on the current thread's run loop. See ``notifyWhenNoSenders(on:in:_:)``.
+    /// Asks for one notice, on the current thread's run loop, when no send right is left. See
+    /// ``notifyWhenNoSenders(on:in:_:)``.
     ///
     /// - Parameters:
-    ///   - mode: the mode in which to be told.
+    ///   - mode: the mode in which to call the handler.
     ///   - handler: called once on this thread.
     /// - Returns: the request, to withdraw it.
     /// - Throws: as ``notifyWhenNoSenders(on:in:_:)``.

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// How a port's handler is called by something that is no run loop, such as a dispatch queue. The shared thread looks
-// for messages and has one block enqueued; the block handles one message and has the next block enqueued while there
-// are more. So there is never more than one block: the order is kept, also where blocks may run beside each other, and
-// what waits stays in the port's queue, whose senders wait for room as ever.
+// How a port's handler is called without a run loop, for example by a dispatch queue. The shared thread checks for
+// messages and has one block enqueued; the block handles one message and has the next block enqueued while there are
+// more. So there is never more than one block: messages stay in order, even where blocks may run concurrently, and
+// waiting messages stay in the port's queue, whose senders wait for room as always.
 
 import PortSystem
 import RunLoopCore
 import Synchronization
 
 extension MachPort {
-    /// Finds a place for a block: has it called soon, once, on whatever thread.
+    /// Enqueues a block: has it called soon, once, on any thread.
     public typealias Dispatcher = @Sendable (_ block: @escaping @Sendable () -> Void) -> Void
 
-    /// Has the handler called in blocks for which the caller's function finds a place, in place of a run loop.
+    /// Has the handler called in blocks that a function of the caller enqueues, instead of by a run loop.
     /// `CFMessagePortSetDispatchQueue`.
     ///
     /// ```swift
     /// try port.setDispatcher { queue.async(execute: $0) }
     /// ```
     ///
-    /// Each message is handled in a block of its own, one after the other and in order, whatever the queue. The port is
-    /// kept alive until it is invalidated, or nil is set. A dispatcher that replaces another takes over when
-    /// the handler that is under way is over.
+    /// Each message is handled in a block of its own, one after the other and in order, whatever the queue. The port
+    /// stays alive until it is invalidated, or nil is set. A dispatcher that replaces another takes over when the
+    /// handler that is under way has returned.
     ///
     /// - Parameter dispatcher: called for each block, with no lock held; it must not wait. It may call the block
-    ///   itself, then on the library's own thread, which serves others too. Nil ends that: messages stay in the queue,
-    ///   and a handler that is under way goes on.
-    /// - Throws: ``PortError/Code/servedElsewhere`` when the port has a run-loop source, be it in a loop or not;
-    ///   ``unscheduleEverywhere()`` takes that away. ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``;
+    ///   itself: then the block runs on the library's own thread, which serves others too. Nil ends the dispatching:
+    ///   messages stay in the queue, and a handler that is under way goes on.
+    /// - Throws: ``PortError/Code/servedElsewhere`` when the port has a run-loop source, in a loop or not;
+    ///   ``unscheduleEverywhere()`` removes that. ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``;
     ///   ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``. Then everything is as it was.
     public func setDispatcher(_ dispatcher: Dispatcher?) throws(PortError) {
         try core.checkProcess()
@@ -59,7 +59,7 @@ extension MachPort {
 
 /// One call of a dispatcher.
 private final class Enqueuing: Sendable {
-    /// The thread that calls; zero when the call is over.
+    /// The calling thread; zero when the call has returned.
     private let thread = Atomic<UInt>(sysThisThread())
 
     /// Whether this thread is in the call.
@@ -68,13 +68,13 @@ private final class Enqueuing: Sendable {
     func end() { thread.store(0, ordering: .relaxed) }
 }
 
-/// One function that enqueues, and the block that is under way there. It keeps the port, and until its source ends what
-/// owns the port.
+/// One dispatcher, and the block that is under way there. It retains the port, and until its source ends what owns the
+/// port.
 private final class PortDispatch: SourceRoutine {
     private struct State {
         /// A block is enqueued, or called at this moment.
         var isBusy = false
-        /// The source does not watch the port's sockets until the block is over: they stay readable meanwhile.
+        /// The source does not watch the port's sockets until the block has returned: they stay readable meanwhile.
         var isPaused = false
         weak var source: RunLoopSource?
         var owner: (any AnyObject & Sendable)?
@@ -93,15 +93,15 @@ private final class PortDispatch: SourceRoutine {
         state.withLock { $0.owner = owner }
     }
 
-    /// The source that looks for messages; it holds this object.
+    /// The source that checks for messages; it retains this object.
     func setSource(_ source: RunLoopSource) {
         state.withLock { $0.source = source }
     }
 
-    /// While there is a block the shared thread has nothing to look for: the block looks for the next message itself.
+    /// While there is a block the shared thread has nothing to check: the block checks for the next message itself.
     func isReady() -> Bool { state.withLock { !$0.isBusy } && port.core.hasMessage(inTurn: turn) }
 
-    /// The source is in one mode of one loop, so it has ended. A block that is still under way keeps the port alone.
+    /// The source is in one mode of one loop, so it has ended. A block that is still under way retains only the port.
     func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
         let owner = state.withLock { $0.owner.take() }
         port.dropUnusedSource()
@@ -136,7 +136,7 @@ private final class PortDispatch: SourceRoutine {
         place.end()
     }
 
-    /// Leaves the sockets alone until the block is over.
+    /// Stops watching the sockets until the block has returned.
     private func pause() {
         guard let source = state.withLock({ $0.source }) else { return }
         try? source.watch(pollable: nil)
@@ -145,8 +145,8 @@ private final class PortDispatch: SourceRoutine {
         }
     }
 
-    /// The block. When it is called before its dispatcher has returned, the shared thread looks for the next message:
-    /// one block in another would fill the stack.
+    /// The block. When it is called before its dispatcher has returned, the shared thread checks for the next message:
+    /// nested blocks would exhaust the stack.
     private func handle(calledFrom place: Enqueuing) {
         _ = port.handleMessages(turn) { false }
         if !place.isUnderWayHere, port.core.hasMessage(inTurn: turn) { return enqueueNext() }

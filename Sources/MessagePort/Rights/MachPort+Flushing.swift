@@ -6,14 +6,16 @@ import PortSystem
 extension MachPort {
     /// Waits until no reply of this process waits for room: for a process that is about to end.
     ///
-    /// A reply never waits for its requester. What a requester of another process has not made room for is kept here, and
-    /// goes with this process, where on the Mac the kernel has the whole reply. After a call that returns true the kernel has
-    /// it here, too, or it lies in memory that is shared with the requester, who reads it though this process has ended.
+    /// A reply never waits for its requester. A reply for which a requester in another process has not made room is
+    /// queued here, and is lost when this process ends, where on the Mac the kernel has the whole reply. After a call
+    /// that returns true the kernel has it here, too, or it is in memory that is shared with the requester, which reads
+    /// it even after this process has ended.
     ///
-    /// It looks at the replies of all ports, also of those that have ended, and at what is kept behind them, news of their
-    /// ends, say. A requester that goes away is not waited for, nor is a request that was not replied to. First end what
-    /// makes new replies: free the name, invalidate the ports. A reply to a reply, to a request that came as the answer of
-    /// another process, is not looked at: to send it waits for room, and one that is handed on, or an error, may be lost.
+    /// It covers the replies of all ports, also of those that have ended, and what is queued after them, such as the
+    /// notice of a port's end. It waits neither for a requester that goes away, nor for a request that was not replied
+    /// to. First end what makes new replies: free the name, invalidate the ports. It does not cover a reply to a reply,
+    /// to a request that came as the answer of another process: sending it waits for room, and one that is handed on,
+    /// or an error, may be lost.
     ///
     /// ```swift
     /// port.invalidate()
@@ -21,11 +23,11 @@ extension MachPort {
     /// exit(0)
     /// ```
     ///
-    /// Blocks the thread, and runs no loop: a thread of the library sends. A requester on the same thread does not read
-    /// meanwhile. May be called on any thread. D-Bus has `dbus_connection_flush` for this, ZeroMQ `ZMQ_LINGER`.
+    /// It blocks the thread, and runs no loop: a thread of the library sends. A requester on the same thread does not
+    /// read meanwhile. It may be called on any thread. D-Bus has `dbus_connection_flush` for this, ZeroMQ `ZMQ_LINGER`.
     ///
-    /// - Parameter limit: how long to wait. Zero or less only looks.
-    /// - Returns: whether no reply was waiting at some moment of the call; false when the limit came first.
+    /// - Parameter limit: how long to wait. Zero or less only checks.
+    /// - Returns: whether no reply was waiting at some moment of the call; false when the limit passed first.
     @discardableResult
     public static func flushReplies(within limit: Duration) -> Bool {
         UnflushedReplies.current.waitUntilSent(until: .after(limit))
@@ -33,7 +35,7 @@ extension MachPort {
 
     /// The same in a task, which holds no thread while it waits.
     ///
-    /// - Parameter limit: how long to wait. Zero or less only looks.
+    /// - Parameter limit: how long to wait. Zero or less only checks.
     /// - Returns: as the blocking form; false, too, when the task was cancelled before all was sent.
     @discardableResult
     nonisolated(nonsending) public static func flushReplies(within limit: Duration) async -> Bool {

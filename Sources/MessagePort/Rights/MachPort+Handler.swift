@@ -4,8 +4,8 @@
 import Synchronization
 
 extension MachPort {
-    /// A handler. A function alone that leaves the lock as its result would take memory each time; one that lies in a
-    /// struct would be retained twice.
+    /// A handler. A bare function that is returned from under the lock would allocate each time; one in a struct would
+    /// be retained twice.
     enum Receiver: Sendable {
         case handler(Handler)
 
@@ -21,10 +21,10 @@ extension MachPort {
         }
     }
 
-    /// What only some ports have: an object, so that it takes a pointer's room in the others.
+    /// What only some ports have: an object, so that the others only have room for a pointer.
     final class Rarities: Sendable {
         let invalidationHandler: (@Sendable () -> Void)?  // immutable
-        /// The delegate whose handler the port's is.
+        /// The delegate behind the port's handler.
         let delegate: WeakDelegate?  // immutable
 
         init?(_ invalidationHandler: (@Sendable () -> Void)?, _ delegate: WeakDelegate?) {
@@ -34,20 +34,20 @@ extension MachPort {
         }
     }
 
-    /// Sets what is called for each message from now on; the next message that is taken from the queue sees it.
+    /// Sets what is called for each message from now on; it applies to the next message that is dequeued.
     ///
     /// - Parameter handler: the handler; nil drops messages.
     public func setHandler(_ handler: Handler?) {
         setHandler(handler, of: nil)
     }
 
-    /// As above; `delegate` is what the handler calls.
+    /// The same; `delegate` is what the handler calls.
     func setHandler(_ handler: Handler?, of delegate: WeakDelegate?) {
         if core.isInherited { return }
-        // The old one leaves the lock with the result: what it holds may use the port while it goes.
+        // The old one is released outside the lock: what it holds may use the port in its deinit.
         replaceReceiver(by: Receiver(handler), of: delegate)
         if isValid { return }
-        // A port that has ended calls nothing, and keeps nothing that may keep the port.
+        // A port that has ended calls nothing, and retains nothing that may retain the port.
         replaceReceiver(by: nil, of: nil)
     }
 

@@ -10,9 +10,9 @@ extension MachPort {
     /// }
     /// ```
     ///
-    /// There is no buffer but the port's queue: a message is taken from it when a task asks for the next one, so
-    /// senders wait for room as always. The sequence ends when the port is invalidated, at once: messages in the queue
-    /// bounce then. It ends for a task that is cancelled, which takes nothing: no message is lost. Several tasks may
+    /// There is no buffer but the port's queue: a message is dequeued when a task asks for the next one, so senders
+    /// wait for room as always. The sequence ends when the port is invalidated, at once: messages in the queue bounce
+    /// then. It ends for a task that is cancelled, which dequeues nothing: no message is lost. Several tasks may
     /// iterate: each message goes to one of them. The sequence keeps the port alive.
     ///
     /// A task that waits holds no thread. What comes from other processes is received by one thread, which all waiting
@@ -21,7 +21,7 @@ extension MachPort {
 
     /// The messages of a port: ``MachPort/messages``.
     public struct Messages: AsyncSequence, Sendable {
-        /// What it gives.
+        /// The type of its elements.
         public typealias Element = MachMessage
         /// Why it fails: ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port's
         /// sockets cannot be watched, and the next call tries again; ``PortError/Code/forkedProcess``.
@@ -29,21 +29,21 @@ extension MachPort {
 
         let port: MachPort
 
-        /// Starts to iterate: nothing happens before the first message is asked for.
+        /// Starts to iterate: nothing happens before the first call of `next()`.
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(port: port) }
 
-        /// Takes one message after the other.
+        /// Dequeues one message after the other.
         public struct AsyncIterator: AsyncIteratorProtocol {
             let port: MachPort
 
-            /// Takes the oldest message, suspending the task until there is one.
+            /// Dequeues the oldest message, suspending the task until there is one.
             ///
             /// - Returns: the message; nil when the port is invalid, or the task was cancelled.
             public mutating func next() async throws(PortError) -> MachMessage? {
                 try await port.core.takeForTask()
             }
 
-            /// As above, in the caller's isolation.
+            /// The same, in the caller's isolation.
             public mutating func next(isolation actor: isolated (any Actor)?) async throws(PortError) -> MachMessage? {
                 try await port.core.takeForTask()
             }

@@ -7,10 +7,10 @@ import Synchronization
 extension MachPort {
     /// Moves the port, with its queue, from the loops that it is scheduled on to another.
     ///
-    /// To whoever sends, nothing happens. No message is lost, handled twice, or handled out of order, and at no time do
-    /// both loops call the handler: a handler that is under way, the caller's too, ends first, and then the new loop
-    /// begins. This call does not wait for that. Of several moves at once, the last to begin wins. A thread that
-    /// receives without a loop goes on doing so.
+    /// Senders do not notice. No message is lost, handled twice, or handled out of order, and at no time do both loops
+    /// call the handler: a handler that is under way, the caller's too, ends first, and then the new loop begins. This
+    /// call does not wait for that. Of several concurrent moves, the last to begin wins. A thread that receives without
+    /// a loop goes on doing so.
     ///
     /// - Parameters:
     ///   - loop: the loop. When its thread has ended, the port is scheduled nowhere afterwards.
@@ -32,7 +32,7 @@ extension MachPort {
         if !isValid { throw PortError(.invalidPort).at(core.label) }
     }
 
-    /// Takes the port off every loop, so that another thread may receive from it. Messages stay in the queue.
+    /// Removes the port from every loop, so that another thread may receive from it. Messages stay in the queue.
     ///
     /// A handler that is under way goes on; no other begins.
     public func unscheduleEverywhere() {
@@ -40,7 +40,7 @@ extension MachPort {
         giveTurn(to: .nobody, core.makeTurnNumber())
     }
 
-    /// Puts a source in the place of the one that the port has, unless a later move has done so.
+    /// Replaces the port's source, unless a later move has done so.
     func giveTurn(to service: HandlerBinding, _ turn: UInt64) {
         let (old, isLast) = state.withLock { state -> (RunLoopSource?, Bool) in
             guard turn > state.turn else { return (service.source, false) }

@@ -16,7 +16,7 @@ extension MachPort {
     /// Changes how many messages may wait in the queue. `mach_port_set_attributes` with `MACH_PORT_LIMITS_INFO`.
     ///
     /// A lower limit drops nothing: what waits stays, and new messages find room once the queue is shorter. A higher
-    /// one lets waiting senders in, in the order in which they came, before this returns.
+    /// one admits waiting senders, in the order in which they came, before this returns.
     ///
     /// - Parameter limit: how many messages, from 1 to ``maximumQueueLimit``; others trap.
     public func setQueueLimit(_ limit: Int) {
@@ -38,8 +38,8 @@ extension MachPort {
     }
 
     /// How many messages were dropped since the port was made: by the queue's policy, or unread because they were
-    /// larger than ``PeerLimits/messageBytes`` and asked for no reply. What the policy drops bounces: its requester is
-    /// told ``PortError/Code/messageDropped``, and its descriptors are closed.
+    /// larger than ``PeerLimits/messageBytes`` and asked for no reply. What the policy drops bounces: its requester
+    /// gets ``PortError/Code/messageDropped``, and its descriptors are closed.
     public var droppedMessageCount: Int { core.look(or: 0) { $0.droppedCount } }
 
     static func checkQueueLimit(_ limit: Int) {

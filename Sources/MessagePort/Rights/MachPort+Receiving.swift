@@ -10,7 +10,7 @@ extension RunLoopMode {
     static let portReceive = RunLoopMode(rawValue: "PortReceiveMode")
 }
 
-/// Moves what arrives in the sockets into the queue for a thread that waits in `receive(within:)`.
+/// Moves arrivals from the sockets into the queue for a thread that waits in `receive(within:)`.
 private struct ReceiveRoutine: SourceRoutine {
     let core: LocalPort
 
@@ -24,7 +24,7 @@ private struct ReceiveRoutine: SourceRoutine {
 }
 
 extension MachPort {
-    /// Takes the oldest message, if there is one now.
+    /// Dequeues the oldest message, if there is one now.
     ///
     /// - Returns: the message, or nil.
     /// - Throws: ``PortError/Code/invalidPort`` when the port is invalid; ``PortError/Code/forkedProcess``.
@@ -36,12 +36,12 @@ extension MachPort {
         return nil
     }
 
-    /// Takes the oldest message, waiting for one if need be. `mach_msg` with `MACH_RCV_TIMEOUT`.
+    /// Dequeues the oldest message, waiting for one if necessary. `mach_msg` with `MACH_RCV_TIMEOUT`.
     ///
     /// The port need not be scheduled. The calling thread waits in a private mode of its run loop, in which nothing
-    /// else runs. When the port is also scheduled on a loop, each message goes to whichever takes it first.
+    /// else runs. When the port is also scheduled on a loop, each message goes to the first that dequeues it.
     ///
-    /// - Parameter limit: how long to wait; zero or less looks once.
+    /// - Parameter limit: how long to wait; zero or less checks once.
     /// - Returns: the message; nil when none came in time.
     /// - Throws: ``PortError/Code/invalidPort`` when the port is or becomes invalid; ``PortError/Code/forkedProcess``;
     ///   ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port's sockets cannot be

@@ -6,10 +6,10 @@ import PortSystem
 import Synchronization
 
 extension MachPort {
-    /// Makes a run loop call the handler for this port's messages, one message a turn. `-[NSRunLoop addPort:forMode:]`.
+    /// Makes a run loop call the handler for this port's messages, one message per pass. `-[NSRunLoop
+    /// addPort:forMode:]`.
     ///
-    /// The loop keeps the port alive until the port is invalidated, unscheduled from every loop, or the loop's thread
-    /// ends.
+    /// The loop retains the port until the port is invalidated, unscheduled from every loop, or the loop's thread ends.
     ///
     /// - Parameters:
     ///   - loop: the loop.
@@ -27,14 +27,14 @@ extension MachPort {
                 dropUnusedSource()
                 throw error
             }
-            // A source that left its last loop at this very moment was invalidated: take a new one.
+            // A source that left its last loop at this very moment was invalidated: get a new one.
         } while !source.isValid && isValid
         dropUnusedSource()  // the loop's thread, or the port, has ended
         if !isValid { throw PortError(.invalidPort).at(core.label) }
     }
 
-    /// The port's source, made when there is none, or when somebody has invalidated it.
-    /// Its place among others, and whether these may keep it, matters when it is made.
+    /// The port's source, made when there is none, or it was invalidated. `order` and `staysForOthers` apply only when
+    /// it is made.
     func attachedSource(order: Int = 0, staysForOthers: Bool = false) throws(PortError) -> RunLoopSource {
         try core.checkProcess()
         let (old, turn) = state.withLock { ($0.service, $0.turn) }
@@ -44,12 +44,12 @@ extension MachPort {
         }
         let (made, service) = makeSource(turn, order: order, staysForOthers: staysForOthers)
         guard try core.attach(made) else {
-            dropUnusedSource()  // one that was noted when the port had ended already
+            dropUnusedSource()  // one that was stored after the port had ended
             throw PortError(.invalidPort).at(core.label)
         }
         let (isTaken, former) = state.withLock { state in
             let former = state.source
-            // After a move nobody would call the handler for this source.
+            // After a move this source would not call the handler.
             let isTaken = former === old.source && state.turn == turn
             if isTaken { state.service = service }
             return (isTaken, former)
@@ -63,7 +63,7 @@ extension MachPort {
         return try attachedSource(order: order, staysForOthers: staysForOthers)
     }
 
-    /// Takes the port out of a mode of a run loop. Messages stay in the queue.
+    /// Removes the port from a mode of a run loop. Messages stay in the queue.
     ///
     /// - Parameters:
     ///   - loop: the loop.
@@ -74,7 +74,7 @@ extension MachPort {
         loop.remove(source, from: mode)
     }
 
-    /// A source that keeps the port alive as long as a loop has it.
+    /// A source that retains the port while a loop has it.
     func makeSource(
         _ turn: UInt64, order: Int = 0, staysForOthers: Bool = false
     ) -> (source: RunLoopSource, service: HandlerBinding) {
@@ -89,7 +89,7 @@ extension MachPort {
         return (source, .looseLoops(source))
     }
 
-    /// What the port's source does. It keeps the port, and the port ends it when it is in no loop.
+    /// The routine of the port's source. It retains the port, and the port ends it when it is in no loop.
     private struct Routine: SourceRoutine {
         let port: MachPort
         let turn: UInt64
@@ -108,7 +108,7 @@ extension MachPort {
         func perform(while goesOn: () -> Bool) -> SourceOutcome { port.handleMessages(turn, while: goesOn) }
     }
 
-    /// When the source is in no loop, and nobody else may have it, it ends.
+    /// Ends the source when it is in no loop, and other code cannot have it.
     func dropUnusedSource() {
         let source = state.withLock { state -> RunLoopSource? in
             if case .others = state.service { return nil }
@@ -119,9 +119,9 @@ extension MachPort {
         if let source { core.detach(source) }
     }
 
-    /// Takes messages and hands them to the handler: one, and the next ones as long as the loop goes on with this port.
+    /// Dequeues messages and calls the handler with them: one, and further ones while the loop goes on with this port.
     ///
-    /// - Returns: whether there was one, a new connection alone is none; and whether there are more.
+    /// - Returns: whether there was one, where a new connection alone does not count; and whether there are more.
     func handleMessages(_ turn: UInt64, while goesOn: () -> Bool) -> SourceOutcome {
         var present = PresentReceiver()
         let outcome = core.handleMessages(inTurn: turn, on: .current, while: goesOn) { message in
@@ -134,13 +134,13 @@ extension MachPort {
         return outcome
     }
 
-    /// What gets the messages of a stream, which is not looked up, and retained, for each. It cannot be copied, so that a call
-    /// of the handler does not retain it either.
+    /// The receiver of a stream of messages, cached, so that it is not looked up and retained for each. It is not
+    /// copyable, so that a call of the handler does not retain it either.
     private struct PresentReceiver: ~Copyable {
         private var handler: Handler?
         private var changeCount: UInt32?
 
-        /// Sees what was set before the message was taken.
+        /// Picks up a handler that was set before the message was dequeued.
         mutating func follow(_ port: MachPort) {
             let changeCount = port.core.receiverChanges.load(ordering: .acquiring)
             if changeCount == self.changeCount { return }
@@ -152,7 +152,8 @@ extension MachPort {
             if handler?(port, message) != nil {
                 message.replyTarget?.handlerDidEnd()
             } else if port.core.isDead {
-                // It ended after the message was taken: nobody handles that, and whoever waits for the answer hears why.
+                // The port ended after the message was dequeued: the message is not handled, and its requester gets the
+                // reason.
                 message.replyTarget?.fail(PortError(.peerDied))
             }
         }
@@ -179,7 +180,7 @@ extension ThreadRunLoop {
         try port.schedule(on: self, in: mode)
     }
 
-    /// Takes a port out of a mode of this loop. `-[NSRunLoop removePort:forMode:]`.
+    /// Removes a port from a mode of this loop. `-[NSRunLoop removePort:forMode:]`.
     ///
     /// - Parameters:
     ///   - port: the port.

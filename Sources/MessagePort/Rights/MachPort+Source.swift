@@ -9,11 +9,11 @@ extension MachPort {
     /// `CFMachPortCreateRunLoopSource`, `CFMessagePortCreateRunLoopSource`.
     ///
     /// A port has one: ``schedule(on:in:)`` adds it too. It becomes invalid with the port, and when the port moves.
-    /// After somebody has invalidated it, the port makes another. It keeps the port alive while it is in a loop, and
-    /// only then. One that ``schedule(on:in:)`` or ``move(to:in:)`` has made for a port of its own ends when it leaves
-    /// its last loop.
+    /// After other code has invalidated it, the port makes another. It retains the port while it is in a loop, and only
+    /// then. One that ``schedule(on:in:)`` or ``move(to:in:)`` has made for a port of its own ends when it leaves its
+    /// last loop.
     ///
-    /// - Parameter order: its place among sources that are ready at the same time, when this call makes it.
+    /// - Parameter order: its position among sources that are ready at the same time, when this call makes it.
     /// - Returns: the source; the same each time.
     /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/servedElsewhere`` after ``setDispatcher(_:)``;
     ///   ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``.
@@ -25,7 +25,7 @@ extension MachPort {
                 if case .looseLoops = state.service { state.service = .others(source) }
                 return true
             }
-            // If not, it left its last loop at this very moment.
+            // Otherwise it left its last loop at this very moment.
             if isOurs, source.isValid { return source }
             if !isValid { throw PortError(.invalidPort).at(core.label) }
         }

@@ -7,16 +7,16 @@ import Synchronization
 /// The receive right of a port: a bounded queue of messages, and a handler that runs on a run loop. `NSMachPort`,
 /// `MACH_PORT_RIGHT_RECEIVE`.
 ///
-/// Make a port, give it a handler, schedule it on a run loop, and pass ``makeSendRight()`` to whoever should talk to
-/// it. A scheduled port is kept alive by its run loop; otherwise the port ends when the last reference to this object
-/// goes. In an optimized build that may be right after the last use of a variable, not where its scope ends: what only its
-/// rights are used of any more is to be kept in a property, by `withExtendedLifetime`, or on a loop.
+/// Make a port, give it a handler, schedule it on a run loop, and pass ``makeSendRight()`` to the code that should talk
+/// to it. A run loop retains a scheduled port; otherwise the port ends when the last reference to this object goes. In
+/// an optimized build that may be right after the last use of a variable, not where its scope ends: a port of which
+/// only the rights are still used needs a property, `withExtendedLifetime`, or a loop that retains it.
 ///
 /// - Important: Thread safety: any thread. The handler runs on the thread of the run loop.
 public final class MachPort: Sendable {
     /// What a port calls for each message: with the port itself, so that the closure need not capture it.
     ///
-    /// It cannot throw: who asked gets an error with ``MachMessage/replyError(_:_:)``.
+    /// It cannot throw: reply with an error instead (``MachMessage/replyError(_:_:)``).
     public typealias Handler = @Sendable (MachPort, MachMessage) -> Void
 
     /// How many messages a port's queue holds unless said otherwise.
@@ -29,15 +29,15 @@ public final class MachPort: Sendable {
         /// What gets the messages; nil drops them.
         var receiver: Receiver?
         var rarities: Rarities?
-        /// The port's source while it is in a loop, or others may have it too.
+        /// The port's source while it is in a loop, or other code may have it too.
         var service = HandlerBinding.nobody
         var source: RunLoopSource? { service.source }
-        /// The number in `HandlerOwnership` of this source, or of the next.
+        /// The generation in `HandlerOwnership` of this source, or of the next.
         var turn: UInt64 = 0
     }
 
     package let core: LocalPort  // immutable
-    let state: Mutex<State>  // comes before the source's lock
+    let state: Mutex<State>  // locked before the source's lock
 
     /// Makes a port that is reachable within this process; it uses no file descriptor.
     ///
@@ -52,7 +52,7 @@ public final class MachPort: Sendable {
         self.init(queueLimit: queueLimit, queuePolicy: queuePolicy, handler: handler, intercept: nil)
     }
 
-    /// As above, for a port some of whose messages are taken before they are queued.
+    /// The same, for a port that intercepts some of its messages before they are queued.
     init(queueLimit: Int, queuePolicy: QueuePolicy = .refuse, handler: Handler?, intercept: LocalPort.Interceptor?) {
         Self.checkQueueLimit(queueLimit)
         core = LocalPort(queueLimit: queueLimit, policy: queuePolicy, intercept: intercept)
@@ -61,7 +61,7 @@ public final class MachPort: Sendable {
 
     deinit {
         invalidate()
-        // What a forked child has is a copy: were it to end, it would take its parent's sockets away.
+        // A forked child has a copy: if the copy ended, it would remove its parent's sockets.
         if core.isInherited { core.outliveProcess() }
     }
 
@@ -88,12 +88,12 @@ public final class MachPort: Sendable {
 
     /// Ends the port: it receives nothing more, leaves every run loop, and is a dead name for all send rights.
     ///
-    /// Messages in its queue bounce: who waits for a reply to one is told ``PortError/Code/peerDied``, and their
-    /// descriptors close. Idempotent; may be called in the port's own handler.
+    /// Messages in its queue bounce: a requester that waits for a reply to one gets ``PortError/Code/peerDied``, and
+    /// their descriptors close. Idempotent; may be called in the port's own handler.
     ///
-    /// One call does all that, and has done it when it returns. Any other returns at once: the port is invalid then,
-    /// but the bouncing, and the invalidation handler, may still be under way on the thread of the first. It does not
-    /// wait for that, because the invalidation handler may itself wait for the other thread.
+    /// The first call does all that before it returns. Any other returns at once: the port is invalid then, but the
+    /// bouncing, and the invalidation handler, may still be under way on the thread of the first. It does not wait for
+    /// that, because the invalidation handler may itself wait for the other thread.
     public func invalidate() {
         guard core.die() else { return }
         let old = state.withLock { state in

@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Handles a port's messages: an object in place of a closure. `NSMachPortDelegate`.
+/// Handles a port's messages: an object instead of a closure. `NSMachPortDelegate`.
 public protocol MachPortDelegate: AnyObject, Sendable {
     /// Is called for each message, on the thread of the loop that the port is scheduled on, with no lock held.
     /// `-[NSMachPortDelegate handleMachMessage:]`, `-[NSPortDelegate handlePortMessage:]`.
@@ -17,7 +17,7 @@ public protocol MachPortDelegate: AnyObject, Sendable {
 }
 
 extension MachPort {
-    /// A delegate that is not kept alive.
+    /// A weak reference to a delegate.
     final class WeakDelegate: Sendable {
         weak let object: (any MachPortDelegate)?
 
@@ -26,10 +26,10 @@ extension MachPort {
         }
     }
 
-    /// Sets the object that handles messages from now on, in place of the handler. `-[NSPort setDelegate:]`.
+    /// Sets the object that handles messages from now on, instead of the handler. `-[NSPort setDelegate:]`.
     ///
-    /// The port does not keep it alive. When it is gone, messages are dropped, as without a handler: who waits for a
-    /// reply is told.
+    /// The port does not retain it. When it is gone, messages are dropped, as without a handler: a requester that waits
+    /// for a reply is notified.
     ///
     /// - Parameter delegate: the object; nil drops messages.
     public func setDelegate(_ delegate: (any MachPortDelegate)?) {

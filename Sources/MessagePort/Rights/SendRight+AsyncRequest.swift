@@ -7,15 +7,14 @@ import RunLoopCore
 extension SendRight {
     /// Sends a message and suspends the task until its one reply comes. No thread waits, and no run loop runs.
     ///
-    /// When the task is cancelled, the call ends at once and the receiver is told (``MachMessage/isCancelled``,
+    /// When the task is cancelled, the call ends at once and the receiver is notified (``MachMessage/isCancelled``,
     /// ``MachMessage/setCancellationHandler(on:in:_:)``). A reply that comes later is dropped, never given to another
     /// request. A task that is cancelled before the call, or while the message waits for room, sends nothing: the
-    /// pieces of a large message that were under way are discarded. In memory it waits in the one line of all senders,
-    /// first come, first served.
+    /// pieces of a large message that were already sent are discarded. In memory it waits in the one FIFO queue of all
+    /// senders.
     ///
-    /// Replies from other processes, and the news that there is room in a connection, are received by one thread, which
-    /// all asynchronous calls of the process share. A task that waits for room in a connection takes one descriptor
-    /// meanwhile.
+    /// One thread, which all asynchronous calls of the process share, receives the replies from other processes and
+    /// learns of room in connections. A task that waits for room in a connection uses one descriptor meanwhile.
     ///
     /// - Parameters:
     ///   - message: the request. It stays the caller's. Its reply right is made by this call.
@@ -33,7 +32,7 @@ extension SendRight {
         }
     }
 
-    /// The same, for one of the requests of a group, whose end ends it.
+    /// The same, for one of the requests of a group; the group's end ends it.
     nonisolated(nonsending) package func request(
         _ message: MachMessage, sendLimit: Duration, replyLimit: Duration, in group: RequestGroup?
     ) async throws(PortError) -> MachMessage {
@@ -48,7 +47,7 @@ extension SendRight {
         let loop = destination.repliesInMemory ? nil : try IOThread.loop()
         if let loop { try destination.beginReplies(on: loop, in: .default) }
         defer { if let loop { destination.endReplies(on: loop, in: .default, to: slot) } }
-        // Only the receiver holds the right afterwards: when it lets go, the slot hears of it.
+        // Only the receiver holds the right afterwards: when it drops the right, the slot is notified.
         try await destination.send(message.asking(slot), waiting: sending)
         await slot.wait(within: replyLimit)
         do throws(PortError) {

@@ -7,8 +7,8 @@ extension SendRight {
     /// Sends a message and suspends the task while the port's queue is full.
     ///
     /// Otherwise as the blocking form: messages of one task over one right arrive in the order in which they were sent.
-    /// A task that is cancelled before the call sends nothing; how soon a cancellation ends the wait for room is told
-    /// at the request of a task. ``trySend(_:)`` never waits, so it needs no such form.
+    /// A task that is cancelled before the call sends nothing; the asynchronous `request` documents how soon a
+    /// cancellation ends the wait for room. ``trySend(_:)`` never waits, so it needs no such form.
     ///
     /// - Parameters:
     ///   - message: the message. It stays the caller's; after an error it can be sent again.

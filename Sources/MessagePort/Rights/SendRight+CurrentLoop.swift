@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// For code that has a thread of its own: the loop is that thread's. The code of tasks names a loop.
+// For code that has a thread of its own: the loop is that thread's. A task names a loop.
 
 public import RunLoopCore
 
 extension SendRight {
-    /// Asks to be told on the current thread's run loop when the port is gone. See ``notifyWhenDead(on:in:_:)``.
+    /// Asks for one notice, on the current thread's run loop, when the port is gone. See ``notifyWhenDead(on:in:_:)``.
     ///
     /// - Parameters:
-    ///   - mode: the mode in which to be told.
+    ///   - mode: the mode in which to call the handler.
     ///   - handler: called once on this thread; soon when the port is gone already.
     /// - Returns: the request, to withdraw it.
     /// - Throws: as ``notifyWhenDead(on:in:_:)``.
@@ -21,10 +21,11 @@ extension SendRight {
         try notifyWhenDead(on: .current, in: mode, handler)
     }
 
-    /// Asks to be told on the current thread's run loop when there is room. See ``notifyWhenSendPossible(on:in:_:)``.
+    /// Asks for one notice, on the current thread's run loop, when there is room. See
+    /// ``notifyWhenSendPossible(on:in:_:)``.
     ///
     /// - Parameters:
-    ///   - mode: the mode in which to be told.
+    ///   - mode: the mode in which to call the handler.
     ///   - handler: called once on this thread.
     /// - Returns: the request, to withdraw it.
     /// - Throws: as ``notifyWhenSendPossible(on:in:_:)``.
@@ -38,12 +39,12 @@ extension SendRight {
 }
 
 extension SendOnceRight {
-    /// Asks to be told on the current thread's run loop when the requester no longer waits.
+    /// Asks for one notice, on the current thread's run loop, when the requester no longer waits.
     ///
     /// See ``setCancellationHandler(on:in:_:)``.
     ///
     /// - Parameters:
-    ///   - mode: the mode in which to be told.
+    ///   - mode: the mode in which to call the handler.
     ///   - handler: called once on this thread.
     @available(*, noasync, message: "A task has no thread of its own: use `setCancellationHandler(on:)`.")
     public func setCancellationHandler(in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void) {
@@ -52,12 +53,12 @@ extension SendOnceRight {
 }
 
 extension MachMessage {
-    /// Asks to be told on the current thread's run loop when the requester no longer waits for the reply.
+    /// Asks for one notice, on the current thread's run loop, when the requester no longer waits for the reply.
     ///
     /// See ``setCancellationHandler(on:in:_:)``.
     ///
     /// - Parameters:
-    ///   - mode: the mode in which to be told.
+    ///   - mode: the mode in which to call the handler.
     ///   - handler: called once on this thread. It should not hold the message.
     @available(*, noasync, message: "A task has no thread of its own: use `setCancellationHandler(on:)`.")
     public func setCancellationHandler(in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void) {

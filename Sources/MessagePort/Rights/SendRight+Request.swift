@@ -13,16 +13,16 @@ extension RunLoopMode {
 extension SendRight {
     /// Sends a message and waits for its one reply. `CFMessagePortSendRequest` with a reply mode.
     ///
-    /// The calling thread's run loop runs in `mode` while it waits, so sources, timers and observers of that mode are
-    /// served, re-entrantly. In the default mode of this call nothing else runs. A stop of the loop does not end the
+    /// The calling thread's run loop runs in `mode` while it waits, so it serves the sources, timers and observers of
+    /// that mode, re-entrantly. In the default mode of this call nothing else runs. A stop of the loop does not end the
     /// wait; it takes effect afterwards. A reply that comes too late is dropped, never given to another request.
     ///
     /// In the default mode a request that could never be answered is refused: when the thread that serves the port
-    /// itself waits so, perhaps by way of others, for a port that this thread serves. That is found out in memory, for
-    /// ports that are served by run loops alone, and not when a reply right may be elsewhere: it was taken out of its
-    /// message, or the message was kept when its handler returned. A handler that gives a request to another thread to
-    /// reply, and then asks somebody itself, takes the right out first (``MachMessage/takeReplyRight()``): a copy of a
-    /// message cannot be told from the message. A circle through other processes is not found: such a request ends at
+    /// itself waits so, directly or through others, for a port that this thread serves. That is detected in memory
+    /// only, for ports that only run loops serve, and not when a reply right may be elsewhere: it was taken out of its
+    /// message, or the message outlived its handler. A handler that passes a request to another thread to reply, and
+    /// then makes a request itself, takes the right out first (``MachMessage/takeReplyRight()``): a copy of a message
+    /// is indistinguishable from the message. A circle through other processes is not detected: such a request ends at
     /// its limit.
     ///
     /// - Parameters:
@@ -34,9 +34,9 @@ extension SendRight {
     /// - Returns: the reply.
     /// - Throws: what `send(_:within:)` throws, and ``PortError/Code/wouldDeadlock``, when nothing was sent; then
     ///   ``PortError/Code/replyTimedOut`` when no reply came in time, ``PortError/Code/replyDropped`` when the receiver
-    ///   let the reply right go unused, ``PortError/Code/peerDied`` when the port went away before it replied,
+    ///   dropped the reply right unused, ``PortError/Code/peerDied`` when the port went away before it replied,
     ///   ``PortError/Code/remoteError`` when it replied with an error. ``PortError/delivery`` says whether the message
-    ///   was read. When the time is up, the receiver is told (``MachMessage/isCancelled``).
+    ///   was read. When the time is up, the receiver is notified (``MachMessage/isCancelled``).
     @available(*, noasync, message: "It blocks the thread. Leave `mode` out, and write `await`, to suspend the task.")
     public func request(
         _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
@@ -49,7 +49,7 @@ extension SendRight {
         }
     }
 
-    /// The same, for one of the requests of a group, whose end ends it.
+    /// The same, for one of the requests of a group; the group's end ends it.
     package func request(
         _ message: MachMessage, sendLimit: Duration, replyLimit: Duration, mode: RunLoopMode, in group: RequestGroup?
     ) throws(PortError) -> MachMessage {
@@ -72,13 +72,13 @@ extension SendRight {
     ) throws(PortError) -> MachMessage {
         try destination.beginReplies(on: loop, in: mode)
         defer { destination.endReplies(on: loop, in: mode, to: slot) }
-        // Only the receiver holds the right afterwards: when it lets go, the slot hears of it.
+        // Only the receiver holds the right afterwards: when it drops the right, the slot is notified.
         try destination.send(message.asking(slot), until: .instant(sendDeadline))
         _ = loop.run(mode: mode, until: .after(replyLimit), while: { slot.isWaiting })
         do throws(PortError) {
             return try slot.take()
         } catch {
-            // Let go because its port went away while it was handled.
+            // Dropped because the port went away while its handler ran.
             if error.code == .replyDropped, destination.isDead {
                 throw PortError(.peerDied, delivery: error.delivery)
             }

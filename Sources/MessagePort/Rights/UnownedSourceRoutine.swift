@@ -4,8 +4,8 @@
 import RunLoopCore
 import Synchronization
 
-/// What the source of a port does that others may have, or that belongs to another object: it keeps the port, or that
-/// object, while it is in a loop, and only then.
+/// The routine of a port's source that other code may have, or of a port that belongs to another object: it retains the
+/// port, or that object, while the source is in a loop, and only then.
 final class UnownedSourceRoutine: SourceRoutine {
     private struct State {
         weak var source: RunLoopSource?
@@ -16,7 +16,7 @@ final class UnownedSourceRoutine: SourceRoutine {
     private weak let port: MachPort?
     private let core: LocalPort  // immutable
     private let turn: UInt64  // immutable
-    private let state = Mutex(State())  // comes before the source's lock
+    private let state = Mutex(State())  // locked before the source's lock
 
     init(_ port: MachPort, _ turn: UInt64) {
         self.port = port
@@ -24,7 +24,7 @@ final class UnownedSourceRoutine: SourceRoutine {
         self.turn = turn
     }
 
-    /// The source whose routine this is.
+    /// Sets the source of this routine.
     func setSource(_ source: RunLoopSource) {
         state.withLock { $0.source = source }
     }
@@ -51,7 +51,7 @@ final class UnownedSourceRoutine: SourceRoutine {
         port?.handleMessages(turn, while: goesOn) ?? .nothing
     }
 
-    /// Each entry into a mode and each leave comes here after the fact: so the last to come sees how it is.
+    /// Called after each entry into a mode and each leave: so the last call sees the final state.
     private func keepWhileInLoop() {
         let keeper: (any AnyObject & Sendable)? = core.owner ?? port
         let old = state.withLock { state in
