@@ -2,8 +2,8 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 // How a child process finds the port of its parent: it inherits one end of a connected pair of SOCK_SEQPACKET sockets,
-// and a variable of its environment tells the descriptor and, so that no other descriptor is mistaken for it, the
-// socket's inode. See Docs/CheckIn.md and Docs/WireFormat.md.
+// and a variable of its environment has the descriptor's number and, so that no other descriptor is mistaken for it,
+// the socket's inode. See Docs/CheckIn.md and Docs/WireFormat.md.
 
 import PortCLibrary
 import PortSystem
@@ -17,7 +17,7 @@ enum Bootstrap {
 
     private static let taken = Mutex<SendRight?>(nil)
 
-    /// What the variable is to hold for a child that inherits a socket.
+    /// The variable's value for a child that inherits a socket.
     static func value(for socket: SharedDescriptor) throws(SystemError) -> String {
         "\(descriptor):\(try sysStatus(socket.rawValue).inode)"
     }
@@ -37,7 +37,7 @@ enum Bootstrap {
         return try result.get()
     }
 
-    /// Takes over the descriptor that the variable tells, if it is the one that was meant.
+    /// Takes over the descriptor that the variable names, if it is the intended one.
     ///
     /// - Returns: the right; nil when it is not: the variable came from a worker that started this process, and the
     ///   descriptor did not.
@@ -53,7 +53,7 @@ enum Bootstrap {
         return SendRight(RemotePort(.nowhere, over: connection))
     }
 
-    /// Whether a descriptor is the one that was meant; then it is close-on-exec, as it is from the start where
+    /// Whether a descriptor is the intended one; then this makes it close-on-exec, as it is from the start where
     /// `bootstrap.c` has seen the variable.
     private static func isMeant(_ descriptor: CInt, inode: UInt64) throws(PortError) -> Bool {
         let user: uid_t

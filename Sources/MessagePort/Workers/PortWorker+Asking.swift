@@ -8,8 +8,8 @@ import Synchronization
 extension PortWorker {
     /// Asks the workers that have checked in to leave, and waits until those have ended.
     ///
-    /// One that has no room for the wish keeps nobody else from being asked: it gets the wish when it has some.
-    /// Meanwhile what the workers send is received, for one that waits for room itself may have none.
+    /// A worker without room for the wish does not delay the others: it gets the wish when it has room. Meanwhile this
+    /// receives what the workers send, for a worker that waits for room itself may have none.
     static func ask(_ workers: [PortWorker], _ message: MachMessage, until deadline: MonotonicInstant) {
         let wishes = workers.compactMap { Wish(to: $0, message) }
         let loop = ThreadRunLoop.current
@@ -24,24 +24,24 @@ extension PortWorker {
             try WorkerWait().wait(
                 for: wishes.map(\.worker), receivingAll: true, until: deadline, while: mustWait)
         } catch {
-            // The workers cannot be watched; they can still be waited for, one after the other.
+            // The workers cannot be watched, but this can wait for them one after the other.
             for wish in wishes { wish.wait(until: deadline) }
         }
     }
 }
 
-/// The wish that a worker leaves, from the moment at which it is to be sent until the worker has ended.
+/// The wish that a worker leave, from the moment at which it is due until the worker has ended.
 ///
-/// It is used on one thread; what is told to that thread's loop is told there.
+/// It is used on one thread; notices to that thread's loop arrive there.
 private final class Wish: Sendable {
     let worker: PortWorker
     private let right: SendRight
     private let message: MachMessage
     private let isSent = Atomic<Bool>(false)
-    /// The loop will be told that there is room.
+    /// Whether the loop will be notified of room.
     private let awaitsRoom = Atomic<Bool>(false)
 
-    /// Makes none for a worker that has not checked in, or has ended. Traps on the worker's own thread.
+    /// Nil for a worker that has not checked in, or has ended. Traps on the worker's own thread.
     init?(to worker: PortWorker, _ message: MachMessage) {
         guard worker.waitForExit(until: .distantPast) == nil, let right = worker.sendRight else { return nil }
         self.worker = worker
@@ -72,7 +72,7 @@ private final class Wish: Sendable {
             try right.destination.watchRoom(notice)
             return notice
         } catch {
-            // Without a descriptor for it: whatever else wakes the loop has it try again.
+            // There is no descriptor for it: anything else that wakes the loop has it try again.
             notice.cancel()
             awaitsRoom.store(false, ordering: .relaxed)
             return nil

@@ -6,15 +6,15 @@ import RunLoopCore
 import Synchronization
 
 extension PortWorker {
-    /// Waits until the worker has checked in, and gives the right to its port.
+    /// Waits until the worker has checked in, and returns the right to its port.
     ///
     /// The calling thread's run loop waits in a private mode, in which nothing else runs. Several threads may wait, and
     /// later callers are answered at once. What the worker sends before it checks in is queued at ``port``. A worker
-    /// that fills that queue waits there, and checks in when somebody has received.
+    /// that fills that queue waits there, and checks in once messages were received.
     ///
-    /// - Parameter limit: the longest time to wait; zero or less looks once.
+    /// - Parameter limit: the longest time to wait; zero or less checks once.
     /// - Returns: the right to the worker's port.
-    /// - Throws: ``PortError/Code/workerExited``, with how, when the worker ended without checking in;
+    /// - Throws: ``PortError/Code/workerExited``, with the way it ended, when the worker ended without checking in;
     ///   ``PortError/Code/checkInTimedOut`` when the limit has passed: the worker goes on, and the call can be
     ///   repeated; ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the worker cannot be
     ///   watched; ``PortError/Code/forkedProcess``.
@@ -23,9 +23,9 @@ extension PortWorker {
         try Self.checkIn([self], until: .after(limit), WorkerWait())[0]
     }
 
-    /// Suspends the task until the worker has checked in, and gives the right to its port.
+    /// Suspends the task until the worker has checked in, and returns the right to its port.
     ///
-    /// A thread is started that waits meanwhile.
+    /// It starts a thread that waits meanwhile.
     ///
     /// - Parameter limit: the longest time to wait.
     /// - Returns: the right to the worker's port.
@@ -53,7 +53,7 @@ extension PortWorker {
         for worker in workers {
             switch worker.outcome() {
             case .success(let right): rights.append(right)
-            // One that has ended is the reason, not those that would have come later.
+            // Report the one that has ended, not those that would have come later.
             case .failure(let error) where error.code == .workerExited: throw error
             case .failure(let error): late = late ?? error
             }
@@ -78,7 +78,7 @@ extension PortWorker {
         } while sendRight == nil && port.core.hasRoomForSockets() && hasUnreadMessages
     }
 
-    /// Whether the process's connection holds something, or its end.
+    /// Whether the process's connection has unread data, or has ended.
     private var hasUnreadMessages: Bool {
         guard case .process(let id) = identity, let sockets = port.core.sockets else { return false }
         let members = sockets.state.withLock { Array($0.members.values) }

@@ -9,7 +9,7 @@ extension PortWorker {
     ///
     /// Runs no loop. Several threads may wait. Traps on the worker's own thread.
     ///
-    /// - Parameter limit: the longest time; zero or less to only look.
+    /// - Parameter limit: the longest time; zero or less only checks.
     /// - Returns: how the worker ended; nil when it still runs.
     @available(*, noasync, message: "It blocks the thread. Use `exited()` to suspend the task instead.")
     public func waitForExit(within limit: Duration) -> WorkerExit? {
@@ -30,7 +30,7 @@ extension PortWorker {
 
     /// Suspends the task until the worker has ended.
     ///
-    /// A thread is started that waits meanwhile.
+    /// It starts a thread that waits meanwhile.
     ///
     /// - Returns: how the worker ended.
     /// - Throws: `CancellationError` when the task was cancelled: the worker goes on; ``PortError`` when the worker
@@ -45,15 +45,14 @@ extension PortWorker {
         }
     }
 
-    /// Asks to be told once, on a run loop, when the worker has ended.
+    /// Asks for one notice, on a run loop, when the worker has ended.
     ///
-    /// The end of a process is noticed while a loop runs on which somebody wants to be told, or when somebody waits or
-    /// asks for it. Wanting to be told does not keep a run of the loop going. A loop that ends drops what it was to be
-    /// told.
+    /// The end of a process is noticed while a loop with such a notice runs, or when a call waits or asks for it. A
+    /// notice does not keep a run of the loop going. A loop that ends drops its notices.
     ///
     /// - Parameters:
-    ///   - loop: the loop on which to be told.
-    ///   - mode: the mode in which to be told.
+    ///   - loop: the loop on which to call the handler.
+    ///   - mode: the mode in which to call the handler.
     ///   - handler: called once on the loop's thread; soon when the worker has ended already.
     /// - Throws: ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``,
     ///   ``PortError/Code/forkedProcess``: nothing is watched then.
@@ -63,10 +62,11 @@ extension PortWorker {
         try record.watch(ExitWatcher(loop: loop, mode: mode, handler: handler))
     }
 
-    /// Asks to be told on the current thread's run loop when the worker has ended. See ``notifyWhenExited(on:in:_:)``.
+    /// Asks for one notice, on the current thread's run loop, when the worker has ended. See
+    /// ``notifyWhenExited(on:in:_:)``.
     ///
     /// - Parameters:
-    ///   - mode: the mode in which to be told.
+    ///   - mode: the mode in which to call the handler.
     ///   - handler: called once on this thread; soon when the worker has ended already.
     /// - Throws: as ``notifyWhenExited(on:in:_:)``.
     @available(*, noasync, message: "A task has no thread of its own: use `notifyWhenExited(on:)`.")

@@ -11,7 +11,7 @@ extension PortWorker {
     /// The right needs no name in the file system: the child inherits one end of a connection to the port, and finds it
     /// with ``SendRight/bootstrap()``. Besides that descriptor it has standard input, output and error and no others.
     /// No signal is blocked or ignored in it. When this process ends, or invalidates ``port``, the right is a dead name
-    /// in the child, which may ask to be told of that.
+    /// in the child, which may ask for a notice of that.
     ///
     /// Returns when the program has been started, without waiting for it.
     ///
@@ -28,7 +28,7 @@ extension PortWorker {
         _ program: WorkerProgram, queueLimit: Int = MachPort.defaultQueueLimit, handler: MachPort.Handler? = nil
     ) throws(PortError) -> PortWorker {
         let record = WorkerRecord()
-        // The check-in may keep its connection, and that its port.
+        // The check-in may retain its connection, and that its port.
         let port = MachPort(queueLimit: queueLimit, handler: handler) { [weak record] message in
             record?.takeCheckIn(message) ?? false
         }
@@ -40,7 +40,7 @@ extension PortWorker {
                 let child = PeerIdentity(processID: process, userID: sysUserID(), groupID: sysGroupID())
                 try sockets.add(SocketConnection(end, port: port.core, peer: child))
             } catch {
-                // By its number only as long as there is nothing better.
+                // By its number only while there is nothing better.
                 if record.process == nil { sysKillAndReap(process) } else { record.killProcess() }
                 throw error
             }
@@ -58,7 +58,7 @@ extension PortWorker {
         do throws(SystemError) {
             let (ours, theirs) = try sysPacketSocketPair()
             var environment = program.environment
-            // What a supervisor handed to this process is not the worker's.
+            // The sockets that a supervisor handed to this process are not for the worker.
             for variable in SupervisorVariables.all where environment.index(forKey: variable) == nil {
                 environment.updateValue(nil, forKey: variable)
             }
@@ -76,7 +76,7 @@ extension PortWorker {
 }
 
 extension WorkerRecord {
-    /// Notes the process that was started.
+    /// Records the process that was started.
     fileprivate func watch(process: pid_t) throws(PortError) {
         do throws(SystemError) {
             guard let launched = try LaunchedProcess.watching(child: process) else { return processIsGone() }

@@ -7,18 +7,18 @@ import PortSystem
 extension PortWorker {
     /// Ends the worker in order, and waits until it is gone.
     ///
-    /// First it is asked with the message, if there is one and the worker has checked in; the message waits for room.
-    /// One that has not ended when the limit has passed is told: a thread to stop after what it does now, a process
-    /// with `SIGTERM`. A process that runs on until the limit has passed once more is killed. Then ``port`` is
-    /// invalidated: what the worker sent there and nobody has received bounces. May be called again, also by several
-    /// threads. Traps on the worker's own thread.
+    /// First it sends the worker the message, if there is one and the worker has checked in; the message waits for
+    /// room. A worker that has not ended when the limit has passed is made to: a thread stops after its current work, a
+    /// process gets `SIGTERM`. A process that runs on until the limit has passed once more is killed. Then ``port`` is
+    /// invalidated: unreceived messages of the worker bounce. May be called again, also by several threads. Traps on
+    /// the worker's own thread.
     ///
-    /// After it was asked, the calling thread's run loop waits in a private mode, in which nothing else runs. What the
-    /// worker says before it leaves comes to the queue of ``port`` meanwhile, as far as there is room. To receive it,
-    /// schedule the port on another thread.
+    /// After the message was sent, the calling thread's run loop waits in a private mode, in which nothing else runs.
+    /// What the worker sends before it leaves comes to the queue of ``port`` meanwhile, as far as there is room. To
+    /// receive it, schedule the port on another thread.
     ///
     /// - Parameters:
-    ///   - message: what makes the worker leave, as it agreed with its launcher; nil to tell it at once.
+    ///   - message: what makes the worker leave, as it agreed with its launcher; nil to stop it at once.
     ///   - limit: how long each of the two or three steps may take.
     /// - Returns: how the worker ended.
     /// - Throws: ``PortError/Code/workerStillRunning`` when a thread does not return to its loop in time; it ends when
@@ -33,11 +33,11 @@ extension PortWorker {
 
     /// Ends the worker in order, and suspends the task until it is gone.
     ///
-    /// A thread is started that does so meanwhile. Cancelling the task changes nothing: an end that has begun is waited
-    /// for.
+    /// It starts a thread that does so meanwhile. Cancelling the task changes nothing: the call waits for an end that
+    /// has begun.
     ///
     /// - Parameters:
-    ///   - message: what makes the worker leave, as it agreed with its launcher; nil to tell it at once.
+    ///   - message: what makes the worker leave, as it agreed with its launcher; nil to stop it at once.
     ///   - limit: how long each of the two or three steps may take.
     /// - Returns: how the worker ended.
     /// - Throws: ``PortError``, as the blocking form; `systemCallFailed` when the system gives no thread: nothing was
@@ -55,7 +55,7 @@ extension PortWorker {
     nonisolated(nonsending) static func shutDownOffThePool(
         _ workers: [PortWorker], asking message: MachMessage?, within limit: Duration
     ) async throws -> [WorkerExit] {
-        // As a result, so that an error is told as such when the task was cancelled too.
+        // As a `Result`, so that an error is reported even when the task was cancelled, too.
         let result = try await waitOffThePool { _ in
             Result { () throws(PortError) in try shutDown(workers, asking: message, within: limit) }
         }
@@ -77,7 +77,7 @@ extension PortWorker {
         }
         var exits: [WorkerExit] = []
         for worker in workers {
-            // A thread has noted its end a moment before it is gone.
+            // A thread records its end a moment before it is gone.
             guard worker.exit != nil, let exit = worker.waitForExit(until: .after(limit)) else {
                 throw PortError(.workerStillRunning, subject: .worker(worker.identity))
             }

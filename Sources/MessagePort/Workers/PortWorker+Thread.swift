@@ -15,14 +15,14 @@ extension PortWorker {
     /// Returns when the thread is there, without waiting for the body.
     ///
     /// - Parameters:
-    ///   - name: what the thread is called in `ps`, `top`, debuggers and errors.
+    ///   - name: the thread's name in `ps`, `top`, debuggers and errors.
     ///   - stackSize: the size of its stack in bytes; nil for the system's default.
     ///   - queueLimit: how many messages of the worker may wait at ``port``: those that it sends before it checks in,
     ///     too.
     ///   - handler: called for each message of the worker but its check-in, where ``port`` is scheduled.
-    ///   - body: what the thread begins with; it gets the right to ``port``.
+    ///   - body: the first code on the thread; it gets the right to ``port``.
     /// - Returns: the worker. It ends with the last reference to it.
-    /// - Throws: ``PortError/Code/workerNotStarted`` when the system gives no thread (`EAGAIN`), or takes no stack of
+    /// - Throws: ``PortError/Code/workerNotStarted`` when the system gives no thread (`EAGAIN`), or accepts no stack of
     ///   that size (`EINVAL`).
     public static func launchThread(
         name: String = "port worker", stackSize: Int? = nil, queueLimit: Int = MachPort.defaultQueueLimit,
@@ -40,7 +40,7 @@ extension PortWorker {
         let parent = port.makeSendRight()
         let identity = WorkerIdentity.thread(name: name, id: thread.loop.threadID)
         let worker = PortWorker(identity, port: port, record: record, thread: thread)
-        // Cancelled by the loop's end, whatever brings that about.
+        // Cancelled by the loop's end, whatever its cause.
         thread.loop.add(RunLoopSource(cancel: { _, _ in record.threadDidEnd() }, perform: {}))
         try? thread.perform { [thread] in
             do {

@@ -10,21 +10,22 @@ import RunLoopCore
 /// that with `checkIn(within:)`. What else the worker sends there comes to ``port``: schedule it, or receive from it.
 /// `Docs/CheckIn.md` describes the protocol.
 ///
-/// A worker belongs to the object: when the last reference to it goes, the port is invalidated, a thread is told to
+/// A worker belongs to the object: when the last reference to it goes, the port is invalidated, a thread is asked to
 /// stop, and a process is killed and waited for, which takes as long as the kernel needs to end it. So no worker
-/// outlives its launcher unseen. A process that has become another user's cannot be killed, and is left alone. End
-/// workers with `shutDown(asking:within:)`: that is also a last use, up to which an optimized build keeps the variable. Without
-/// it, the worker may end as soon as its variable is not used any more, although its rights are; keep it in a property then.
+/// outlives its launcher unnoticed. A process that now belongs to another user cannot be killed, and is left alone. End
+/// workers with `shutDown(asking:within:)`: that is also a last use, up to which an optimized build keeps the variable
+/// alive. Without it, the worker may end as soon as its variable is no longer used, although its rights are: then keep
+/// it in a property.
 ///
-/// A forked child's copy of a worker stands for nothing: the child has launched nobody. Its calls throw
-/// ``PortError/Code/forkedProcess``, what can be asked is nil, and its release leaves the worker alone.
+/// A forked child's copy of a worker is inert: the child has launched none. Its calls throw
+/// ``PortError/Code/forkedProcess``, its properties are nil, and its release leaves the worker alone.
 ///
 /// - Important: Thread safety: any thread.
 public final class PortWorker: Sendable {
-    /// Which worker it is.
+    /// Identifies the worker.
     public let identity: WorkerIdentity
 
-    /// The port that the worker has a right to from its beginning. The check-in itself never comes to it.
+    /// The port to which the worker has a right from its beginning. The check-in itself never comes to it.
     public let port: MachPort
 
     let record: WorkerRecord  // guards itself
@@ -41,8 +42,8 @@ public final class PortWorker: Sendable {
         port.invalidate()
         record.killProcess()
         guard record.isInherited, let thread else { return }
-        // A forked child has no copy of the thread, whose locks may be held for ever there.
-        // SAFETY: the reference is given up for good: the thread is never told to end.
+        // A forked child has no copy of the thread, whose locks may be held forever there. SAFETY: the reference is
+        // leaked on purpose: the thread is never asked to end.
         _ = unsafe Unmanaged.passRetained(thread)
     }
 
@@ -50,7 +51,7 @@ public final class PortWorker: Sendable {
     /// dead name.
     public var sendRight: SendRight? { record.right }
 
-    /// The message with which the worker checked in, for what it said besides; nil before that.
+    /// The message with which the worker checked in, for its other content; nil before that.
     public var checkInMessage: MachMessage? { record.checkIn }
 
     /// How the worker ended; nil while it runs. For a process this asks the kernel.
@@ -69,6 +70,6 @@ extension PortWorker: Hashable {
 }
 
 extension PortWorker: CustomStringConvertible {
-    /// "worker", and which.
+    /// "worker" and its identity.
     public var description: String { "worker \(identity)" }
 }

@@ -10,7 +10,7 @@ public final class PortWorkerPool: Sendable {
     /// The workers, in the order in which they were launched.
     public let workers: [PortWorker]
 
-    /// How long each step of the end of workers may take that are given up because another one failed: one second.
+    /// How long each step may take to end workers that are given up because another one failed: one second.
     public static let abandonLimit = Duration.seconds(1)
 
     /// Launches workers.
@@ -43,7 +43,7 @@ public final class PortWorkerPool: Sendable {
 
     /// Suspends the task until all workers have checked in, at once and within one limit.
     ///
-    /// A thread is started that waits meanwhile.
+    /// It starts a thread that waits meanwhile.
     ///
     /// - Parameter limit: the longest time for all of them together.
     /// - Returns: the rights to their ports, in the order of ``workers``.
@@ -55,7 +55,7 @@ public final class PortWorkerPool: Sendable {
     /// Ends all workers at once, as `PortWorker.shutDown(asking:within:)` ends one.
     ///
     /// - Parameters:
-    ///   - message: what makes a worker leave; nil to tell them at once.
+    ///   - message: what makes a worker leave; nil to stop them at once.
     ///   - limit: how long each of the two or three steps may take, for all of them together.
     /// - Returns: how they ended, in the order of ``workers``.
     /// - Throws: ``PortError/Code/workerStillRunning`` for the first that did not end.
@@ -69,11 +69,11 @@ public final class PortWorkerPool: Sendable {
 
     /// Ends all workers at once, and suspends the task until they are gone.
     ///
-    /// A thread is started that does so meanwhile. Cancelling the task changes nothing: an end that has begun is waited
-    /// for.
+    /// It starts a thread that does so meanwhile. Cancelling the task changes nothing: the call waits for an end that
+    /// has begun.
     ///
     /// - Parameters:
-    ///   - message: what makes a worker leave; nil to tell them at once.
+    ///   - message: what makes a worker leave; nil to stop them at once.
     ///   - limit: how long each of the two or three steps may take, for all of them together.
     /// - Returns: how they ended, in the order of ``workers``.
     /// - Throws: ``PortError``, as the blocking form; `systemCallFailed` when the system gives no thread: nothing was

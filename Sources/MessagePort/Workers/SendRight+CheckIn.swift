@@ -10,13 +10,13 @@ extension MachMessage {
 }
 
 extension SendRight {
-    /// Tells the launcher of this worker that it is there, and how to reach it. Listing 3-15, `sendCheckinMessage:`.
+    /// Reports to the launcher of this worker that it runs, and how to reach it. Listing 3-15, `sendCheckinMessage:`.
     ///
     /// Schedule the port first, so that it answers from the beginning. Checking in again sends an ordinary message.
     ///
     /// - Parameters:
     ///   - port: the worker's port; the launcher gets a right to it.
-    ///   - components: what the launcher should know besides.
+    ///   - components: what else the launcher should know.
     ///   - limit: how long to wait for room. A first message finds room at once.
     /// - Throws: as `send(_:within:)`; ``PortError/Code/deadName`` when the launcher is gone, or gave this worker up.
     public func checkIn(
@@ -32,7 +32,7 @@ extension SendRight {
     /// address: another process to which it is sent gets a dead name. Programs that this process starts do not inherit
     /// it.
     ///
-    /// - Returns: the right; nil when nobody launched this process as a worker. A process that a worker started is
+    /// - Returns: the right; nil when this process was not launched as a worker. A process that a worker started is
     ///   none: it has the variable of the environment, and not the descriptor.
     /// - Throws: ``PortError/Code/bootstrapInvalid`` when the variable cannot be read, when the other end belongs to
     ///   another user, or when the kernel refuses: the descriptor is left alone.

@@ -3,7 +3,7 @@
 
 import PortSystem
 
-/// What a supervisor says in the environment about the sockets that it hands to a process (sd_listen_fds(3)).
+/// The variables with which a supervisor describes the sockets that it hands to a process (sd_listen_fds(3)).
 package struct SupervisorVariables: Hashable, Sendable {
     /// The first descriptor.
     package static let firstDescriptor: CInt = 3
@@ -13,14 +13,14 @@ package struct SupervisorVariables: Hashable, Sendable {
     /// The names of the descriptors, from the first on; empty for one without a name.
     package let names: [String]
 
-    /// Reads the variables; nil when they are not there, or meant for another process.
+    /// Reads the variables; nil when they are not set, or meant for another process.
     ///
     /// - Parameters:
     ///   - process: the value of `LISTEN_PID`.
     ///   - count: that of `LISTEN_FDS`.
     ///   - names: that of `LISTEN_FDNAMES`.
     ///   - own: the id of this process.
-    /// - Throws: `activationInvalid` when they cannot be understood.
+    /// - Throws: `activationInvalid` when they are malformed.
     package init?(process: String?, count: String?, names: String?, own: Int32) throws(PortError) {
         guard let process, let count else { return nil }
         guard let meant = Int32(process) else { throw PortError(.activationInvalid, subject: .reason(.notProcess)) }
@@ -37,7 +37,7 @@ package struct SupervisorVariables: Hashable, Sendable {
         self.names = parts.map { String($0) ?? "" }
     }
 
-    /// What the environment of this process says now.
+    /// Reads the environment of this process as it is now.
     package static func current() throws(PortError) -> SupervisorVariables? {
         try SupervisorVariables(
             process: sysEnvironment(all[0]), count: sysEnvironment(all[1]), names: sysEnvironment(all[2]),

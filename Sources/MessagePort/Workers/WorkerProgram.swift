@@ -12,7 +12,7 @@ public struct WorkerProgram: Sendable {
     public var path: String
     /// What follows the program's name on its command line.
     public var arguments: [String]
-    /// What differs from the environment of this process; nil takes a variable out.
+    /// What differs from the environment of this process; nil removes a variable.
     public var environment: [String: String?] = [:]
     /// The working directory; nil for that of this process.
     public var directory: String?

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Who wants to know of a worker's end, and who waits for it.
+// Notices of a worker's end, and waits for it.
 
 import PortSystem
 import RunLoopCore
 import Synchronization
 
 extension WorkerRecord {
-    /// Tells the watcher once, on its loop, when the worker has ended.
+    /// Notifies the watcher once, on its loop, when the worker has ended.
     func watch(_ watcher: ExitWatcher) throws(PortError) {
         try checkProcess()
         let source = exitSource()
@@ -21,7 +21,7 @@ extension WorkerRecord {
         }
         var watcher = watcher
         watcher.source = source
-        // Noted first: a loop that ends from now on finds it.
+        // Recorded first: a loop that ends from now on finds it.
         let exit = state.withLock { state in
             if state.exit == nil { state.watchers.append(watcher) }
             return state.exit
@@ -30,7 +30,7 @@ extension WorkerRecord {
         do throws(PortError) {
             try watcher.loop.addOrThrow(source, to: watcher.mode)
         } catch {
-            // One that was told meanwhile has what it wanted.
+            // A watcher that was notified meanwhile needs no more.
             if forgetWatchers(where: { $0.source == source }) { throw error }
         }
         // A loop that had ended before does not cancel the source.
@@ -42,10 +42,10 @@ extension WorkerRecord {
         RunLoopSource(name: "worker end", keepsModeAlive: false, routine: EndRoutine(record: self))
     }
 
-    /// How many are to be told.
+    /// How many watchers there are.
     var watcherCount: Int { state.withLock { $0.watchers.count } }
 
-    /// A loop's thread has ended: nobody is to be told on it any more.
+    /// Removes the watchers of a loop whose thread has ended.
     fileprivate func forgetWatchers(on loop: ThreadRunLoop) {
         forgetWatchers { $0.loop == loop }
     }
@@ -63,7 +63,7 @@ extension WorkerRecord {
     }
 
     /// The source is invalid once the worker has ended, so that a process descriptor, which stays readable then, wakes
-    /// nobody any more.
+    /// no loop any more.
     func endWithWorker(_ source: RunLoopSource) {
         let hasEnded = state.withLock { state in
             if state.exit == nil { state.sources.append(source) }
@@ -77,7 +77,7 @@ extension WorkerRecord {
         state.withLock { state in state.sources.removeAll { sources.contains($0) } }
     }
 
-    /// The loop is woken from now on by a check-in and by the worker's end.
+    /// A check-in and the worker's end wake the loop from now on.
     func beginWait(on loop: ThreadRunLoop) {
         state.withLock { $0.waitingLoops.append(loop) }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What becomes of a worker: whether it has checked in, and how it ended. Each is noted once, by whichever thread sees
-// it first: the one that delivers the check-in, the worker's own when its loop ends, one that waits, or a loop that
+// The state of a worker: whether it has checked in, and how it ended. Each is recorded once, by the first thread that
+// sees it: the one that delivers the check-in, the worker's own when its loop ends, one that waits, or a loop that
 // watches.
 //
 //   launched ──check-in──▶ checked in ──exit──▶ ended
@@ -13,12 +13,12 @@ import PortSystem
 import RunLoopCore
 import Synchronization
 
-/// Somebody who wants to know of a worker's end, and on which run loop.
+/// A handler to call when a worker has ended, and the run loop on which to call it.
 struct ExitWatcher: Sendable {
     let loop: ThreadRunLoop
     let mode: RunLoopMode
     let handler: @Sendable (WorkerExit) -> Void
-    /// Is in the loop as long as it is to be told there; watches the process descriptor.
+    /// In the loop until the watcher is notified; watches the process descriptor.
     var source: RunLoopSource?
 }
 
@@ -26,15 +26,15 @@ final class WorkerRecord: Sendable {
     struct State {
         /// The worker's first message.
         var checkIn: MachMessage?
-        /// What ended a thread's body.
+        /// The error that ended a thread's body.
         var failure: String?
         var exit: WorkerExit?
         /// nil for a thread.
         var process: LaunchedProcess?
         var watchers: [ExitWatcher] = []
-        /// They watch the process descriptor for those who wait for workers.
+        /// They watch the process descriptor for threads that wait for workers.
         var sources: [RunLoopSource] = []
-        /// The loops of those who wait for the worker; one for each wait.
+        /// The loops of the threads that wait for the worker; one for each wait.
         var waitingLoops: [ThreadRunLoop] = []
     }
 
@@ -57,13 +57,13 @@ final class WorkerRecord: Sendable {
 
     // MARK: What happens
 
-    /// Takes the worker's first check-in. The caller may hold the lock with which a socket is read.
+    /// Accepts the worker's first check-in. The caller may hold the lock under which a socket is read.
     ///
-    /// - Returns: false when the message is none, or the worker has checked in before: then it is for the port.
+    /// - Returns: false when the message is no check-in, or the worker has checked in before: then it is for the port.
     func takeCheckIn(_ message: MachMessage) -> Bool {
         guard message.id == MachMessage.checkIn, message.replyPort != nil else { return false }
         var kept = message
-        kept.envelope.dropCharge()  // it is in no queue, and may be kept as long as the worker lives
+        kept.envelope.dropCharge()  // it is in no queue, and may live as long as the worker
         let loops = state.withLock { state -> [ThreadRunLoop]? in
             if state.checkIn != nil { return nil }
             state.checkIn = kept
@@ -75,17 +75,17 @@ final class WorkerRecord: Sendable {
         return true
     }
 
-    /// Notes the process that was started.
+    /// Records the process that was started.
     func setProcess(_ process: LaunchedProcess) {
         state.withLock { $0.process = process }
     }
 
-    /// The process ended before it could be watched, and somebody else has waited for it.
+    /// The process ended before it could be watched, and other code has waited for it.
     func processIsGone() {
         finish { _ in .unknown }
     }
 
-    /// Notes why the thread is about to end.
+    /// Records why the thread is about to end.
     func fail(_ text: String) {
         state.withLock { $0.failure = text }
     }
@@ -95,7 +95,8 @@ final class WorkerRecord: Sendable {
         finish { state in state.failure.map { .threadFailed($0) } ?? .threadEnded }
     }
 
-    /// Kills the process, if it runs, and waits until the kernel has ended it. One that we may not kill is left alone.
+    /// Kills the process, if it runs, and waits until the kernel has ended it. A process that this one may not kill is
+    /// left alone.
     func killProcess() {
         guard exit == nil, let process else { return }
         do throws(SystemError) {
@@ -107,10 +108,10 @@ final class WorkerRecord: Sendable {
         reap()
     }
 
-    /// Looks whether the process has ended, and if so waits for it, which does not block.
+    /// Checks whether the process has ended, and if so waits for it, which does not block.
     func reap() {
         finish { state in
-            // Under the lock, so that the one who waits for the process is the one who says how it ended.
+            // Under the lock, so that the thread that waits for the process is the one that records how it ended.
             guard let process = state.process else { return nil }
             do throws(SystemError) {
                 return try process.reap().map { WorkerExit($0) }
@@ -120,7 +121,7 @@ final class WorkerRecord: Sendable {
         }
     }
 
-    /// Notes the worker's end, once, and tells those who want to know.
+    /// Records the worker's end, once, and notifies the watchers.
     private func finish(_ exit: (State) -> WorkerExit?) {
         if isInherited { return }
         let old = state.withLock { state -> State? in

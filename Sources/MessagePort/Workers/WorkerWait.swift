@@ -33,10 +33,10 @@ final class WorkerWait: Sendable {
     /// Waits in a private mode: receives the workers' check-ins, and notices their ends.
     ///
     /// - Parameters:
-    ///   - workers: who is waited for.
-    ///   - receivesAll: whether to receive what they send after that too, as far as there is room.
+    ///   - workers: the workers to wait for.
+    ///   - receivesAll: whether to receive what they send after the check-in, too, as far as there is room.
     ///   - deadline: when to give up.
-    ///   - condition: whether to go on; asked on this thread, whenever something has happened.
+    ///   - condition: whether to go on; called on this thread after each event.
     /// - Throws: when the loop cannot watch the workers' descriptors.
     func wait(
         for workers: [PortWorker], receivingAll receivesAll: Bool = false, until deadline: MonotonicInstant,
@@ -61,7 +61,7 @@ final class WorkerWait: Sendable {
                 sources.append(watch.source)
             }
             if let process = worker.record.process { sources.append(worker.endSource(process)) }
-            // What came before we began to watch.
+            // What came before the watch began.
             worker.port.core.receiveFromSockets()
             worker.record.reap()
         }
@@ -77,9 +77,8 @@ final class WorkerWait: Sendable {
 
 /// Receives a worker's check-in from the sockets of its launcher's port, and if it goes on, what follows.
 ///
-/// Other messages of the worker are for the port, and are not taken from its queue here. So once the worker has checked
-/// in and the watch does not go on, or the port's queue is full, the sockets may stay readable: then they are not
-/// watched.
+/// Other messages of the worker are for the port, and are not dequeued here. So once the worker has checked in and the
+/// watch does not go on, or the port's queue is full, the sockets may stay readable: then they are not watched.
 private struct MessageWatch {
     let source: RunLoopSource
     private let core: LocalPort
@@ -99,7 +98,7 @@ private struct MessageWatch {
         guard try core.attach(source) else { return nil }
     }
 
-    /// Looks whether the sockets are to be watched. Called before the loop sleeps.
+    /// Updates whether the sockets are watched. Called before the loop sleeps.
     mutating func update(on loop: ThreadRunLoop) {
         if isOver { return }
         if record.right != nil, !goesOn { return end() }
@@ -109,7 +108,7 @@ private struct MessageWatch {
             if let notice, !notice.isOver { return }
             let room = LoopNotification<SendPossibility>(on: loop, in: .workerWait) { _ in }
             notice = room
-            // It fails in a forked child alone, whose copy of the port never has room.
+            // It only fails in a forked child, whose copy of the port never has room.
             try? core.watchRoom(room)
         } else if notice?.isOver == true, let sockets = core.sockets {
             notice = nil
@@ -126,7 +125,7 @@ private struct MessageWatch {
 }
 
 extension PortWorker {
-    /// The source through which a waiting loop hears of the end of the worker's process; it ends with that.
+    /// The source by which a waiting loop learns of the end of the worker's process; it ends with the process.
     fileprivate func endSource(_ process: LaunchedProcess) -> RunLoopSource {
         let source = RunLoopSource(
             name: "worker end", descriptor: process.rawValue, perform: { [record] in record.reap() })
@@ -135,7 +134,7 @@ extension PortWorker {
     }
 }
 
-/// Does a wait on a thread of its own, so that the task holds none meanwhile; cancelling the task ends the wait.
+/// Waits on a thread of its own, so that the task holds none meanwhile; cancelling the task ends the wait.
 nonisolated(nonsending) func waitOffThePool<Success: Sendable>(
     _ body: @escaping @Sendable (WorkerWait) throws -> Success
 ) async throws -> Success {
@@ -143,7 +142,7 @@ nonisolated(nonsending) func waitOffThePool<Success: Sendable>(
     return try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Success, any Error>) in
             do throws(SystemError) {
-                // Its thread goes when the wait is over; nobody joins it.
+                // The thread ends when the wait is over; it is not joined.
                 _ = try sysStartThread(blocksSignals: true) {
                     sysNameThread("port worker wait")
                     let result = Result { try body(wait) }
