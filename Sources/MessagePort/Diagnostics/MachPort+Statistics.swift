@@ -4,7 +4,7 @@
 import Synchronization
 
 extension MachPort {
-    /// What the port has counted, all of one moment. It costs one lock, and no system call. What lies in the port's
-    /// sockets has not come yet.
+    /// What the port has counted, all of one moment. It costs one lock, and no system call. Messages that are still in
+    /// the port's sockets do not count.
     public var statistics: PortStatistics { core.statistics }
 }

@@ -4,18 +4,18 @@
 import Synchronization
 
 extension MachPort {
-    /// Whether other processes of the same user may watch this port's messages; at first they may not.
+    /// Whether other processes of the same user may watch this port's messages; initially they may not.
     public var allowsWatching: Bool {
         core.isInherited ? false : core.state.withLock { $0.extras.allowsWatching }
     }
 
     /// Sets whether other processes of the same user may watch this port's messages, for example with `portctl watch`.
     ///
-    /// A watcher sees the head of each message as it is taken from the queue, its sender, and the beginning of its
-    /// bytes, but no descriptors and rights, and no replies. What finds no room on its way to a watcher is left out and
-    /// counted. While somebody watches, each message costs a system call for each watcher.
+    /// A watcher sees the head of each message as it is dequeued, its sender, and the beginning of its bytes, but no
+    /// descriptors and rights, and no replies. A message that finds no room on its way to a watcher is left out and
+    /// counted. While there are watchers, each message costs a system call for each.
     ///
-    /// - Parameter allows: false ends the watches that there are.
+    /// - Parameter allows: false ends existing watches.
     public func setAllowsWatching(_ allows: Bool) {
         if core.isInherited { return }
         let ended = core.state.withLock { state -> [PortWatcher] in

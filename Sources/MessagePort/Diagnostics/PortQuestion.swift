@@ -3,28 +3,28 @@
 
 import PortSystem
 
-/// A connection to a port over which one question goes, and what comes because of it.
+/// A connection to a port for one question and what comes in response.
 struct PortQuestion: Sendable {
-    /// What became of the attempt to ask.
+    /// The outcome of the attempt to ask.
     enum Outcome: Sendable {
         case asked(PortQuestion)
-        /// Too many wait to be accepted.
+        /// The listener's backlog is full.
         case busy
-        /// Nobody is there.
+        /// No process listens there.
         case dead
     }
 
     private let socket: SharedDescriptor
 
-    /// Readable when something has come.
+    /// Readable when a packet has come.
     var rawValue: CInt { socket.rawValue }
 
     /// Asks.
     ///
     /// - Parameters:
     ///   - header: the question; it has no payload.
-    ///   - outcome: what the attempt to connect to the port gave.
-    /// - Returns: what became of it.
+    ///   - outcome: the outcome of the attempt to connect to the port.
+    /// - Returns: the outcome.
     /// - Throws: `descriptorLimit`, `systemCallFailed`.
     static func ask(
         _ header: PacketHeader, over outcome: ConnectOutcome
@@ -42,9 +42,9 @@ struct PortQuestion: Sendable {
         }
     }
 
-    /// Takes what has come.
+    /// Reads a packet that has come.
     ///
-    /// - Returns: what it is; nil when the other side is gone.
+    /// - Returns: its result; nil when the other side is gone.
     func hear() throws(SystemError) -> PacketAssembly.Event? {
         let (outcome, head, payload) = try sysReceiveHeadedPacket(socket.rawValue, limit: PacketHeader.packetLimit)
         guard case .packet = outcome, let head, let header = PacketHeader(head) else { return nil }

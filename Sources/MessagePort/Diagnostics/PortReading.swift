@@ -3,8 +3,9 @@
 
 package import RunLoopCore
 
-/// Reads a port's sockets on a loop on which no handler is called. Whoever takes the messages may be busy with one for
-/// long: what comes meanwhile waits in the queue, as far as there is room, and questions are answered.
+/// Reads a port's sockets on a loop on which no handler is called. The thread that dequeues the messages may be busy
+/// with one for a long time: what comes meanwhile waits in the queue, as far as there is room, and questions are
+/// answered.
 package final class PortReading: Sendable {
     private let core: LocalPort  // immutable
     private let source: RunLoopSource  // guards itself
@@ -12,7 +13,7 @@ package final class PortReading: Sendable {
     /// Begins.
     ///
     /// - Parameters:
-    ///   - port: the port; it has no handler, and its messages are taken by `receive(within:)` or `tryReceive()`.
+    ///   - port: the port; it has no handler, and its messages are dequeued by `receive(within:)` or `tryReceive()`.
     ///   - loop: the loop of a thread that is never busy.
     /// - Throws: as ``MachPort/schedule(on:in:)``.
     package init(of port: MachPort, on loop: ThreadRunLoop) throws(PortError) {
@@ -29,7 +30,7 @@ package final class PortReading: Sendable {
         }
     }
 
-    /// Goes on after the queue was full: to be called when a message was taken.
+    /// Resumes after the queue was full: to be called when a message was dequeued.
     package func goOn() {
         if let sockets = core.sockets { source.watchSoon(pollable: sockets.rawValue) }
     }

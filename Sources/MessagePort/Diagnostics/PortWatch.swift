@@ -5,9 +5,9 @@ package import PortSystem
 
 /// Watches the messages of a port of another process, over a connection of its own.
 package struct PortWatch: ~Copyable {
-    /// What comes.
+    /// What a watch reports.
     package enum Event: Hashable, Sendable {
-        /// A message was taken, and so many before it were left out.
+        /// A message was dequeued, and `leftOut` messages before it were left out.
         case message(WatchedMessage, leftOut: UInt64)
         /// The port, or its owner, has ended.
         case ended
@@ -19,11 +19,11 @@ package struct PortWatch: ~Copyable {
     /// Asks to be shown the messages of a port.
     ///
     /// - Parameters:
-    ///   - address: where the port is.
+    ///   - address: the port's address.
     ///   - byteLimit: how many bytes of each message; ``WatchedMessage/byteLimit`` at most.
     ///   - deadline: when to give up.
-    /// - Throws: `notWatchable` when its owner does not agree, `deadName` when nobody is there, `replyTimedOut` when no
-    ///   answer came; as a connection to the port.
+    /// - Throws: `notWatchable` when its owner does not agree, `deadName` when no process listens there,
+    ///   `replyTimedOut` when no answer came; the errors of a connection to the port.
     package init(_ address: PortAddress, byteLimit: Int, until deadline: MonotonicInstant) throws(PortError) {
         question = try Self.begin(address, byteLimit, until: deadline)
     }
@@ -49,12 +49,12 @@ package struct PortWatch: ~Copyable {
         }
     }
 
-    /// Readable when something has come.
+    /// Readable when a packet has come.
     package var rawValue: CInt { question.rawValue }
 
-    /// Waits for what comes next.
+    /// Waits for the next event.
     ///
-    /// - Returns: nil when the deadline came first.
+    /// - Returns: nil when the deadline passed first.
     package mutating func next(until deadline: MonotonicInstant) throws(PortError) -> Event? {
         guard let event = try Self.event(of: question, until: deadline) else { return nil }
         guard case .shown(let message) = event else { return .ended }

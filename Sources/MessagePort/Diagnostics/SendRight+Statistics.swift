@@ -5,14 +5,14 @@ import PortSystem
 import Synchronization
 
 extension SendRight {
-    /// What the port that the right leads to has counted. Of a port of another process it is asked; that answers when
-    /// it receives, before its handler is called, and takes no place in its queue for the question.
+    /// What the right's port has counted. A port of another process is asked over a connection: it answers when it
+    /// receives, before its handler is called, and the question uses no slot of its queue.
     ///
-    /// Asking makes a connection of its own. It is not counted among the port's senders.
+    /// The question has a connection of its own, which is not counted among the port's senders.
     ///
     /// - Parameter limit: how long to wait for the answer.
     /// - Returns: the statistics; nil when no answer came: the port is gone, its owner is busy for longer than the
-    ///   limit, or does not know the question; or the right has no address, as that of ``bootstrap()``.
+    ///   limit, or does not know the question; or the right has no address, like that of ``bootstrap()``.
     /// - Throws: ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit``,
     ///   ``PortError/Code/systemCallFailed``.
     @available(*, noasync, message: "It blocks the thread.")
@@ -28,7 +28,7 @@ extension SendRight {
     /// The process at the other end of the connection to the port, as the kernel knows it; nil without a connection.
     package var connectedProcess: Int32? { (destination as? RemotePort)?.connection?.peer.processID }
 
-    /// How many bytes this process has sent to the port, with 8 for each component; of a port of its own none. Rises
+    /// How many bytes this process has sent to the port, with 8 for each component; none to a port of its own. It rises
     /// while a large message is under way.
     package var sentByteCount: Int {
         (destination as? RemotePort)?.connection?.sender.sentByteCount.load(ordering: .relaxed) ?? 0

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Asks other processes how their ports are: many at once, each over a connection of its own, until one deadline. So an
-// owner that does not understand the question, and ends the connection, does no harm to what else goes to its port.
+// Asks other processes for the statistics of their ports: many at once, each over a connection of its own, until one
+// deadline. So when an owner that does not understand the question ends the connection, other traffic to its port is
+// unaffected.
 //
-// Each connection takes a descriptor, so there is a limit of those that are open. Where there are more ports than that,
-// each has its share of the time: one that has not answered by then gives its place to one that was not asked yet.
+// Each connection uses a descriptor, so the number of open ones is limited. With more ports than that, each has its
+// share of the time: one that has not answered by then yields its slot to one that was not asked yet.
 
 package import PortSystem
 
-/// What a port's owner says to the question how the port is.
+/// The answer of a port's owner.
 package enum StatisticsAnswer: Hashable, Sendable {
     case told(PortStatistics)
-    /// It lives, and has not answered in time: it is stopped, or busy with something else than its port.
+    /// It lives, and has not answered in time: it is stopped, or busy with other work than its port.
     case busy
     /// It is gone, does not talk to this process, or does not understand.
     case silent
 
-    /// What it told.
+    /// The statistics that it sent.
     package var statistics: PortStatistics? {
         if case .told(let statistics) = self { statistics } else { nil }
     }
@@ -25,9 +26,9 @@ package enum StatisticsAnswer: Hashable, Sendable {
 
 /// Questions that are under way.
 package struct StatisticsInquiry: ~Copyable {
-    /// So many ports are asked at the same time.
+    /// How many ports are asked at the same time.
     package static let simultaneous = 128
-    /// Under this token each is asked.
+    /// The token of each question.
     private static let token: UInt64 = 1
 
     /// Connects to a port, without waiting.
@@ -36,7 +37,7 @@ package struct StatisticsInquiry: ~Copyable {
     private let addresses: [PortAddress]
     private let connect: Connect
     private let deadline: MonotonicInstant
-    /// The time that each has where others wait for its place.
+    /// The time that each has when others wait for its slot.
     private let share: Duration
     private let epoll: EpollSet
     private var answers: [StatisticsAnswer]
@@ -59,14 +60,14 @@ package struct StatisticsInquiry: ~Copyable {
         }
     }
 
-    /// Asks ports how they are. Ports of this process are looked at.
+    /// Asks ports for their statistics. Those of ports of this process are read directly.
     ///
     /// - Parameters:
-    ///   - addresses: where they are.
+    ///   - addresses: the ports' addresses.
     ///   - deadline: when to give up those that have not answered. Each is asked, even if that is past.
     ///   - connect: how to connect to each.
     /// - Returns: the answers, in the same order.
-    /// - Throws: `descriptorLimit`, `systemCallFailed` when nobody can be asked.
+    /// - Throws: `descriptorLimit`, `systemCallFailed` when no port can be asked.
     package static func ask(
         _ addresses: [PortAddress], until deadline: MonotonicInstant,
         connecting connect: @escaping Connect = { (address) throws(PortError) in
@@ -92,7 +93,7 @@ package struct StatisticsInquiry: ~Copyable {
                 do throws(PortError) {
                     try ask(index)
                 } catch {
-                    // Without a descriptor it waits for the place of another.
+                    // Without a descriptor it waits for the slot of another.
                     if error.code == .descriptorLimit {
                         if open.isEmpty { throw error }
                         return true
@@ -119,7 +120,7 @@ package struct StatisticsInquiry: ~Copyable {
         }
     }
 
-    /// When the next must give its place up.
+    /// When the next one must yield its slot.
     private var nextEnd: MonotonicInstant {
         guard hasUnasked, let first = open.values.map(\.since).min() else { return deadline }
         return min(deadline, first.advanced(by: share))
