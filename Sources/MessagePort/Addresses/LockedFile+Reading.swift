@@ -84,8 +84,8 @@ extension LockedFile {
     }
 
     /// Moves a file of this user out of the way when a process that may only read it holds a read lock, which would
-    /// block writers for as long as that process likes. Another process of the user may have put its own file there
-    /// meanwhile: that one is moved back.
+    /// keep the owner from locking the file for as long as that process likes. Another process of the user may have put
+    /// its own file there meanwhile: that one is moved back.
     static func evictReader(
         _ file: borrowing FileDescriptor, _ name: String, in directory: TrustedDirectory, _ kind: FileLock
     ) throws(SystemError) {

@@ -14,7 +14,7 @@ package final class PortDirectory: Sendable {
     /// The directory of sockets.
     package let sockets: TrustedDirectory  // immutable
     private let made = Mutex<ProcessEndpoints?>(nil)
-    /// Whether its owner may share it with a group.
+    /// Whether it may be a directory that its owner shares with a group.
     package let mayBeShared: Bool  // immutable
     /// The process that has swept the names.
     private let sweeper = Atomic<Int32>(0)
@@ -36,8 +36,8 @@ package final class PortDirectory: Sendable {
     ///
     /// - Parameters:
     ///   - path: an absolute path.
-    ///   - mayBeShared: whether its owner may share it with a group. Then this process may connect to listeners of
-    ///     other users in it while this object lives.
+    ///   - mayBeShared: whether it may be a directory that its owner shares with a group. Then this process may connect
+    ///     to listeners of other users in it while this object lives.
     /// - Returns: the open, verified directory.
     /// - Throws: `directoryUntrusted` when it or a part of it is a symbolic link, is no directory, belongs to another
     ///   user or is open to others; `descriptorLimit`; `systemCallFailed` for the rest.

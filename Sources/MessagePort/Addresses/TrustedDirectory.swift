@@ -17,7 +17,7 @@ package final class TrustedDirectory: Sendable {
     package let path: String  // immutable
     private let descriptor: FileDescriptor  // immutable
     private let status: FileStatus  // immutable
-    /// Whether its owner may share it with a group.
+    /// Whether it may be a directory that its owner shares with a group.
     private let mayBeShared: Bool  // immutable
     /// The sharing of the directory in which it was opened; nil for the topmost one.
     private let above: DirectorySharing?  // immutable
@@ -46,7 +46,7 @@ package final class TrustedDirectory: Sendable {
     /// - Parameters:
     ///   - path: an absolute path; slashes at its end, double ones, and components that are `.` are ignored.
     ///   - makes: whether it is made; otherwise one that is not there is `systemCallFailed` with ENOENT.
-    ///   - mayBeShared: whether its owner may share it with a group.
+    ///   - mayBeShared: whether it may be a directory that its owner shares with a group.
     /// - Returns: the open, verified directory.
     /// - Throws: `directoryUntrusted` when it is a symbolic link, is no directory, belongs to another user or is open
     ///   to others without being a permitted shared one, or when the path is not absolute, has a component `..`, or

@@ -6,7 +6,7 @@ public import PortSystem
 /// A message: an id, a list of components, and the right to reply to it. `NSPortMessage`, `mach_msg_header_t`.
 ///
 /// A message is a value. Sending it leaves the caller's copy as it is, so after a failed send it is intact and can be
-/// sent again. Its byte components are shared until one copy changes, never copied on the way inside a process. A
+/// sent again. Its byte components are shared until one copy changes, never copied on the way within a process. A
 /// descriptor component is shared by all copies and closed when the last of them goes.
 public struct MachMessage: Sendable {
     /// A part of a message.

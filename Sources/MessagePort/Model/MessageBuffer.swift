@@ -32,7 +32,7 @@
     }
 
     /// Appends the messages of another buffer, which is empty then. When there are none here, the two buffers are
-    /// mostly swapped: that costs the same for many messages as for one.
+    /// usually swapped: that costs the same for many messages as for one.
     mutating func append(allOf other: inout MessageBuffer) {
         if isEmpty, capacity <= max(other.capacity, Int32(Self.mostExchanged)) { return swap(&self, &other) }
         let count = other.count

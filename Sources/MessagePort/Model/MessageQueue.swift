@@ -15,7 +15,7 @@ struct MessageQueue: ~Copyable {
     /// The messages before them: a batch that is open, or was.
     private var front: MessageBatch?
     private var isClaimed = false
-    /// How many messages are dequeued before the next batch: there is another consumer.
+    /// How many messages are dequeued before the next batch: there is another consumer, or the last batch was no use.
     private var takesBeforeClaim: UInt8 = 0
 
     private static let takesAfterReclaim: UInt8 = 64
@@ -24,7 +24,7 @@ struct MessageQueue: ~Copyable {
     var count: Int { row.count + frontCount }
     var isEmpty: Bool { row.isEmpty && frontCount == 0 }
 
-    /// Whether there are fewer messages than `limit`; mostly without reading memory that another thread writes.
+    /// Whether there are fewer messages than `limit`; usually without reading memory that another thread writes.
     mutating func isShorter(than limit: Int) -> Bool {
         if Int(frontCountAtMost) + row.count < limit { return true }
         recount()
@@ -73,7 +73,7 @@ struct MessageQueue: ~Copyable {
     /// Leases the oldest messages to a handler's thread.
     ///
     /// - Parameter limit: the most messages.
-    /// - Returns: the batch; nil when there is no message, a batch is open, or there are other consumers.
+    /// - Returns: the batch; nil when there is no message, a batch is open, or batches are suspended for a while.
     mutating func makeClaim(atMost limit: Int = .max) -> MessageBatch? {
         if isClaimed || takesBeforeClaim > 0 || frontCountAtMost == 0 && row.isEmpty { return nil }
         if frontCountAtMost == 0 { moveToFront() }

@@ -10,8 +10,8 @@ package import RunLoopCore
 
 package protocol PortEndpoint: AnyObject, Sendable {
     /// Queues the message at the port, waiting for room until the deadline. A deadline in the past still sends when
-    /// there is room. On failure nothing was delivered; the message may be consumed all the same: a caller that wants
-    /// to send it again keeps a copy.
+    /// there is room. On failure nothing was delivered; the message may be consumed anyway: a caller that wants to send
+    /// it again keeps a copy.
     func send(_ offered: inout MachMessage?, until deadline: SendDeadline) throws(PortError)
 
     /// The same in a task, which holds no thread while it waits for room.
@@ -35,7 +35,7 @@ package protocol PortEndpoint: AnyObject, Sendable {
     /// Whether the port is known to be gone.
     var isDead: Bool { get }
 
-    /// As `isDead`, but first reads what has come over the connection. Not to be called under a lock.
+    /// As `isDead`, but first reads what has come over the connection. Must not be called under a lock.
     func isFoundDead() -> Bool
 
     /// The address under which any process of this user can reach the port; a port of this process is given one.
@@ -51,7 +51,7 @@ package protocol PortEndpoint: AnyObject, Sendable {
     func watchRoom(_ notice: LoopNotification<SendPossibility>) throws(PortError)
 
     /// What a send right retains so that its port knows whether there is one; nil when the port does not count rights
-    /// so.
+    /// this way.
     func makePresence() -> (any SenderPresence)?
 
     /// From now until `endReplies`, replies are received while `loop` runs in `mode`.

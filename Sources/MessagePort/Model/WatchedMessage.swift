@@ -3,7 +3,7 @@
 
 /// What a watcher learns of a message that was dequeued.
 package struct WatchedMessage: Hashable, Sendable {
-    /// The message's number among those dequeued since the port was watched; a missing number is a message that was
+    /// The message's number among those dequeued while the port was watched; a missing number is a message that was
     /// left out.
     package var number: UInt64
     package var id: Int32

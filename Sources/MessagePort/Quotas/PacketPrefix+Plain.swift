@@ -24,7 +24,7 @@ extension PacketPrefix {
     /// How many bytes the message has.
     var byteCount: Int { payloadSize - ComponentKind.headSize }
 
-    /// What it is charged to the account of its process.
+    /// Its charge to the account of its process.
     var cost: ResourceUsage {
         ResourceUsage(messages: 1, bytes: payloadSize + ResourceUsage.message + ResourceUsage.component)
     }

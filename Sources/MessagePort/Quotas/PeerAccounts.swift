@@ -18,8 +18,8 @@ struct ResourceUsage: Hashable, Sendable {
     var bytes = 0
     var descriptors = 0
 
-    /// What a message takes on the heap besides its payload: its slot in the queue, and what is noted of its sender and
-    /// of the requester that waits for the reply.
+    /// What a message takes on the heap besides its payload: its slot in the queue, and what is recorded of its sender
+    /// and of the requester that waits for the reply.
     static let message = 256
     /// What each component takes besides its bytes, which have an allocation of their own.
     static let component = 72
@@ -232,7 +232,7 @@ struct PeerAccounts {
         !isOver(cost) && cost.messages <= messageLimit(of: owner.user) / 2 && !isUserOver(owner.user, ofMessages: 2)
     }
 
-    /// Notes a connection as paused, if its process is over its limits.
+    /// Marks a connection as paused, if its process is over its limits.
     ///
     /// - Returns: whether it is.
     mutating func pause(_ key: UInt64) -> Bool {
@@ -288,7 +288,7 @@ struct PeerAccounts {
     /// The processes to check when one has returned a charge.
     private mutating func owners(besides owner: PeerID) -> [PeerID] {
         guard let place = users.place(of: owner.user), users[place].hasPaused else { return [owner] }
-        users[place].hasPaused = false  // until one of them has to wait on
+        users[place].hasPaused = false  // until one of them must keep waiting
         return accounts.allOwners.filter { $0.user == owner.user }
     }
 

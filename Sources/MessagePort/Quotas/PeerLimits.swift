@@ -4,9 +4,9 @@
 /// What one other process may use at a port, and what the processes of one other user may, so that none starves the
 /// others.
 ///
-/// To reach a limit in messages, bytes or descriptors is no error: the port reads nothing more from it until some of
-/// its messages have been received, and its replies have been read; its senders wait meanwhile, as at a full queue.
-/// Others are served. Rights that the port's own process uses in memory are not counted.
+/// A process that reaches a limit in messages, bytes or descriptors gets no error: the port reads nothing more from it
+/// until some of its messages have been received, and its replies have been read; its senders wait meanwhile, as at a
+/// full queue. Others are served. Rights that the port's own process uses in memory are not counted.
 ///
 /// - Important: Source of the behaviour: none of the originals. Mach limits messages only, not what is in them.
 public struct PeerLimits: Hashable, Sendable {

@@ -5,13 +5,13 @@ import PortSystem
 
 /// Which other processes a port talks to. The port asks it once for each connection, before it reads anything from it.
 ///
-/// What it does not admit is refused: the other side gets ``PortError/Code/peerRefused``. A right that this process
-/// uses itself is not asked about, nor is a worker that this process launched.
+/// A process that it does not admit is refused, and gets ``PortError/Code/peerRefused``. The port does not ask about a
+/// right that this process uses itself, nor about a worker that this process launched.
 ///
 /// A policy only narrows: it cannot admit a process that the file system keeps from the port's socket. The directories
 /// of names and sockets are closed to other users, unless a program asks for a shared one.
 ///
-/// A process is judged by what it was when it connected: one that changes its user or its groups afterwards keeps the
+/// The policy sees a process as it was when it connected: one that changes its user or its groups afterwards keeps the
 /// connection.
 public struct PeerPolicy: Sendable {
     /// Processes of the port's own effective user: the policy of a port that is given no other.

@@ -94,7 +94,7 @@ final class PeerQuotas: Sendable {
     }
 }
 
-/// What a message, a batch of them, or an unread reply is charged to its peer's account until this goes away. Each has
+/// The charge of a message, a batch of them, or an unread reply to its peer's account, until this goes away. Each has
 /// exactly one.
 struct PeerCharge: ~Copyable, Sendable {
     private let ledger: PeerQuotas

@@ -12,7 +12,7 @@ struct ReceiveBudget {
     private var left: Int
     private let share: Int  // immutable
     private let most: Int  // immutable
-    /// The process that was read from last, which is mostly the only one, and how many packets were read from it.
+    /// The process that was read from last, which is usually the only one, and how many packets were read from it.
     private var last: (owner: PeerID, count: Int)?
     /// How many were read from the others; the entry of the last one is stale.
     private var used: [PeerID: Int] = [:]

@@ -16,9 +16,9 @@ extension MachPort {
     ///
     /// A right that went to another process counts from its first use there on, which is when it connects: sending, a
     /// request, a notice, ``SendRight/isDead``. Until then it is no sender. So the notice may come while another
-    /// process holds a right that it has not used; that right serves all the same, as long as the port is valid. A port
-    /// whose handed-out rights are never used gets no notice. Treat the notice as leave to clean up, not as proof that
-    /// no sender will come.
+    /// process holds a right that it has not used; that right still works while the port is valid. A port whose
+    /// handed-out rights are never used gets no notice. Treat the notice as leave to clean up, not as proof that no
+    /// sender will come.
     ///
     /// - Parameters:
     ///   - loop: the loop on which to call the handler.

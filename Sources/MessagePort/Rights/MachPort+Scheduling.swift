@@ -6,8 +6,8 @@ import PortSystem
 import Synchronization
 
 extension MachPort {
-    /// Makes a run loop call the handler for this port's messages, one message per pass. `-[NSRunLoop
-    /// addPort:forMode:]`.
+    /// Makes a run loop call the handler for this port's messages, one message per pass.
+    /// `-[NSRunLoop addPort:forMode:]`.
     ///
     /// The loop retains the port until the port is invalidated, unscheduled from every loop, or the loop's thread ends.
     ///

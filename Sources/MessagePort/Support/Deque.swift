@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// A FIFO of elements: a ring buffer that grows by doubling and never shrinks.
+/// A double-ended queue: a ring buffer that grows by doubling, and shrinks only when all elements are removed at once.
 struct Deque<Element: Sendable>: Sendable {
     private var slots: [Element?] = []
     // Four bytes each: every port has a deque.

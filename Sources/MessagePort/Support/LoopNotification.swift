@@ -52,7 +52,7 @@ package final class LoopNotification<Content: Sendable>: Sendable {
     /// Whether it was delivered or cancelled.
     var isOver: Bool { state.withLock { $0.handler == nil } }
 
-    /// Ties the life of a source that checks whether the notice is due to the notice: the source ends with it.
+    /// Adds a source that checks whether the notice is due: it ends with the notice.
     func attach(_ source: RunLoopSource) {
         let isOver = state.withLock { state in
             if state.handler != nil { state.sources.append(source) }

@@ -6,8 +6,8 @@ import Synchronization
 
 /// A requested notice, which the requester may withdraw before it is delivered.
 ///
-/// You need not keep it: the notice is delivered all the same. What the handler holds is released after the call, when
-/// the notice is withdrawn, or when the thread of its loop ends.
+/// You need not keep it: the notice is delivered anyway. What the handler holds is released after the call, when the
+/// notice is withdrawn, or when the thread of its loop ends.
 ///
 /// - Important: Thread safety: any thread.
 public final class NoticeRequest: Sendable {

@@ -84,7 +84,7 @@ extension PortError.Code {
     public static let sendTimedOut = Self(4, "sendTimedOut")
     /// The message was sent, but no reply came within the receive limit. `kCFMessagePortReceiveTimeout`.
     public static let replyTimedOut = Self(5, "replyTimedOut")
-    /// The receiver let go of the send-once right without using it: no reply will come. `MACH_NOTIFY_SEND_ONCE`.
+    /// The receiver dropped the send-once right unused: no reply will come. `MACH_NOTIFY_SEND_ONCE`.
     public static let replyDropped = Self(6, "replyDropped")
     /// The message's bytes exceed the limit; nothing was sent. `kCFMessagePortTransportError`.
     public static let messageTooLarge = Self(7, "messageTooLarge")

@@ -25,7 +25,7 @@ protocol Blankable: ~Copyable, Sendable {
     }
 }
 
-/// A value that mostly stays blank: until its first change it takes the room of a pointer. A copy of the property
+/// A value that usually stays blank: until its first change it takes the room of a pointer. A copy of the property
 /// shares the value, so one of the two has to reset its own to blank.
 ///
 /// Each accessor has one `yield`: the compiler inlines such an accessor. With more than one it allocates memory for

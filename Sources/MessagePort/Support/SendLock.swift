@@ -103,7 +103,7 @@ final class SendLock: Sendable {
         for place in impatient { place.waiter.wake() }
     }
 
-    /// The holder goes on.
+    /// The holder continues: it no longer waits for room.
     func goOn() {
         state.withLock { $0.isHeldUp = false }
     }

@@ -5,7 +5,7 @@ import PortSystem
 
 /// How a worker ended.
 public enum WorkerExit: Hashable, Sendable, CustomStringConvertible {
-    /// The process ended with this status, mostly 0 when all was well.
+    /// The process ended with this status, usually 0 for success.
     case exited(status: Int32)
     /// This signal ended the process.
     case signalled(Int32)

@@ -15,7 +15,7 @@ extension PortWorker {
     /// - Parameter limit: the longest time to wait; zero or less checks once.
     /// - Returns: the right to the worker's port.
     /// - Throws: ``PortError/Code/workerExited``, with the way it ended, when the worker ended without checking in;
-    ///   ``PortError/Code/checkInTimedOut`` when the limit has passed: the worker goes on, and the call can be
+    ///   ``PortError/Code/checkInTimedOut`` when the limit has passed: the worker keeps running, and the call can be
     ///   repeated; ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the worker cannot be
     ///   watched; ``PortError/Code/forkedProcess``.
     @available(*, noasync, message: "It blocks the thread. Write `await` to suspend the task instead.")
@@ -29,7 +29,8 @@ extension PortWorker {
     ///
     /// - Parameter limit: the longest time to wait.
     /// - Returns: the right to the worker's port.
-    /// - Throws: what the blocking form throws; `CancellationError` when the task was cancelled: the worker goes on.
+    /// - Throws: what the blocking form throws; `CancellationError` when the task was cancelled: the worker keeps
+    ///   running.
     nonisolated(nonsending) public func checkIn(within limit: Duration) async throws -> SendRight {
         try await waitOffThePool { [self] wait in
             try Self.checkIn([self], until: .after(limit), wait)[0]

@@ -33,8 +33,8 @@ extension PortWorker {
     /// It starts a thread that waits meanwhile.
     ///
     /// - Returns: how the worker ended.
-    /// - Throws: `CancellationError` when the task was cancelled: the worker goes on; ``PortError`` when the worker
-    ///   cannot be watched; ``PortError/Code/forkedProcess``.
+    /// - Throws: `CancellationError` when the task was cancelled: the worker keeps running; ``PortError`` when the
+    ///   worker cannot be watched; ``PortError/Code/forkedProcess``.
     nonisolated(nonsending) public func exited() async throws -> WorkerExit {
         try record.checkProcess()
         return try await waitOffThePool { [self] wait in

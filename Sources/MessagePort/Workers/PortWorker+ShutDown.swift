@@ -8,7 +8,7 @@ extension PortWorker {
     /// Ends the worker in order, and waits until it is gone.
     ///
     /// First it sends the worker the message, if there is one and the worker has checked in; the message waits for
-    /// room. A worker that has not ended when the limit has passed is made to: a thread stops after its current work, a
+    /// room. A worker that has not ended when the limit has passed is stopped: a thread stops after its current work, a
     /// process gets `SIGTERM`. A process that runs on until the limit has passed once more is killed. Then ``port`` is
     /// invalidated: unreceived messages of the worker bounce. May be called again, also by several threads. Traps on
     /// the worker's own thread.

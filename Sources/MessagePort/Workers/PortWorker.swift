@@ -18,7 +18,7 @@ import RunLoopCore
 /// it in a property.
 ///
 /// A forked child's copy of a worker is inert: the child has launched none. Its calls throw
-/// ``PortError/Code/forkedProcess``, its properties are nil, and its release leaves the worker alone.
+/// ``PortError/Code/forkedProcess``, its optional properties are nil, and its release leaves the worker alone.
 ///
 /// - Important: Thread safety: any thread.
 public final class PortWorker: Sendable {
@@ -42,8 +42,8 @@ public final class PortWorker: Sendable {
         port.invalidate()
         record.killProcess()
         guard record.isInherited, let thread else { return }
-        // A forked child has no copy of the thread, whose locks may be held forever there. SAFETY: the reference is
-        // leaked on purpose: the thread is never asked to end.
+        // A forked child has no copy of the thread, whose locks may be held forever there.
+        // SAFETY: the reference is leaked on purpose: the thread is never asked to end.
         _ = unsafe Unmanaged.passRetained(thread)
     }
 

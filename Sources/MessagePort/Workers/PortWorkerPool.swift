@@ -47,7 +47,8 @@ public final class PortWorkerPool: Sendable {
     ///
     /// - Parameter limit: the longest time for all of them together.
     /// - Returns: the rights to their ports, in the order of ``workers``.
-    /// - Throws: what the blocking form throws; `CancellationError` when the task was cancelled: the workers go on.
+    /// - Throws: what the blocking form throws; `CancellationError` when the task was cancelled: the workers keep
+    ///   running.
     nonisolated(nonsending) public func checkIn(within limit: Duration) async throws -> [SendRight] {
         try await waitOffThePool { [self] wait in try checkIn(until: .after(limit), wait) }
     }
