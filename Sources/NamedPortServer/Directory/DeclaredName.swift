@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// What a supervisor does that holds a name until it has started the name's owner: it listens at the declared path. Two
-// of them would take each other's path away, so each first locks the name's file in the directory of supervisors, and
-// the path is made and removed by the holder of that lock only. The lock of the name itself stays free: it is the
-// owner's.
+// A supervisor that holds a name until it has started the name's owner listens at the declared path. Two supervisors
+// would remove each other's socket, so each first locks the name's file in the directory of supervisors, and only the
+// holder of that lock makes and removes the socket. The lock of the name itself stays free: it belongs to the owner.
 
 import MessagePort
 import PortCLibrary
@@ -13,22 +12,22 @@ import Synchronization
 
 /// A name for which this process listens, to start its owner when the first client comes.
 package final class DeclaredName: Sendable {
-    /// Where it listens.
+    /// The path at which it listens.
     package let path: String  // immutable
-    private let directory: TrustedDirectory  // immutable; where that is
+    private let directory: TrustedDirectory  // immutable; the directory of that path
     private let file: String  // immutable; its name there
     private let socket: FileDescriptor  // immutable
     private let made: FileStatus?  // immutable; what is at the path
     private let lock: Mutex<LockedFile?>  // emptied by end()
 
-    /// The listening socket, which the owner is to get.
+    /// The listening socket, which the owner will inherit.
     package var rawValue: CInt { socket.raw }
 
     /// Listens for a name.
     ///
     /// - Parameters:
     ///   - name: the name.
-    ///   - server: in whose directory.
+    ///   - server: the name server in whose directory the name is.
     /// - Throws: `nameTaken` when a live port has the name, or another supervisor listens for it; as
     ///   ``PortNameServer/register(_:name:)``.
     package init(_ name: String, in server: PortNameServer) throws(PortError) {
@@ -41,7 +40,7 @@ package final class DeclaredName: Sendable {
         let file = try PortNameServer.take(portName, in: supervisors)
         do throws(PortError) {
             try file.cut()
-            // While its lock is taken nobody can register the name.
+            // While this process holds the name's lock, no process can register the name.
             let free = try PortNameServer.take(portName, in: directory.names)
             do throws(PortError) {
                 socket = try Self.listen(for: portName, in: declared)
@@ -66,10 +65,10 @@ package final class DeclaredName: Sendable {
         end()
     }
 
-    /// Listens no more. Idempotent.
+    /// Stops listening. Idempotent.
     package func end() {
         guard let lock = lock.withLock({ $0.take() }) else { return }
-        // Somebody who does not know the lock may have put another socket there.
+        // A process that does not know the lock may have put another socket there.
         if let made, let there = (try? sysStatus(file, in: directory.raw)) ?? nil, there.isSameFile(as: made) {
             try? sysUnlink(file, in: directory.raw)
         }
@@ -83,7 +82,7 @@ extension DeclaredName {
 
     private static func listen(for name: PortName, in directory: TrustedDirectory) throws(PortError) -> FileDescriptor {
         let file = name.fileName
-        // Whoever listens there does not know the lock, as systemd. What a dead one has left is taken away.
+        // A process that listens there does not know the lock; systemd is one. The socket of a dead one is removed.
         switch try ProcessEndpoints.connect(to: file, in: directory) {
         case .connected(_, let peer): throw PortError(.nameTaken, subject: .name(name.string), owner: peer.processID)
         case .busy: throw PortError(.nameTaken, subject: .name(name.string))
@@ -107,8 +106,8 @@ extension DeclaredName {
 }
 
 extension PortNameServer {
-    /// The names that supervisors hold whose owners do not run, in alphabetical order: those of other programs, as
-    /// systemd, are not known here. Such a name can be looked up; that starts its owner.
+    /// The names that supervisors hold and whose owners do not run, in alphabetical order. Names that other programs
+    /// hold, such as systemd, are not known here. A look-up of such a name starts its owner.
     ///
     /// - Returns: each with the supervisor's process.
     /// - Throws: as ``list()``.

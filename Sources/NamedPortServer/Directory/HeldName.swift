@@ -5,13 +5,13 @@ import MessagePort
 import PortSystem
 import Synchronization
 
-/// A name that this process holds. Its port keeps it, and frees it at its end.
+/// A name that this process holds. Its port retains it, and frees it when the port ends.
 final class HeldName: Sendable {
     private struct State: ~Copyable {
         var file: LockedFile?
-        /// Kept until the name is freed, as it is at the port's end at the latest.
+        /// Retained until the name is freed, at the port's end at the latest.
         var port: LocalPort?
-        /// What `LocalPort.cancelEnding` needs.
+        /// The number that `LocalPort.cancelEnding` needs.
         var ending: Int?
     }
 
@@ -19,7 +19,7 @@ final class HeldName: Sendable {
     private let owner: ObjectIdentifier  // immutable; the port, which has the name no longer than it lives
     private let forkCount = sysForkCount()  // immutable
 
-    /// Has the name end with the port.
+    /// Makes the name end with the port.
     init(_ file: consuming LockedFile, for port: LocalPort, whenFreed: @escaping @Sendable (HeldName) -> Void) {
         owner = ObjectIdentifier(port)
         state = Mutex(State(file: consume file))
@@ -27,17 +27,17 @@ final class HeldName: Sendable {
             remove()
             whenFreed(self)
         }
-        // A dead port has freed it.
+        // If the port is dead already, `whenDead` has freed the name.
         if let ending { state.withLock { ($0.port, $0.ending) = (port, ending) } }
     }
 
-    /// Whether it is this port's.
+    /// Whether the name belongs to this port.
     func belongs(to port: LocalPort) -> Bool { owner == ObjectIdentifier(port) }
 
-    /// Whether this is a forked child's copy: the name is its parent's.
+    /// Whether this is a forked child's copy: the name belongs to its parent.
     var isInherited: Bool { sysForkCount() != forkCount }
 
-    /// Whether its file can be found: nobody has removed it, or the directory, without the lock.
+    /// Whether its file can be found: no process has removed it, or the directory, without the lock.
     var isReachable: Bool { state.withLock { $0.file?.isReachable ?? false } }
 
     /// Frees the name.

@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// The listening sockets that a supervisor handed to this process, as sd_listen_fds(3) says. They are close-on-exec from
-// the first look on, so no child gets them, whatever its environment says; and LISTEN_PID is not a child's id.
+// The listening sockets that a supervisor passed to this process, as sd_listen_fds(3) says. They are close-on-exec from
+// the first check-in on, so no child gets them, whatever its environment says; and LISTEN_PID is not a child's id.
 
 import PortCLibrary
 import MessagePort
 import PortSystem
 import Synchronization
 
-/// The process's inherited sockets, each taken at most once.
+/// The process's inherited sockets. Each is used at most once.
 final class InheritedSockets: Sendable {
-    /// The process's own.
+    /// The inherited sockets of this process.
     static let shared = InheritedSockets()
 
     private struct State {
         var process: Int32
         var names: [String]
-        /// The names for which descriptors were taken, by their place.
+        /// The names for which descriptors were used, by the descriptor's index.
         var taken: [Int: PortName] = [:]
     }
 
     private let state = Mutex<State?>(nil)
 
-    /// Takes the socket for a name: the one bound to the path, else one with that descriptor name that is declared for
-    /// no other name.
+    /// Finds the socket for a name and passes it to `use`: the one bound to the path, else one that has the name as its
+    /// descriptor name and is declared for no other name.
     ///
     /// - Parameters:
     ///   - name: the name.
-    ///   - path: where the socket of the name is declared.
+    ///   - path: the path at which the name's socket is declared.
     ///   - use: what to do with the number of the valid, non-blocking descriptor and its address. When it throws, the
-    ///     socket can be taken again; otherwise the descriptor is closed.
+    ///     socket can be used again; otherwise the descriptor is closed.
     /// - Throws: `nameNotDeclared`, `alreadyCheckedIn`, `activationInvalid`; what `use` throws.
     func take(
         _ name: PortName, declaredAt path: String, _ use: (CInt, PortAddress) throws(PortError) -> Void
     ) throws(PortError) {
-        // Held meanwhile, so that of two threads that check in one gets the socket and the other hears so.
+        // The lock is held throughout, so that of two threads that check in, one gets the socket and the other an
+        // error.
         let failure = state.withLock { state -> PortError? in
             do throws(PortError) {
                 if state?.process != sysProcessID() { state = try Self.inherited() }
@@ -66,8 +67,8 @@ final class InheritedSockets: Sendable {
         return State(process: sysProcessID(), names: variables.names)
     }
 
-    /// The first socket for the name that was not taken and serves: among those at the declared path, then among those
-    /// that have the name and are declared for no other. Several sockets of one unit have one descriptor name.
+    /// The first unused and suitable socket for the name: among those at the declared path, then among those that have
+    /// the name and are declared for no other. Several sockets of one unit have one descriptor name.
     private static func find(_ name: PortName, _ path: String, in sockets: State) throws(PortError)
         -> (index: Int, address: PortAddress)
     {
@@ -94,7 +95,7 @@ final class InheritedSockets: Sendable {
         throw PortError(wasTaken ? .alreadyCheckedIn : .nameNotDeclared, subject: .name(name.string))
     }
 
-    /// Whether a path lies in the directory in which another does.
+    /// Whether two paths are in the same directory.
     private static func isSibling(_ path: String, of other: String) -> Bool {
         guard let directory = directory(of: path), let otherDirectory = Self.directory(of: other) else { return false }
         return isSame(directory, otherDirectory)
@@ -104,7 +105,8 @@ final class InheritedSockets: Sendable {
         path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) }
     }
 
-    /// Why no port can listen with a descriptor; nil when one can, and then it is non-blocking from now on.
+    /// Why no port can listen with a descriptor; nil when a port can, and then the descriptor is non-blocking from now
+    /// on.
     private static func refusal(of descriptor: CInt, _ path: String?) -> PortError? {
         func invalid(_ reason: PortError.StaticReason) -> PortError {
             PortError(.activationInvalid, subject: path.map { .path($0, reason) } ?? .reason(reason))

@@ -4,7 +4,7 @@
 import PortSystem
 import Synchronization
 
-/// Whether waits for names and watches of them may look at an interval, and how often they have.
+/// Whether waits for names and watches of them may scan the directory at an interval, and how often they have.
 final class IntervalLooks: Sendable {
     private let nanoseconds = Atomic<Int64>(0)  // zero: they may not
     let count = Atomic<Int>(0)
@@ -22,18 +22,18 @@ final class IntervalLooks: Sendable {
 }
 
 extension PortNameServer {
-    /// How often a wait for a name, a watch of names, or an iteration of ``events`` looks at the directory where the kernel
-    /// gives no directory watch: the user has none left, or a filter refuses inotify. Nil, as it is at first: it throws
-    /// ``/MessagePort/PortError/Code/watchLimit`` then.
+    /// How often a wait for a name, a watch of names, or an iteration of ``events`` scans the directory where the
+    /// kernel gives no directory watch: the user has none left, or a filter refuses inotify. Nil, the initial value:
+    /// they throw ``/MessagePort/PortError/Code/watchLimit`` then.
     ///
-    /// Each that begins from now on follows it. A name that has come may be found so much later, one that came and went
-    /// between two looks not at all, and each look reads the whole directory: ``intervalLookCount`` says how many there
-    /// were. At least a millisecond.
+    /// It applies to each wait, watch and iteration that begins from now on. A name may be found that much later than
+    /// it came, and one that came and went between two scans is not found at all. Each scan reads the whole directory;
+    /// ``intervalLookCount`` counts them. At least a millisecond.
     public var lookInterval: Duration? {
         get { looks.interval }
         set { looks.interval = newValue }
     }
 
-    /// How many times waits and watches have looked at the directory because ``lookInterval`` had passed.
+    /// How many times waits and watches have scanned the directory because ``lookInterval`` had passed.
     public var intervalLookCount: Int { looks.count.load(ordering: .relaxed) }
 }

@@ -13,7 +13,7 @@ extension NameDirectoryWatch {
     private static let atDeclared: DirectoryEvents = [.created, .movedIn, .attributes]
     private static let roundLimit = 1000
 
-    /// Watches the directory that is there now, and the way to it.
+    /// Watches the directory that is there now, and the path to it.
     mutating func begin() throws(PortError) {
         do throws(PortError) {
             for _ in 0..<Self.roundLimit {
@@ -34,13 +34,13 @@ extension NameDirectoryWatch {
         names = nil
     }
 
-    /// - Returns: false when something has changed meanwhile.
+    /// - Returns: false when something changed meanwhile.
     private mutating func beginIfStill() throws(PortError) -> Bool {
         let directory = try openNames()
         let seen = try look()
         if let directory {
             watch = try add("/proc/self/fd/\(directory.raw)", Self.atName) ?? -1
-            // By its path where /proc is not mounted: whether that still leads there is asked below.
+            // By its path where /proc is not mounted; the check below shows whether that still leads there.
             if watch == -1 { watch = try add(directory.path, Self.atName) ?? -1 }
         }
         var events: [CInt: DirectoryEvents] = [:]
@@ -51,7 +51,7 @@ extension NameDirectoryWatch {
                 &events)
             declared = try add(top + "/declared", Self.atDeclared) ?? -1
         }
-        // Changed before the watches were there?
+        // Did it change before the watches were there?
         guard try look() == seen else { return false }
         guard let directory else { return !seen.isWhole }
         names = directory
@@ -76,7 +76,7 @@ extension NameDirectoryWatch {
         }
     }
 
-    /// Watches one directory on the way, and says in `events` what each watch tells of: two paths may lead to one
+    /// Watches one directory on the path, and records in `events` what each watch reports: two paths may lead to one
     /// directory.
     private mutating func addToWay(
         _ step: PathWalk.Step, isOptional: Bool, _ events: inout [CInt: DirectoryEvents]
@@ -90,7 +90,7 @@ extension NameDirectoryWatch {
             events[watch, default: []].formUnion(wanted)
             way[watch, default: []].formUnion(step.names)
         } catch {
-            // A directory that may be searched and not read tells nothing: that it is moved goes unnoticed.
+            // A directory that may be searched and not read reports nothing: a move of it goes unnoticed.
             if !isOptional || error.systemError?.code != EACCES { throw error }
         }
     }
@@ -107,7 +107,7 @@ extension NameDirectoryWatch {
         } catch {
             switch error.code {
             case ENOENT, ENOTDIR: return nil
-            // What is said of one path may be said of its file system alone.
+            // An error for one path may concern its file system only.
             case _ where error.code == ENOSPC || error.isRefusal && (try? SystemProbe.directoryWatch()) == nil:
                 throw PortError(.watchLimit, system: error, subject: .path(path))
             default: throw PortError(error, subject: .path(path))

@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Which files of the directory of names have changed, also when that directory comes and goes. inotify tells of a
-// directory itself only that it was moved: that it was removed is told when nobody has it open any more, and many have.
-// So what is watched besides the directory is the way to it (`PathWalk`): each directory on it for its own move,
-// and for what happens to the name that leads on where that may go: just above, and where the name is a symbolic link.
-// While the directory is not there, the deepest one that is there is watched for the next name on the way.
+// Reports which files of the directory of names have changed, also when that directory comes and goes. Of a directory
+// itself inotify reports at once only that it was moved: it reports the removal when no process has the directory open
+// any more, and many have. So besides the directory, the path to it (`PathWalk`) is watched: each directory on it for
+// its own move, and, where the next name may go away, for what happens to that name: just above the directory, and
+// where the name is a symbolic link. While the directory is not there, the deepest one that is there is watched for the
+// next name on the path.
 //
-// A watch is added first and what it tells of is looked at afterwards, so nothing falls between the two.
+// A watch is added first and the directory is read afterwards, so no change falls between the two.
 
 import PortCLibrary
 import MessagePort
 import PortSystem
 import Synchronization
 
-/// What tells when the directory of names is to be looked at again.
+/// Reports when the directory of names must be read again.
 struct NameDirectoryWatch: ~Copyable, Sendable {
     /// What may have changed.
     enum Changes: Hashable, Sendable {
-        /// The files of these names, in the order of their last change. Other files stand for nothing.
+        /// The files with these names, in the order of their last change. Other files stand for no name.
         case files([String])
-        /// Everything: the directory is another one, or there, or gone; or there were more reports than one look reads, or
-        /// than the kernel keeps.
+        /// Everything: the directory was replaced, has appeared or is gone; or there were more reports than one call
+        /// reads, or than the kernel queues.
         case everything
     }
 
-    /// What tells of changes.
+    /// Where reports of changes come from.
     enum Kernel: Sendable {
         case reports(Kept<DirectoryWatch>)
-        /// Nothing does: an empty set, and how often to look at everything.
+        /// From nowhere: an empty set, and how often to read everything.
         case interval(Kept<EpollSet>, IntervalLooks, Duration)
     }
 
@@ -41,18 +42,18 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     }
 
     private(set) var kernel: Kernel
-    /// What has told of changes until the kernel gave no watch any more: its descriptor is waited on.
+    /// The watch that reported changes until the kernel gave no watch any more: callers wait on its descriptor.
     private var replaced: Kept<DirectoryWatch>?
     private let looks: IntervalLooks?
-    /// When to look although the descriptor is not readable; never while the kernel tells.
+    /// When to read the directory although the descriptor is not readable; never while the kernel reports changes.
     private(set) var nextLook = MonotonicInstant.distantFuture
     /// The directory above that of names, as a path.
     let path: String
-    /// Whether sockets that a supervisor declares are told of too, by the same file names.
+    /// Whether sockets that a supervisor declares are reported too, by the same file names.
     let followsDeclared: Bool
-    /// Whether it may be a shared one.
+    /// Whether the directory may be a shared one.
     let mayBeShared: Bool
-    /// For each watch on the way, the names in that directory that lead on.
+    /// For each watch on the path, the names in that directory that lead on.
     var way: [CInt: Set<[UInt8]>] = [:]
     var watch: CInt = -1
     /// The watch of the declared sockets.
@@ -64,10 +65,10 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
     ///
     /// - Parameters:
     ///   - path: the directory above that of names: an absolute path.
-    ///   - followsDeclared: whether to tell of declared sockets too.
+    ///   - followsDeclared: whether to report declared sockets too.
     ///   - mayBeShared: whether the directory may be a shared one.
-    ///   - looks: whether it may look at an interval where the kernel gives no watch.
-    /// - Returns: the watch, which tells what changes from now on.
+    ///   - looks: whether it may scan at an interval where the kernel gives no watch.
+    /// - Returns: the watch, which reports what changes from now on.
     /// - Throws: `watchLimit`, `descriptorLimit`, `directoryUntrusted`, `systemCallFailed`.
     static func begin(
         at path: String, followsDeclared: Bool = false, mayBeShared: Bool = false, looks: IntervalLooks? = nil
@@ -114,11 +115,11 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
         }
     }
 
-    /// Most times that one look reads: as many reports as the kernel keeps. What is beyond waits for the next look, so that
-    /// whoever makes changes as fast as they are read keeps nobody in a look.
+    /// How often one call reads at most: enough for as many reports as the kernel queues. The rest waits for the next
+    /// call, so that a process that makes changes as fast as they are read cannot hold a caller here.
     private static let readLimit = 32
 
-    /// What has changed since the last call. Never waits.
+    /// Returns what has changed since the last call. Never waits.
     ///
     /// - Throws: as ``begin(at:followsDeclared:)``; then it begins anew at the next call, with everything.
     mutating func changes() throws(PortError) -> Changes {
@@ -135,7 +136,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
 
     private mutating func reportedChanges() throws(PortError) -> Changes {
         if case .interval(_, let looks, let interval) = kernel {
-            // What it still tells means nothing, and would end each wait.
+            // Its further reports mean nothing, and would end each wait.
             if let replaced { _ = try? replaced.value.reports() }
             guard nextLook <= .now else { return .files([]) }
             looks.count.add(1, ordering: .relaxed)
@@ -168,12 +169,12 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
         return hasLost ? .everything : .files(files.sorted { $0.value < $1.value }.map(\.key))
     }
 
-    /// The next call looks although the interval has not passed, where there is one.
+    /// Makes the next call read the directory although the interval, where there is one, has not passed.
     mutating func lookNow() {
         if nextLook != .distantFuture { nextLook = .now }
     }
 
-    /// Whether the path to the directory may lead elsewhere since.
+    /// Whether the path to the directory may lead elsewhere since this report.
     private func leadsElsewhere(_ report: DirectoryReport) -> Bool {
         if report.watch == watch { return true }
         guard let names = way[report.watch] else { return false }
@@ -189,7 +190,7 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
         }
     }
 
-    /// Of no descriptor and no instance the kernel says the same.
+    /// The kernel gives the same error when no descriptor and when no inotify instance is left.
     private static func makeWatch() throws(PortError) -> DirectoryWatch {
         do throws(SystemError) {
             return try DirectoryWatch()

@@ -4,7 +4,7 @@
 import MessagePort
 import PortSystem
 
-/// What one look at a name's file tells, when the name is held.
+/// What a name's file says, when the name is held.
 struct NameEntry: Sendable {
     let registration: PortNameServer.Registration
     let socketPath: String
@@ -14,10 +14,10 @@ struct NameEntry: Sendable {
         self.socketPath = socketPath
     }
 
-    /// Looks at a file.
+    /// Reads a file.
     ///
-    /// - Returns: nil when nobody holds the name, its record is not written yet, or the file cannot be opened or read, for
-    ///   whatever reason: those of ours can be, and any process of the user can put another there.
+    /// - Returns: nil when no process holds the name, its record is not written yet, or the file cannot be opened or
+    ///   read, for whatever reason: files of this library can be, and any process of the user can put another there.
     /// - Throws: `descriptorLimit`, `systemCallFailed` when this process has no descriptor or memory left, or the system
     ///   refuses the locks of the directory: then nothing is known of any name.
     static func look(at file: String, in names: TrustedDirectory) throws(PortError) -> NameEntry? {
@@ -34,8 +34,8 @@ struct NameEntry: Sendable {
         }
     }
 
-    /// Looks at all files of the directory that may be names; none when it was removed. The keys are ASCII, so that each is
-    /// equal to itself alone.
+    /// Reads all files of the directory that may be names; none when it was removed. The keys are ASCII, so that each
+    /// is equal to itself alone.
     static func all(in names: TrustedDirectory) throws(PortError) -> [String: NameEntry] {
         let files: [String]
         do throws(SystemError) {
@@ -48,7 +48,7 @@ struct NameEntry: Sendable {
         return entries
     }
 
-    /// Whether two looks saw the same port under the same name.
+    /// Whether two entries are of the same port under the same name.
     func isSame(as other: NameEntry) -> Bool {
         registration.owner == other.registration.owner && registration.since == other.registration.since
             && socketPath.utf8.elementsEqual(other.socketPath.utf8)
@@ -56,7 +56,7 @@ struct NameEntry: Sendable {
 }
 
 extension NameRecord {
-    /// What the file of a name says, whether or not the name is held.
+    /// Reads the record in a name's file, whether or not the name is held.
     ///
     /// - Returns: nil when there is no such file, or it is no record, or it cannot be opened or read.
     /// - Throws: `directoryUntrusted` when it is no regular file of this user alone; `descriptorLimit`, `systemCallFailed`
@@ -65,7 +65,7 @@ extension NameRecord {
         try readSigned(of: name, in: names)?.record
     }
 
-    /// The same, and the user whose file it is.
+    /// The same, with the user that owns the file.
     static func readSigned(
         of name: PortName, in names: TrustedDirectory
     ) throws(PortError) -> (record: NameRecord, user: UInt32)? {
@@ -82,6 +82,6 @@ extension NameRecord {
 }
 
 extension PortError {
-    /// Whether this process had not what it takes to look: then nothing is known of what it looked at.
+    /// Whether this process lacked what it needs to read a file: then nothing is known of that file.
     var isOwnShortage: Bool { code == .descriptorLimit || systemError?.isMemoryShortage == true }
 }

@@ -5,10 +5,10 @@
 public enum NameEvent: Hashable, Sendable, CustomStringConvertible {
     /// A port holds the name from now on.
     case appeared(PortNameServer.Registration)
-    /// It holds it no more: it was unregistered, its port ended, or its owner did.
+    /// The port holds the name no more: it was unregistered, its port ended, or its owner did.
     case went(PortNameServer.Registration)
 
-    /// The name, and who holds it or did.
+    /// The name, and the process that holds it or did.
     public var registration: PortNameServer.Registration {
         switch self {
         case .appeared(let registration), .went(let registration): registration

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// What a watch of names is made of: the changes of the directory, one process descriptor for each other process that
-// holds names, and the table of what was told. See Docs/Decisions/0010-watches-of-names.md.
+// A watch of names consists of the changes of the directory, one process descriptor for each other process that holds
+// names, and the table of what was reported. See Docs/Decisions/0010-watches-of-names.md.
 
 import MessagePort
 import PortSystem
 import Synchronization
 
-/// Tells which names came and went since it was asked last. It buffers nothing but what one look has found: what
-/// happens while nobody asks waits in the kernel, and when that has no room, all names are looked at again.
+/// Reports which names came and went since the last call. It buffers only what one scan has found: what happens between
+/// calls waits in the kernel, and when the kernel has no room, all names are read again.
 final class NameMonitor: Sendable {
     private struct State: ~Copyable {
         var watch: NameDirectoryWatch
@@ -18,21 +18,21 @@ final class NameMonitor: Sendable {
         var owners: [Int32: SharedDescriptor] = [:]
         /// The other owners.
         var unwatched: Set<Int32> = []
-        /// When their names are looked at again; never when there are none.
+        /// When their names are read again; never when there are none.
         var nextLook = MonotonicInstant.distantFuture
-        /// What was found and not told yet.
+        /// What was found and not reported yet.
         var pending: [NameEvent] = []
-        /// The next look is at everything.
+        /// The next scan reads everything.
         var mustLookAtAll = true
 
-        /// Whether the names of owners that are not watched are to be looked at.
+        /// Whether the names of owners that are not watched must be read now.
         var isDue: Bool { nextLook != .distantFuture && nextLook <= .now }
     }
 
-    /// Most processes whose end is watched, each by a descriptor. A record claims its owner, so one process can make up as
-    /// many as it has names.
+    /// How many processes are watched for their end at most, each by a descriptor. A record merely states its owner, so
+    /// one process can invent as many owners as it has names.
     static let ownerLimit = 64
-    /// How long the names of other owners are not looked at: ten times as long as a look takes, within these limits.
+    /// The pause between two scans of the other owners' names: ten times as long as a scan takes, within these limits.
     private static let pauses = Duration.seconds(1)...Duration.seconds(10)
 
     private static let directoryKey: UInt64 = 0
@@ -40,12 +40,12 @@ final class NameMonitor: Sendable {
     private let state: Mutex<State>
     private let forkCount = sysForkCount()  // immutable
 
-    /// Begins to watch; the first names that it tells are those that are held now.
+    /// Begins to watch; the first names that it reports are those that are held now.
     ///
     /// - Parameters:
     ///   - path: the directory above that of names.
     ///   - mayBeShared: whether the directory may be a shared one.
-    ///   - looks: whether it may look at an interval where the kernel gives no watch.
+    ///   - looks: whether it may scan at an interval where the kernel gives no watch.
     /// - Throws: as `NameDirectoryWatch.begin`.
     init(_ path: String, mayBeShared: Bool = false, looks: IntervalLooks? = nil) throws(PortError) {
         let watch = try NameDirectoryWatch.begin(at: path, mayBeShared: mayBeShared, looks: looks)
@@ -58,22 +58,22 @@ final class NameMonitor: Sendable {
         state = Mutex(State(watch: watch))
     }
 
-    /// The descriptor to wait on: readable while there may be something to tell.
+    /// The descriptor to wait on: readable while there may be something to report.
     var raw: CInt { epoll.raw }
 
-    /// Whether there is something to tell, or to look at, that does not show in the descriptor.
+    /// Whether there is something to report, or to read, that does not make the descriptor readable.
     var hasMore: Bool {
         state.withLock { !$0.pending.isEmpty || $0.mustLookAtAll || $0.isDue || $0.watch.nextLook <= .now }
     }
 
-    /// When to ask for the next although the descriptor is not readable.
+    /// When to ask for the next event although the descriptor is not readable.
     var nextLook: MonotonicInstant { state.withLock { min($0.nextLook, $0.watch.nextLook) } }
 
-    /// The next that came or went. Never waits.
+    /// The next name that came or went. Never waits.
     ///
     /// - Returns: nil when there is nothing now.
     /// - Throws: `forkedProcess`; `watchLimit`, `descriptorLimit`, `directoryUntrusted`, `systemCallFailed`. The next
-    ///   call looks at everything again, so nothing is lost.
+    ///   call reads everything again, so nothing is lost.
     func next() throws(PortError) -> NameEvent? {
         if sysForkCount() != forkCount { throw PortError(.forkedProcess) }
         let result = state.withLock { state -> Result<NameEvent?, PortError> in
@@ -88,7 +88,7 @@ final class NameMonitor: Sendable {
         return try result.get()
     }
 
-    /// For tests: what the directory has reported is seen as nothing.
+    /// For tests: discards what the directory has reported.
     func forgetDirectoryReports() {
         state.withLock { state in _ = try? state.watch.changes() }
     }
@@ -119,8 +119,8 @@ final class NameMonitor: Sendable {
 
     // MARK: Owners
 
-    /// Watches for the ends of the processes that hold names. Those that cannot be watched are tried again now and then, and
-    /// their names looked at: there are too many of them, or no descriptors, or they have no number here.
+    /// Watches for the ends of the processes that hold names. A process cannot be watched when there are too many, when
+    /// no descriptor is left, or when it has no number here; it is tried again now and then, and its names are read.
     private func watchOwners(in names: TrustedDirectory, _ state: inout State) throws(PortError) {
         let (start, isDue) = (MonotonicInstant.now, state.isDue)
         let files = Dictionary(grouping: state.table.entries) { $0.value.registration.owner }
@@ -129,7 +129,7 @@ final class NameMonitor: Sendable {
             let isKnown = state.unwatched.contains(owner)
             if isKnown && !isDue || !watch(owner, &state) { unwatched.insert(owner) }
             if isKnown && !isDue { continue }
-            // It may have ended before it was watched, and may be another process by now.
+            // The owner may have ended before it was watched, and its number may be another process's by now.
             for file in files { try note(file.key, in: names, &state) }
         }
         unwatched.formIntersection(state.table.owners)

@@ -9,8 +9,8 @@
 //     org.example.*     1001 1002        all that begin so
 //     *                 *                any name, any member of the group
 //
-// An empty line, and one that begins with '#', says nothing. Whoever reads a record asks the rules too, so a file that
-// somebody else has put in a name's place is nobody's.
+// An empty line, and one that begins with '#', has no meaning. Every reader of a record checks the rules too, so a file
+// that another user has put in a name's place holds no name.
 
 import MessagePort
 import PortSystem
@@ -19,7 +19,7 @@ import PortSystem
 struct NameRules: Equatable, Sendable {
     private struct Rule: Equatable, Sendable {
         var start: [UInt8]
-        /// Whether it is for all file names that begin so, not for this one alone.
+        /// Whether it is for all file names that begin with this, not for this one alone.
         var isForMore: Bool
         /// Nil for every user.
         var users: Set<UInt32>?
@@ -29,7 +29,7 @@ struct NameRules: Equatable, Sendable {
         }
     }
 
-    /// Most bytes of the file.
+    /// How many bytes the file may have.
     static let limit = 65536
     private var rules: [Rule] = []
 
@@ -53,7 +53,7 @@ struct NameRules: Equatable, Sendable {
         }
     }
 
-    /// Whether a user who does not keep the directory may register a name.
+    /// Whether a user that is not a keeper of the directory may register a name.
     func allow(_ user: UInt32, _ name: PortName) -> Bool {
         let file = name.fileName
         guard let rule = rules.first(where: { $0.fits(file) }) else { return false }
@@ -62,8 +62,8 @@ struct NameRules: Equatable, Sendable {
 }
 
 extension NameRules {
-    /// Whether a user may register a name in a directory of names. In one that is not shared that is the directory's
-    /// user.
+    /// Whether a user may register a name in a directory of names. In one that is not shared, the user is the
+    /// directory's own, and may.
     ///
     /// - Throws: `directoryUntrusted` when the rules cannot be relied on; `descriptorLimit`, `systemCallFailed`.
     static func allow(_ user: UInt32, _ name: PortName, in names: TrustedDirectory) throws(PortError) -> Bool {
@@ -81,10 +81,10 @@ extension NameRules {
         return rules
     }
 
-    /// Who may not have names in a shared directory, for those who keep it: the rules as they are now.
+    /// Which users may not have which names in a shared directory, for its keepers: the rules as they are now.
     ///
-    /// - Returns: says of a user and a name whether it is known that the user may not have it. Where users have other numbers here
-    ///   than those who wrote the rules may have meant, that is known of nobody.
+    /// - Returns: a function that says whether a user is known not to be allowed a name. Where users may have other
+    ///   numbers here than the author of the rules meant, that is known of no user.
     static func denials(in names: TrustedDirectory) -> (UInt32, PortName) -> Bool {
         guard sysNumbersEachUser else { return { _, _ in false } }
         do throws(PortError) {
@@ -95,7 +95,8 @@ extension NameRules {
         }
     }
 
-    /// What the file of a name says, and whose it is; nil when there is none, or that user may not register the name.
+    /// What the file of a name says, and which user owns it; nil when there is none, or that user may not register the
+    /// name.
     ///
     /// - Throws: as `LockedFile.contents`, and as above.
     static func contents(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// The held names as they were seen last, by file; compares each further look with that.
+/// The held names as they were last read, by file; each further reading is compared with that.
 struct NameSnapshot: Sendable {
     private(set) var entries: [String: NameEntry] = [:]
 
@@ -13,9 +13,9 @@ struct NameSnapshot: Sendable {
         entries.filter { $0.value.registration.owner == owner }.map(\.key)
     }
 
-    /// Takes in what a look at one file has told.
+    /// Records what one file says now.
     ///
-    /// - Returns: what is new: that the old holder has gone, and after it that the new one has appeared.
+    /// - Returns: the changes: the old holder has gone, and after that the new one has appeared.
     mutating func note(_ file: String, _ now: NameEntry?) -> [NameEvent] {
         let before = entries[file]
         if let before, let now, before.isSame(as: now) { return [] }
@@ -23,9 +23,9 @@ struct NameSnapshot: Sendable {
         return [before.map { .went($0.registration) }, now.map { .appeared($0.registration) }].compactMap { $0 }
     }
 
-    /// Takes in what a look at all files has told.
+    /// Records what all files say now.
     ///
-    /// - Returns: what is new: all that have gone, then all that have appeared, each by name.
+    /// - Returns: the changes: all that have gone, then all that have appeared, each by name.
     mutating func noteAll(_ now: [String: NameEntry]) -> [NameEvent] {
         let changes = Set(entries.keys).union(now.keys).flatMap { note($0, now[$0]) }
         return changes.sorted { left, right in

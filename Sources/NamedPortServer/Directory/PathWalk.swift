@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// The way to a directory as the kernel goes it: from the root, one name after the other, through symbolic links, "."
-// and "..". Each directory on it can be moved; a link can be replaced; and the last one that is there gets, or loses,
-// the name that comes next.
+// The path to a directory as the kernel resolves it: from the root, one name after the other, through symbolic links,
+// "." and "..". Each directory on it can be moved; a link can be replaced; and the last directory that is there can
+// gain or lose the next name.
 
 import PortCLibrary
 import PortSystem
 
 /// Which directories a path leads through, and by which names.
 struct PathWalk: Equatable, Sendable {
-    /// A directory on the way.
+    /// A directory on the path.
     struct Step: Equatable, Sendable {
         /// Its path, without links.
         let directory: String
@@ -27,18 +27,17 @@ struct PathWalk: Equatable, Sendable {
 
     /// The directories, each once.
     private(set) var steps: [Step] = []
-    /// The directory in which the last name of the path is, or would be; nil when the way ends before it.
+    /// The directory in which the last name of the path is, or would be; nil when the path ends before it.
     private(set) var parent: String?
     /// Whether there is something at the path.
     private(set) var isWhole = false
-    /// The last directory that is there: in it the next name is missing, or is the last.
+    /// The last directory that is there: the next name is missing in it, or is the last one.
     private(set) var last = "/"
 
     /// As many links as the kernel follows.
     private static let linkLimit = 40
 
-    /// Goes the way to a path. Its last two names are not followed when they are links: what is there is not trusted
-    /// then.
+    /// Resolves a path. Its last two names are not followed when they are links: what is there is not trusted then.
     init(to path: String) throws(SystemError) {
         var rest = Self.names(of: path)
         var linkCount = 0
@@ -70,7 +69,7 @@ struct PathWalk: Equatable, Sendable {
         isWhole = true
     }
 
-    /// Whether there is something, and where it leads when it is a link.
+    /// Whether something is there, and where it leads when it is a link.
     private static func look(at path: String) throws(SystemError) -> (isThere: Bool, target: String?) {
         do throws(SystemError) {
             return (true, try sysReadLink(path))
@@ -88,7 +87,7 @@ struct PathWalk: Equatable, Sendable {
         if mayChange { steps[index].mayChange = true }
     }
 
-    /// The last directory may be removed: an empty one can be.
+    /// Notes the name of the last directory, which may be removed: an empty directory can be.
     private mutating func noteNameOfLast() {
         guard last != "/", let slash = last.utf8.lastIndex(of: UInt8(ascii: "/")) else { return }
         noteStep(Self.parent(of: last), String(last[last.utf8.index(after: slash)...]), mayChange: true)

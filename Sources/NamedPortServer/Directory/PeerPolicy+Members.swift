@@ -4,10 +4,10 @@
 public import MessagePort
 
 extension PeerPolicy {
-    /// Those who share a directory of names: processes of this user, of the directory's owner, and those in its group. Of
-    /// one that is not shared, this user's alone.
+    /// Admits the processes that share a directory of names: those of this user, of the directory's owner, and those in
+    /// its group. For a directory that is not shared, only this user's.
     ///
-    /// - Parameter server: the names.
+    /// - Parameter server: the name server of the directory.
     /// - Returns: the policy, for the directory as it is now.
     /// - Throws: as ``PortNameServer/list()``.
     public static func members(of server: PortNameServer) throws(PortError) -> PeerPolicy {

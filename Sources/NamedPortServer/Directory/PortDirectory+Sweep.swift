@@ -5,35 +5,35 @@ import MessagePort
 import PortSystem
 
 extension PortDirectory {
-    /// Most files that one sweep looks at; the next process that starts looks at more.
+    /// How many files one sweep checks at most; the next process that starts checks more.
     private static let sweepLimit = 10_000
 
-    /// Removes the files of names whose owners ended. Files whose names stand for nothing are left alone, and so is
-    /// whatever the kernel refuses to remove.
+    /// Removes the files of names whose owners ended. It leaves alone the files whose names stand for no port name, and
+    /// all that the kernel refuses to remove.
     ///
     /// - Returns: how many files were removed.
     @discardableResult
     func sweepNames() -> Int {
         var removed = 0
-        // In another order each time, so that what cannot be removed does not keep the rest for ever.
+        // In another order each time, so that files that cannot be removed do not block the rest forever.
         let files = ((try? sysList(in: names.raw)) ?? []).shuffled()
         let isKeeper = names.keepers.isKept(by: sysUserID())
         let isDenied = sharing.isShared && isKeeper ? NameRules.denials(in: names) : { _, _ in false }
         for file in files.prefix(Self.sweepLimit) {
             if file.hasPrefix(LockedFile.asidePrefix) {
-                // Whoever moved it aside has ended in that moment.
+                // The process that moved it aside ended at that moment.
                 guard (try? LockedFile.isLocked(file, in: names)) == false, (try? sysUnlink(file, in: names.raw)) != nil
                 else { continue }
                 removed += 1
             }
             guard let name = PortName(fileName: file) else { continue }
             if let user = otherUser(of: file) {
-                // A lock on a name that its user may not have holds nothing.
+                // A lock on a name that its user may not have does not count.
                 let denied = isDenied(user, name) ? user : nil
                 if isKeeper, LockedFile.removeLeftover(file, in: names, deniedTo: denied) { removed += 1 }
                 continue
             }
-            // Asked first: to open the file of a name that is held would be told to those who watch it.
+            // Checked first: opening the file of a name that is held would be reported to its watchers.
             guard (try? LockedFile.isLocked(file, in: names)) == false,
                 let attempt = try? LockedFile.take(file, in: names, within: .zero), case .locked(let lock) = attempt
             else { continue }
@@ -43,7 +43,7 @@ extension PortDirectory {
         return removed
     }
 
-    /// Whose a file in a shared directory is; nil when it is this user's own.
+    /// The user that owns a file in a shared directory; nil when it is this user.
     private func otherUser(of file: String) -> UInt32? {
         guard sharing.isShared, let status = (try? sysStatus(file, in: names.raw)) ?? nil, !sysIsOwnUser(status.owner)
         else { return nil }

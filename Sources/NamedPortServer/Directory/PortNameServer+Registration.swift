@@ -5,7 +5,7 @@ import MessagePort
 public import PortSystem
 
 extension PortNameServer {
-    /// A name, who holds it, and since when.
+    /// A name, the process that holds it, and since when.
     ///
     /// Printed, it is one line: `org.example.greeter: process 4711, since 2026-11-21T14:37:10Z`.
     public struct Registration: Hashable, Sendable, CustomStringConvertible {
@@ -15,9 +15,9 @@ extension PortNameServer {
         public let owner: Int32
         /// When it was registered, in whole seconds.
         public let since: MonotonicInstant
-        /// When the owner started: the time from the machine's start, in the kernel's ticks. With ``owner`` it tells a
-        /// process from another that gets the same id later. Nil when it cannot be known, for example in another PID
-        /// namespace.
+        /// When the owner started: the time from the machine's start, in the kernel's ticks. With ``owner`` it
+        /// distinguishes a process from another that gets the same id later. Nil when it cannot be known, for example
+        /// in another PID namespace.
         public let ownerStart: Duration?
 
         init(name: String, owner: Int32, since: MonotonicInstant, ownerStart: Duration?) {
@@ -39,10 +39,10 @@ extension PortNameServer {
         /// For how long the name has been held.
         public var age: Duration { since.duration(to: .now) }
 
-        /// When the name was registered, by the clock on the wall as it is set now.
+        /// When the name was registered, by the wall clock as it is set now.
         public var sinceTime: UTCTime { UTCTime(sysWallTime(before: { age })) }
 
-        /// When the owner started, by the clock on the wall as it is set now.
+        /// When the owner started, by the wall clock as it is set now.
         public var ownerStartTime: UTCTime? {
             ownerStart.map { start in UTCTime(sysWallTime(before: { sysTimeSinceBoot() - start })) }
         }

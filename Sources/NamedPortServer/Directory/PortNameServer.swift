@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 //
 // There is no server process. A name is a file in the directory of names: its lock says that the name is held, and its
-// contents tell where the port listens. The kernel drops the lock when the owner ends, in whatever way, so a name is
+// contents say where the port listens. The kernel drops the lock when the owner ends, in whatever way, so a name is
 // free the moment its owner is gone. A port listens before its name is written, so a name that can be seen never
 // refuses.
 
@@ -16,26 +16,26 @@ import Synchronization
 /// - Important: Thread safety: any thread.
 public final class PortNameServer: Sendable {
     /// The names of this process's user: in `$XDG_RUNTIME_DIR/swift-ports`, else in `swift-ports` in the first directory
-    /// of `$RUNTIME_DIRECTORY`, else in `swift-ports-<user id>` in the temporary directory; or where `SWIFT_PORT_DIRECTORY` says, which programs have that were started for a name in a
-    /// private directory.
+    /// of `$RUNTIME_DIRECTORY`, else in `swift-ports-<user id>` in the temporary directory; or where
+    /// `SWIFT_PORT_DIRECTORY` says, which is set in programs that were started for a name in a private directory.
     public static let shared = PortNameServer(directory: nil)
 
     private let opened: Mutex<PortDirectory?>  // nil: the user's; opened again when it was replaced
     let held = Mutex<[PortName: HeldName]>([:])
-    /// The fork count of the process that has put a name into `held` last: a child of it has none there.
+    /// The fork count of the process that last put a name into `held`: a child of it has none there.
     let holderForkCount = Atomic<UInt32>(sysForkCount())
 
-    /// Where the kernel gives no directory watch.
+    /// The interval at which to scan where the kernel gives no directory watch.
     let looks = IntervalLooks()
 
     private init(directory: PortDirectory?) {
         opened = Mutex(directory)
     }
 
-    /// Names of their own, in a private directory.
+    /// Makes a name server with names of its own, in a private directory.
     ///
-    /// One that is removed later is not made again: names are unknown then, and registering fails. Once another is
-    /// there at its path, that is used.
+    /// A directory that is removed later is not made again: names are unknown then, and registering fails. Once there
+    /// is another at its path, that is used.
     ///
     /// - Parameter directory: an absolute path. The directory is made if it is not there; its parent must be.
     /// - Throws: ``/MessagePort/PortError/Code/directoryUntrusted`` when it is a link, no directory, another user's, or
@@ -45,14 +45,14 @@ public final class PortNameServer: Sendable {
         self.init(directory: try PortDirectory.open(path: directory))
     }
 
-    /// Names that are shared by users who belong to one group.
+    /// Makes a name server whose names are shared by the users of one group.
     ///
     /// The directory's owner or an administrator makes it, with mode 3770, 2750 or 0750 and that group: `Docs/Security.md`
-    /// says who may do what in it. A directory of mode 0700 of this process's own user will do, too.
+    /// says which user may do what in it. A directory of mode 0700 of this process's own user will do, too.
     ///
-    /// A port that others than this user are to reach needs a ``/MessagePort/PeerPolicy`` that admits them, such as
+    /// A port that other users are to reach needs a ``/MessagePort/PeerPolicy`` that admits them, such as
     /// `members(of:)`, and its address in this directory: it is registered here before it is registered elsewhere or
-    /// sent to another process. Rights that come in messages lead to ports of other users in this directory as long as
+    /// sent to another process. Rights received in messages lead to ports of other users in this directory as long as
     /// this object lives.
     ///
     /// - Parameter sharedDirectory: an absolute path.
@@ -62,8 +62,8 @@ public final class PortNameServer: Sendable {
         self.init(directory: try PortDirectory.open(path: sharedDirectory, mayBeShared: true))
     }
 
-    /// Where the services of a whole system have their names: `/run/swift-ports`, which an administrator makes as a shared
-    /// directory.
+    /// The directory in which the services of a whole system have their names: `/run/swift-ports`, which an
+    /// administrator makes as a shared directory.
     public static let systemDirectory = "/run/swift-ports"
 
     /// From now on ``shared``, and the addresses of ports of this program, are in a shared directory, unless

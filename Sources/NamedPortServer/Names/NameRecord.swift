@@ -11,8 +11,8 @@
 //                                        the byte count of the path, the path (it may hold any byte but NUL)
 //     end
 //
-// Numbers are decimal, without sign and leading zeros. A record has exactly this one form; whatever differs in one
-// byte, such as one of which only a part is written yet, is no record. The lock of the file, not the record, says
+// Numbers are decimal, without sign and leading zeros. A record has exactly this one form: bytes that differ from it
+// anywhere, such as a record that is written only in part, are no record. The lock of the file, not the record, says
 // whether the name is held.
 
 /// What a held name's file says about its owner.
@@ -24,8 +24,8 @@ package struct NameRecord: Hashable, Sendable {
     /// The absolute path of the port's socket.
     package let socketPath: String
 
-    /// Makes a record; nil when a part of it is out of its range: a process id below 1, a negative moment, a path that
-    /// is relative, holds a NUL or has more than `pathLimit` bytes.
+    /// Makes a record; nil when a part is out of range: a process id below 1, a negative moment, a path that is
+    /// relative, holds a NUL or has more than `pathLimit` bytes.
     package init?(owner: Int32, since: Int64, socketPath: String) {
         let bytes = socketPath.utf8
         guard owner > 0, since >= 0, bytes.first == UInt8(ascii: "/"), bytes.count <= Self.pathLimit, !bytes.contains(0)
@@ -35,7 +35,7 @@ package struct NameRecord: Hashable, Sendable {
         self.socketPath = socketPath
     }
 
-    /// Most bytes of a path: `PATH_MAX` without its NUL.
+    /// How many bytes a path may have: `PATH_MAX` without its NUL.
     package static let pathLimit = 4095
 }
 
@@ -48,7 +48,7 @@ extension NameRecord {
         return Array((head + socketPath + "\nend\n").utf8)
     }
 
-    /// Reads a record; nil for every sequence of bytes that is not one.
+    /// Parses a record; nil for every sequence of bytes that is not one.
     package init?(contents: [UInt8]) {
         var rest = contents[...]
         func field(_ key: String, endedBy end: Unicode.Scalar) -> Int64? {

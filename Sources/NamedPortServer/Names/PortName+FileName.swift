@@ -5,7 +5,7 @@
 // beginning; every other byte is '%' and two upper-case hexadecimal digits. Where that would exceed 200 bytes, the file
 // name is "%%" and the name's bytes in base64url (RFC 4648, section 5) without padding, at most 173 bytes. A '%' of the
 // name itself is always written "%25", so no name of the first form begins with "%%".
-// A name has exactly one file name: a file name that decodes to a name but is not that name's is nobody's.
+// A name has exactly one file name: a file name that decodes to a name but is not that name's own stands for no name.
 
 extension PortName {
     private static let escapedLimit = 200

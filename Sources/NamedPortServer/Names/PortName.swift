@@ -3,10 +3,10 @@
 
 package import MessagePort
 
-/// A port's name: 1 to 128 bytes of UTF-8, any but NUL. Two names are the same when their bytes are: letters that look
-/// alike but are written with other code points are other names.
+/// A port's name: 1 to 128 bytes of UTF-8, any but NUL. Two names are the same when their bytes are: names that look
+/// alike but have other code points are different.
 package struct PortName: Hashable, Sendable, CustomStringConvertible {
-    /// Most bytes that a name has.
+    /// How many bytes a name may have.
     package static let limit = 128
 
     /// The name.

@@ -13,12 +13,12 @@ public struct UTCTime: Hashable, Sendable, Comparable, CustomStringConvertible {
         self.secondsSince1970 = secondsSince1970
     }
 
-    /// The time that lies so long after the beginning of 1970.
+    /// The time that comes that long after the beginning of 1970.
     init(_ duration: Duration) {
         self.init(secondsSince1970: duration.components.seconds)
     }
 
-    /// Whether one comes before the other.
+    /// Whether the left time comes before the right.
     public static func < (left: UTCTime, right: UTCTime) -> Bool { left.secondsSince1970 < right.secondsSince1970 }
 
     /// The date and time.
@@ -40,7 +40,7 @@ public struct UTCTime: Hashable, Sendable, Comparable, CustomStringConvertible {
 
     /// The Gregorian date.
     private static func date(daysSince1970 days: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        var year = 1970 + floorDivide(days * 400, by: 146_097)  // off by one at most: 400 years have so many days
+        var year = 1970 + floorDivide(days * 400, by: 146_097)  // off by one at most: 400 years have 146,097 days
         while daysBefore(year) > days { year -= 1 }
         while daysBefore(year + 1) <= days { year += 1 }
         let isLeap = daysBefore(year + 1) - daysBefore(year) == 366

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// For code that has a thread of its own: the loop is that thread's. The code of tasks names a loop.
+// For code that has a thread of its own: the loop is that thread's. Code in tasks names a loop instead.
 
 public import MessagePort
 
@@ -15,7 +15,7 @@ extension LocalMessagePort {
         try schedule(on: .current, in: mode)
     }
 
-    /// Takes the port out of a mode of the current thread's run loop. See ``unschedule(from:in:)``.
+    /// Removes the port from a mode of the current thread's run loop. See ``unschedule(from:in:)``.
     ///
     /// - Parameter mode: the mode that it was scheduled in.
     @available(*, noasync, message: "A task has no thread of its own: use `unschedule(from:)`.")

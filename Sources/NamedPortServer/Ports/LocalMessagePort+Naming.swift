@@ -5,7 +5,8 @@ public import MessagePort
 import Synchronization
 
 extension LocalMessagePort {
-    /// Held while ports of this process get their names, so that a port that is found taken has been registered whole.
+    /// Held while ports of this process get their names, so that when a name is found taken, its port is registered
+    /// completely.
     private static let naming = Mutex(())
 
     /// Its name; after its end, the one that it had. Nil when it has none. `CFMessagePortGetName`.
@@ -13,17 +14,18 @@ extension LocalMessagePort {
 
     /// Gives the port another name, its first one, or none. `CFMessagePortSetName`.
     ///
-    /// It stays the same port: its queue, its place on loops, and the rights to it stay as they are. The old name is
-    /// free when this returns. At no moment does the port have neither. The name that it has already changes nothing.
+    /// It stays the same port: its queue, the loops that serve it, and the rights to it stay as they are. The old name
+    /// is free when this returns. At no moment is the port without a name. The name that it has already changes
+    /// nothing.
     ///
     /// - Parameter name: 1 to 128 bytes of UTF-8, any but NUL; nil for none.
-    /// - Throws: as ``PortNameServer/register(_:name:)``. Then it has its old name.
+    /// - Throws: as ``PortNameServer/register(_:name:)``. Then the port has its old name.
     public func setName(_ name: String?) throws(PortError) {
         try port.core.checkProcess()
         guard let name else { return giveNameUp() }
         let newName = try PortName(name)
         try Self.naming.withLock { (_) throws(PortError) in
-            // Somebody may have unregistered it, or removed its file.
+            // The name may have been unregistered, or its file removed.
             if newName == oldName, nameServer.holds(newName, for: port.core) { return }
             try nameServer.register(port, name: name)
             if let oldName, oldName != newName { nameServer.free(oldName, of: port.core) }
@@ -31,7 +33,8 @@ extension LocalMessagePort {
         }
     }
 
-    /// Takes the name and the socket that a supervisor declared for this process. ``PortNameServer/checkIn(_:name:)``.
+    /// Checks in for the name and the socket that a supervisor declared for this process.
+    /// ``PortNameServer/checkIn(_:name:)``.
     func checkIn(as name: String) throws(PortError) {
         try Self.naming.withLock { (_) throws(PortError) in
             try nameServer.checkIn(port, name: name)
@@ -41,8 +44,8 @@ extension LocalMessagePort {
 
     /// The port of this process with a name; a new one when no live port has it. `CFMessagePortCreateLocal`.
     ///
-    /// Whoever asks first makes the port: a later handler is dropped, as CFMessagePort drops callback and context when
-    /// it sets `*shouldFreeInfo` to true.
+    /// The first call makes the port: the handler of a later call is dropped, as CFMessagePort drops callback and
+    /// context when it sets `*shouldFreeInfo` to true.
     ///
     /// - Parameters:
     ///   - name: 1 to 128 bytes of UTF-8, any but NUL.

@@ -14,7 +14,7 @@ extension LocalMessagePort {
         try port.schedule(on: loop, in: mode)
     }
 
-    /// Takes the port out of a mode of a run loop. Messages stay in the queue.
+    /// Removes the port from a mode of a run loop. Messages stay in the queue.
     ///
     /// - Parameters:
     ///   - loop: the loop.
@@ -25,7 +25,7 @@ extension LocalMessagePort {
 
     /// The source with which a run loop receives from this port. `CFMessagePortCreateRunLoopSource`.
     ///
-    /// - Parameter order: its place among sources that are ready at the same time, when this call makes it.
+    /// - Parameter order: its order among sources that are ready at the same time, when this call makes it.
     /// - Returns: the source; the same each time.
     /// - Throws: as ``/MessagePort/MachPort/runLoopSource(order:)``.
     public func runLoopSource(order: Int = 0) throws(PortError) -> RunLoopSource {
@@ -41,7 +41,7 @@ extension LocalMessagePort {
         try port.setDispatcher(dispatcher)
     }
 
-    /// Sets what is called once when the port becomes invalid, on the thread that invalidates it.
+    /// Sets the handler that is called once when the port becomes invalid, on the thread that invalidates it.
     /// `CFMessagePortSetInvalidationCallBack`.
     ///
     /// - Parameter handler: called at once when the port is invalid already; nil for nothing.
@@ -49,11 +49,11 @@ extension LocalMessagePort {
         port.setInvalidationHandler(handler)
     }
 
-    /// Sets what is called once on a run loop when the port becomes invalid.
+    /// Sets the handler that is called once on a run loop when the port becomes invalid.
     ///
     /// - Parameters:
-    ///   - loop: the loop on which to be told.
-    ///   - mode: the mode in which to be told.
+    ///   - loop: the loop on which to call the handler.
+    ///   - mode: the mode in which to call the handler.
     ///   - handler: called once on the loop's thread; soon, when the port is invalid already.
     public func setInvalidationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
@@ -61,6 +61,6 @@ extension LocalMessagePort {
         port.setInvalidationHandler(on: loop, in: mode, handler)
     }
 
-    /// Whether there is something to call when the port becomes invalid. `CFMessagePortGetInvalidationCallBack`.
+    /// Whether there is a handler to call when the port becomes invalid. `CFMessagePortGetInvalidationCallBack`.
     public var hasInvalidationHandler: Bool { port.hasInvalidationHandler }
 }

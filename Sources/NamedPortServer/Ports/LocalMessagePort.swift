@@ -7,26 +7,26 @@ import Synchronization
 /// A port that answers requests, with a name or without. `CFMessagePortCreateLocal`, `NSMessagePort`.
 ///
 /// Schedule it on a run loop, or have a queue call its handler; that keeps it alive, as `CFRunLoopAddSource` does, so
-/// this object may be let go. Requests that come before wait in its queue. When the last reference goes, the port ends: an
-/// optimized build releases it after its last use, so keep one that is not scheduled in a property, or end with
-/// `withExtendedLifetime`.
+/// this object may be released. Requests that come earlier wait in its queue. When the last reference goes, the port
+/// ends: an optimized build releases it after its last use, so store one that is not scheduled in a property, or end
+/// with `withExtendedLifetime`.
 ///
 /// `Docs/CFMessagePort.md` names the counterpart of each function of CFMessagePort.
 ///
 /// - Important: Thread safety: any thread. The handler runs on the thread of the run loop, or where the queue calls it.
 public final class LocalMessagePort: Sendable {
-    /// Called for each message, with the port itself. What it returns is the reply, nil being an empty one, unless the
-    /// message expects none, or the handler has taken the reply right out of it to reply later, or has replied with an
-    /// error. `CFMessagePortCallBack`.
+    /// Called for each message, with the port itself. Its result is the reply, nil being an empty one, unless the
+    /// message expects none, or the handler has removed the reply right from the message to reply later, or has replied
+    /// with an error. `CFMessagePortCallBack`.
     public typealias Handler = @Sendable (LocalMessagePort, MachMessage) -> [UInt8]?
 
     /// The port behind it, for what this object does not offer. It ends with this object, which a loop that has the
-    /// port keeps.
+    /// port retains.
     public let port: MachPort
     let nameServer: PortNameServer  // immutable
     let heldName = Mutex<String?>(nil)
 
-    /// Makes a port without a name. It may be given one later: ``setName(_:)``.
+    /// Makes a port without a name. ``setName(_:)`` can give it one later.
     ///
     /// - Parameters:
     ///   - nameServer: where it will be registered.
@@ -40,9 +40,9 @@ public final class LocalMessagePort: Sendable {
         port = MachPort(queueLimit: queueLimit)
         port.core.setOwner(self)
         port.setHandler { [weak self] _, message in
-            // Whoever has the reply finds the object let go.
+            // When the reply arrives, this object has been released.
             guard let reply = self.map({ handler($0, message) }) else { return }
-            // The requester may have gone meanwhile: then nobody wants the reply.
+            // The requester may have gone meanwhile: then the reply has no receiver.
             if message.expectsReply { try? message.reply(MachMessage(id: message.id, bytes: reply ?? [])) }
         }
     }
@@ -68,7 +68,7 @@ public final class LocalMessagePort: Sendable {
     ///
     /// - Parameters:
     ///   - name: the declared name.
-    ///   - nameServer: in whose directory it is declared.
+    ///   - nameServer: the name server in whose directory it is declared.
     ///   - queueLimit: how many messages may wait in the queue.
     ///   - handler: called for each message. What it captures is released when the port ends, after a handler that is
     ///     under way.
@@ -91,8 +91,9 @@ public final class LocalMessagePort: Sendable {
 
     /// Ends the port. A reply that its handler is about to give is still sent.
     ///
-    /// One call does all that, and its name is free when it returns. Any other returns at once: the port is invalid
-    /// then, but the thread of the first may still be freeing the name. See ``/MessagePort/MachPort/invalidate()``.
+    /// The first call does all of it, and the name is free when it returns. Any other call returns at once: the port is
+    /// invalid then, but the thread of the first may still be freeing the name. See
+    /// ``/MessagePort/MachPort/invalidate()``.
     public func invalidate() {
         port.invalidate()
     }

@@ -4,7 +4,7 @@
 public import MessagePort
 import Synchronization
 
-/// Who is told of a remote port's end: taken out by whoever tells it, so it is told once.
+/// Whom to notify of a remote port's end. The thread that notifies removes it first, so it is notified once.
 final class EndWatch: Sendable {
     let loop: ThreadRunLoop  // immutable
     let mode: RunLoopMode  // immutable
@@ -16,7 +16,7 @@ final class EndWatch: Sendable {
         self.handler = handler
     }
 
-    /// Calls the handler on its loop: at once, if that is the current thread's.
+    /// Calls the handler on its loop: immediately, if that is the current thread's.
     func tell() {
         if loop.isCurrent { return handler() }
         loop.perform(in: [mode], name: "port end", handler)
@@ -24,18 +24,18 @@ final class EndWatch: Sendable {
 }
 
 extension RemoteMessagePort {
-    /// Sets what is called once when the port is gone, or this object is invalidated.
+    /// Sets the handler that is called once when the port is gone, or this object is invalidated.
     /// `CFMessagePortSetInvalidationCallBack`.
     ///
     /// It is called on the loop's thread and nowhere else: at once when ``invalidate()`` is called there, otherwise as
-    /// a block. It is never called when the loop's thread ends first. It replaces what was set before, which is then
+    /// a block. It is never called when the loop's thread ends first. It replaces the handler set before, which is then
     /// never called.
     ///
     /// - Parameters:
-    ///   - loop: the loop on which to be told.
+    ///   - loop: the loop on which to call the handler.
     ///   - mode: the mode in which to notice that the port is gone.
     ///   - handler: called at once, or soon, when the object is invalid or the port is gone already; nil for nothing.
-    /// - Throws: as ``/MessagePort/SendRight/notifyWhenDead(on:in:_:)``. Then nobody is told of the port's end.
+    /// - Throws: as ``/MessagePort/SendRight/notifyWhenDead(on:in:_:)``. Then no handler is called at the port's end.
     public func setInvalidationHandler(
         on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
     ) throws(PortError) {
@@ -55,13 +55,14 @@ extension RemoteMessagePort {
                 if state.watch === watch { state.request = request }
                 return state.watch === watch
             }
-            if !isWanted { request.cancel() }  // it was replaced, or told, meanwhile
+            if !isWanted { request.cancel() }  // it was replaced, or notified, meanwhile
         } catch {
             if take(watch) { throw error }
         }
     }
 
-    /// Sets what is called once when the port is gone, or this object is invalidated, on the current thread's run loop.
+    /// Sets the handler that is called once when the port is gone, or this object is invalidated, on the current
+    /// thread's run loop.
     ///
     /// See ``setInvalidationHandler(on:in:_:)``.
     ///
@@ -76,15 +77,15 @@ extension RemoteMessagePort {
         try setInvalidationHandler(on: .current, in: mode, handler)
     }
 
-    /// Whether there is something to call at the end. `CFMessagePortGetInvalidationCallBack`.
+    /// Whether there is a handler to call at the end. `CFMessagePortGetInvalidationCallBack`.
     public var hasInvalidationHandler: Bool { !isInherited && state.withLock { $0.watch != nil } }
 
     /// Ends the use of this object. The port itself, and other objects for it, go on. `CFMessagePortInvalidate`.
     ///
-    /// Requests that wait for their replies, on whatever thread or task, end at once with
-    /// ``/MessagePort/PortError/Code/peerDied``, and the receiver is told (``/MessagePort/MachMessage/isCancelled``).
-    /// One that waits for room goes on to do so, and ends so when its message was sent. In a forked child nothing
-    /// happens: the object is its parent's.
+    /// Requests that wait for their replies, on any thread or task, end at once with
+    /// ``/MessagePort/PortError/Code/peerDied``, and the receiver learns of it
+    /// (``/MessagePort/MachMessage/isCancelled``). A request that waits for room goes on waiting, and ends with the
+    /// same error once its message was sent. In a forked child nothing happens: the object belongs to its parent.
     public func invalidate() {
         if isInherited { return }
         let old = state.withLock { state in
@@ -96,7 +97,7 @@ extension RemoteMessagePort {
         old.watch?.tell()
     }
 
-    /// The port is gone; called on the loop of the one who is to be told.
+    /// Called on the watch's loop when the port is gone.
     private func portDidEnd(_ watch: EndWatch) {
         if take(watch, isInvalid: true) { watch.tell() }
     }
@@ -112,7 +113,7 @@ extension RemoteMessagePort {
 }
 
 extension RemoteMessagePort.State {
-    /// Takes out who is told of the end, so that it is told once.
+    /// Removes the watch of the end, so that it is notified once.
     mutating func takeWatch() -> (watch: EndWatch?, request: NoticeRequest?) {
         (watch.take(), request.take())
     }

@@ -5,7 +5,8 @@ public import MessagePort
 import Synchronization
 
 extension RemoteMessagePort {
-    /// What a shared object stands for. The object holds the port's right, so nothing else has its identity meanwhile.
+    /// What a shared object stands for. The object retains the port's right, so no other port has its identity
+    /// meanwhile.
     struct SharedKey: Hashable, Sendable {
         private let port: ObjectIdentifier
         private let name: PortName
@@ -20,19 +21,20 @@ extension RemoteMessagePort {
         weak let port: RemoteMessagePort?
     }
 
-    // An object that is found here may turn out to be held by nobody else. Its end takes this lock, so it must come
-    // after the lock is free: what a closure under the lock has looked at, it returns.
+    // A closure under this lock may end up with the last reference to an object that it found here. The object's end
+    // acquires this lock, so it must come after the lock is free: a closure under the lock returns each object that it
+    // has read.
     private static let known = Mutex<[SharedKey: Reference]>([:])
 
     /// The one object of this process for the port that has a name now. Does not wait for it to appear.
     /// `CFMessagePortCreateRemote`.
     ///
     /// After its ``invalidate()`` here, or the end of its port, the next call gives a fresh one, if the name leads to a
-    /// port. The process keeps it only as long as somebody else does.
+    /// port. The process does not retain it: it lives as long as the program's references to it.
     ///
     /// - Parameters:
     ///   - name: the name.
-    ///   - nameServer: where to look.
+    ///   - nameServer: where to look the name up.
     /// - Returns: the object; the same each time.
     /// - Throws: as ``PortNameServer/lookUp(_:)``.
     public static func shared(name: String, nameServer: PortNameServer = .shared) throws(PortError) -> RemoteMessagePort
@@ -52,7 +54,7 @@ extension RemoteMessagePort {
         return winner
     }
 
-    /// Forgets an object that is gone, unless another has its place.
+    /// Forgets an object that is gone, unless another has replaced it.
     static func forget(_ key: SharedKey) {
         let other = known.withLock { known -> RemoteMessagePort? in
             let other = known[key]?.port

@@ -16,10 +16,10 @@ import Synchronization
 public final class RemoteMessagePort: Sendable {
     struct State: Sendable {
         var isInvalid = false
-        /// Who is told of the end, and how the right is told that nobody is.
+        /// The watch of the end, and the right's notice, to be cancelled when there is no watch any more.
         var watch: EndWatch?
         var request: NoticeRequest?
-        /// Where the object stands among the shared ones.
+        /// The object's key among the shared ones.
         var sharedKey: SharedKey?
     }
 
@@ -36,7 +36,7 @@ public final class RemoteMessagePort: Sendable {
     ///
     /// - Parameters:
     ///   - name: the name.
-    ///   - nameServer: where to look.
+    ///   - nameServer: where to look the name up.
     /// - Throws: as ``PortNameServer/lookUp(_:)``.
     public convenience init(name: String, nameServer: PortNameServer = .shared) throws(PortError) {
         self.init(name: name, right: try nameServer.lookUp(name))
@@ -59,7 +59,8 @@ public final class RemoteMessagePort: Sendable {
         !right.isDead && !isInvalid
     }
 
-    /// Whether this is a forked child's copy of its parent's object, whose lock a thread that is not there may have.
+    /// Whether this is a forked child's copy of its parent's object: a thread that the child does not have may hold its
+    /// lock.
     var isInherited: Bool { sysForkCount() != forkCount }
 
     /// Whether it was invalidated here, or its end was noticed.

@@ -12,16 +12,17 @@ extension PortNameServer {
     /// ```
     ///
     /// Order and completeness are those of ``watch(on:in:_:)``. Each iteration has a watch of its own, from its first
-    /// element to its end. It has no buffer: what happens while no task asks waits in the kernel. A task that waits
-    /// holds no thread; one thread, which all asynchronous calls of the process share, watches.
+    /// element to its end. It has no buffer: what happens while no task asks waits in the kernel. A waiting task blocks
+    /// no thread: one thread, shared by all asynchronous calls of the process, watches.
     public var events: NameEvents { NameEvents(server: self) }
 }
 
 /// Names that come and go: ``PortNameServer/events``.
 public struct NameEvents: AsyncSequence, Sendable {
-    /// What it gives.
+    /// What the sequence gives.
     public typealias Element = NameEvent
-    /// Why it fails, as ``PortNameServer/watch(on:in:_:)`` does. The next call tries again, and nothing is lost.
+    /// Why an iteration fails, as ``PortNameServer/watch(on:in:_:)`` does. The next call tries again, and nothing is
+    /// lost.
     public typealias Failure = PortError
 
     let server: PortNameServer

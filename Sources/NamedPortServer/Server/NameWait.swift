@@ -6,7 +6,7 @@ import PortCLibrary
 import PortSystem
 import Synchronization
 
-/// A wait for one name: whether to look again, and the look.
+/// A wait for one name: decides when to look it up again, and does so.
 final class NameWait: Sendable {
     private struct State: ~Copyable {
         var watch: NameDirectoryWatch
@@ -41,12 +41,12 @@ final class NameWait: Sendable {
         state = Mutex(State(watch: watch))
     }
 
-    /// When to look again although nothing has changed.
+    /// When to look the name up again although nothing has changed.
     var nextLook: MonotonicInstant { state.withLock { min($0.declared.next, $0.watch.nextLook) } }
 
-    /// Looks, if anything has changed since the last look. Never waits.
+    /// Looks the name up, if anything has changed since the last time. Never waits.
     ///
-    /// - Parameter isLast: whether it is looked at once more although an interval has not passed.
+    /// - Parameter isLast: whether to look the name up although the interval has not passed.
     /// - Returns: the right; nil while there is none.
     /// - Throws: as `PortNameServer.waitFor(_:within:)`.
     func look(isLast: Bool = false) throws(PortError) -> SendRight? {
@@ -64,7 +64,7 @@ final class NameWait: Sendable {
         }
         let (mustLook, isThere) = try result.get()
         guard mustLook else { return nil }
-        // Looking a name up may make the directory: that is not for somebody who waits for it.
+        // A look-up may make the directory; a wait for the name must not.
         if let right = try isThere ? server.find(name) : findDeclared() { return right }
         let isDeclared = ((try? sysStatus(atPath: declaredPath)) ?? nil) != nil
         state.withLock { $0.declared.didFindNobody(isDeclared: isDeclared) }
@@ -86,8 +86,9 @@ extension NameWait {
     }
 }
 
-/// When to look at a declared socket that refuses. It has a path before its supervisor listens, and that it listens is
-/// told by nothing: so it is tried again, soon at first, then less often, and no more after a second.
+/// When to try again a declared socket that refuses. It has a path before its supervisor listens, and nothing reports
+/// when the supervisor begins to listen: so the socket is tried again, soon at first, then less often, and no more
+/// after a second.
 private struct DeclaredLooks: Sendable {
     private(set) var next = MonotonicInstant.distantFuture
     private var pause = Duration.milliseconds(1)

@@ -5,7 +5,7 @@ public import MessagePort
 import PortSystem
 import Synchronization
 
-/// Tells a run loop which names come and go. ``PortNameServer/watch(on:in:_:)`` makes it.
+/// Reports to a run loop which names come and go. ``PortNameServer/watch(on:in:_:)`` makes it.
 ///
 /// - Important: Thread safety: any thread.
 public final class NameWatch: Sendable {
@@ -13,7 +13,7 @@ public final class NameWatch: Sendable {
     public typealias Handler = @Sendable (Result<NameEvent, PortError>) -> Void
 
     private let source: RunLoopSource  // guards itself
-    /// How long a watch waits before it looks again, when this process has no descriptor or no memory left to look with.
+    /// How long a watch waits before it tries again, when this process has no descriptor or no memory left.
     private static let timeUntilNextTry = Duration.milliseconds(100)
 
     init(_ follower: NameMonitor, on loop: ThreadRunLoop, in mode: RunLoopMode, _ handler: @escaping Handler)
@@ -28,7 +28,7 @@ public final class NameWatch: Sendable {
                 var nextTry = MonotonicInstant.distantFuture
                 defer { relay.ring(at: min(nextTry, follower.nextLook), on: loop, in: mode) }
                 do throws(PortError) {
-                    // Looking takes its time, in which the watch may have ended.
+                    // The watch may have ended during the call of `next()`.
                     if let event = try follower.next(), relay.isValid { handler(.success(event)) }
                 } catch {
                     if error.isOwnShortage {
@@ -64,14 +64,14 @@ public final class NameWatch: Sendable {
 
     private let relay: Relay  // guards itself
 
-    /// Leads from the source's routine to the source.
+    /// Gives the source's routine access to the source.
     private final class Relay: Sendable {
         let source = Mutex<RunLoopSource?>(nil)
         private let alarm = Mutex<RunLoopTimer?>(nil)
 
         var isValid: Bool { source.withLock { $0 }?.isValid == true }
 
-        /// Has the source look at a date, and no more at the one before.
+        /// Has a timer signal the source at a date, in place of the date before.
         func ring(at date: MonotonicInstant, on loop: ThreadRunLoop, in mode: RunLoopMode) {
             var made: RunLoopTimer?
             if date != .distantFuture, isValid {
@@ -99,35 +99,35 @@ public final class NameWatch: Sendable {
         }
     }
 
-    /// Whether it may still tell something.
+    /// Whether it may still report events.
     public var isValid: Bool { source.isValid }
 
-    /// Ends the watch. Called on the loop's thread, no handler begins after it. Called on another, it does not wait for
-    /// the loop: a handler that is under way goes on, and so does one that the loop is about to call.
+    /// Ends the watch. After a call on the loop's thread no handler begins. A call on another thread does not wait for
+    /// the loop: a handler that is running goes on, and so does one that the loop is about to call.
     public func invalidate() {
         relay.end()
     }
 }
 
 extension PortNameServer {
-    /// Has a run loop told which names come and go.
+    /// Reports to a run loop which names come and go.
     ///
     /// First come the names that are held now, as ``NameEvent/appeared(_:)``, in alphabetical order, then what happens,
-    /// in the order in which it does. A name that passes from one port to another goes and then appears. A name is told
-    /// to have come only when it can be looked up, to have gone only after it was told to have come, and neither twice
-    /// in a row. It goes when it is unregistered, when its port ends, and when its owner ends, by `kill -9` too; and
-    /// when the directory of names is removed. When so much has happened that the kernel lost some of it, all names are
-    /// compared with those told before: first those that have gone are told, then those that have come, each by name.
-    /// What comes and goes between two looks may be told in part or not at all.
+    /// in the order in which it does. A name that passes from one port to another goes and then appears. A name is
+    /// reported as appeared only when it can be looked up, as gone only after it was reported as appeared, and neither
+    /// twice in a row. It goes when it is unregistered, when its port ends, and when its owner ends, by `kill -9` too;
+    /// and when the directory of names is removed. When the kernel has lost some of the changes, all names are compared
+    /// with those reported before: first those that have gone are reported, then those that have appeared, each by
+    /// name. What comes and goes between two readings of the directory may be reported in part or not at all.
     ///
-    /// The loop keeps the watch, as it keeps a source (version 1), until it is invalidated. It is told one event in a
-    /// turn.
+    /// The loop retains the watch, as it retains a source (version 1), until it is invalidated. Each pass of the loop
+    /// reports one event.
     ///
     /// - Parameters:
     ///   - loop: the loop; the current thread's unless said otherwise.
     ///   - mode: a mode of it, or ``/RunLoopCore/RunLoopMode/common``.
-    ///   - handler: called on the loop's thread for each event. A failure comes once, and ends the watch. That this process
-    ///     has no descriptor or no memory left is none: the watch looks again every 100 ms until there is one.
+    ///   - handler: called on the loop's thread for each event. A failure comes once, and ends the watch. A lack of
+    ///     descriptors or memory in this process is no failure: the watch tries again every 100 ms until there is one.
     /// - Returns: the watch.
     /// - Throws: ``/MessagePort/PortError/Code/watchLimit`` when the kernel gives no watch;
     ///   ``/MessagePort/PortError/Code/directoryUntrusted``, ``/MessagePort/PortError/Code/descriptorLimit``,
@@ -139,7 +139,7 @@ extension PortNameServer {
         try NameWatch(follower(), on: loop, in: mode, handler)
     }
 
-    /// What follows the names in the directory that is there now.
+    /// Makes the monitor of the names in the directory that is there now.
     func follower() throws(PortError) -> NameMonitor {
         let directory = try openDirectory()
         return try NameMonitor(directory.path, mayBeShared: directory.mayBeShared, looks: looks)

@@ -8,14 +8,14 @@ extension PortNameServer {
     /// Gives a port the name and the socket that a supervisor, such as systemd, declared for this process.
     /// `bootstrap_check_in`.
     ///
-    /// The supervisor listens before this process runs, and starts it when the first client connects; what that sent
-    /// waits for the port. The supervisor goes on listening when the port ends, so clients are never refused. See
-    /// `Docs/Activation.md`.
+    /// The supervisor listens before this process runs, and starts it when the first client connects; that client's
+    /// messages wait for the port. The supervisor goes on listening when the port ends, so clients are never refused.
+    /// See `Docs/Activation.md`.
     ///
     /// A process finds its socket by its path, which is `declared/` and the name's file name in the directory of this
-    /// object; or else, among those that lie elsewhere, by the name that the supervisor gave the descriptor
-    /// (`FileDescriptorName=`). Each can be taken once. All inherited descriptors become close-on-exec at the first
-    /// call.
+    /// object; or else, among the sockets elsewhere, by the name that the supervisor gave the descriptor
+    /// (`FileDescriptorName=`). Each socket can be used once. All inherited descriptors become close-on-exec at the
+    /// first call.
     ///
     /// - Parameters:
     ///   - port: a port that has no address yet: no name, and sent to no other process.
@@ -24,7 +24,7 @@ extension PortNameServer {
     ///   name: it may register the name instead. ``/MessagePort/PortError/Code/alreadyCheckedIn``.
     ///   ``/MessagePort/PortError/Code/activationInvalid`` when the descriptor is no listening socket of packets, the
     ///   environment cannot be understood, or the port has an address. ``/MessagePort/PortError/Code/nameTaken`` and
-    ///   all others as ``register(_:name:)``: then the call can be made again.
+    ///   all other errors as ``register(_:name:)``: then the call can be repeated.
     public func checkIn(_ port: MachPort, name: String) throws(PortError) {
         do throws(PortError) {
             try take(name, for: port)
@@ -38,7 +38,7 @@ extension PortNameServer {
         guard port.isValid else { throw PortError(.invalidPort) }
         let portName = try PortName(name)
         let directory = try openDirectory()
-        _ = try directory.declared(makes: false)  // is trusted, if it is there
+        _ = try directory.declared(makes: false)  // checks that it is trusted, if it is there
         try InheritedSockets.shared.take(portName, declaredAt: directory.declaredPath(of: portName)) {
             (descriptor, address) throws(PortError) in
             try hold(portName, for: port, in: directory) { (write) throws(PortError) in

@@ -8,17 +8,17 @@ import PortSystem
 extension PortNameServer {
     /// The right to the port with a name. The same port gives the same right each time.
     ///
-    /// When no live port has the name, a socket that a supervisor declared for it serves: it is connected to, and the
-    /// supervisor starts the name's owner (`Docs/Activation.md`).
+    /// When no live port has the name, the call connects to the socket that a supervisor declared for it, if there is
+    /// one, and the supervisor starts the name's owner (`Docs/Activation.md`).
     ///
     /// - Parameter name: the name.
     /// - Returns: a right to a port of this process, reached in memory, or of another.
     /// - Throws: ``/MessagePort/PortError/Code/nameUnknown`` when no live port has the name now;
-    ///   ``/MessagePort/PortError/Code/sendTimedOut`` when too many clients wait to be accepted by it, for
-    ///   ``lookUpLimit``; ``/MessagePort/PortError/Code/nameEmpty``, ``/MessagePort/PortError/Code/nameTooLong``,
+    ///   ``/MessagePort/PortError/Code/sendTimedOut`` when for ``lookUpLimit`` too many clients wait for the port to
+    ///   accept them; ``/MessagePort/PortError/Code/nameEmpty``, ``/MessagePort/PortError/Code/nameTooLong``,
     ///   ``/MessagePort/PortError/Code/nameHasNUL``; ``/MessagePort/PortError/Code/peerRefused``;
-    ///   ``/MessagePort/PortError/Code/malformedPacket`` when what listens for the name is no socket of packets;
-    ///   ``/MessagePort/PortError/Code/directoryUntrusted``, ``/MessagePort/PortError/Code/descriptorLimit``,
+    ///   ``/MessagePort/PortError/Code/malformedPacket`` when the socket that listens for the name is no socket of
+    ///   packets; ``/MessagePort/PortError/Code/directoryUntrusted``, ``/MessagePort/PortError/Code/descriptorLimit``,
     ///   ``/MessagePort/PortError/Code/systemCallFailed``.
     public func lookUp(_ name: String) throws(PortError) -> SendRight { try lookUp(name, within: Self.lookUpLimit) }
 
@@ -26,8 +26,7 @@ extension PortNameServer {
     ///
     /// - Parameters:
     ///   - name: the name.
-    ///   - limit: how long to wait for a place among those who wait to be accepted by the port. Zero or less never
-    ///     waits.
+    ///   - limit: how long to wait for room in the port's backlog of connections. Zero or less never waits.
     /// - Returns: a right to a port of this process, reached in memory, or of another.
     /// - Throws: as ``lookUp(_:)``.
     public func lookUp(_ name: String, within limit: Duration) throws(PortError) -> SendRight {
@@ -39,7 +38,7 @@ extension PortNameServer {
         throw PortError(.nameUnknown, subject: .name(name))
     }
 
-    /// How long a look-up waits when as many clients as a port lets wait are waiting to be accepted: 1 s.
+    /// How long a look-up waits when the port's backlog of connections is full: 1 s.
     public static let lookUpLimit = Duration.seconds(1)
 
     /// The right to the port with a name; nil when there is none.
@@ -54,8 +53,8 @@ extension PortNameServer {
         return try Self.findDeclared(name, in: directory.declared(makes: false), until: deadline)
     }
 
-    /// Whether who listens is the user whose name it is: in a shared directory one might name another's socket. Sockets of
-    /// supervisors are listened at for others.
+    /// Whether the listener is the user that owns the name: in a shared directory a record might name another user's
+    /// socket. A supervisor listens for other users.
     private static func leads(_ right: SendRight, to user: UInt32, in directory: PortDirectory) -> Bool {
         guard directory.sharing.isShared, let remote = right.destination as? RemotePort,
             let peer = remote.connection?.peer
@@ -63,7 +62,8 @@ extension PortNameServer {
         return peer.userID == user || directory.sharing.isKept(by: peer.userID)
     }
 
-    /// The right to the port that a supervisor declared; nil when nobody listens, or there is no socket of the name.
+    /// The right to the port that a supervisor declared; nil when no process listens, or there is no socket for the
+    /// name.
     static func findDeclared(
         _ name: PortName, in directory: TrustedDirectory?, until deadline: MonotonicInstant = .distantPast
     ) throws(PortError) -> SendRight? {
@@ -88,6 +88,6 @@ extension PortNameServer {
 }
 
 extension PortDirectory {
-    /// Where a supervisor listens for a name whose owner it starts on demand.
+    /// The path at which a supervisor listens for a name whose owner it starts on demand.
     func declaredPath(of name: PortName) -> String { path + "/declared/" + name.fileName }
 }

@@ -13,10 +13,10 @@ extension PortError.StaticReason {
 
 extension PortNameServer {
     /// Gives a port a name. A port may have several. The name is free again when the port becomes invalid, or this
-    /// process ends; it does not depend on this object's life.
+    /// process ends; it does not depend on this object's lifetime.
     ///
     /// A port whose address has gone, because its socket or the whole directory was removed or replaced, gets a new one. Rights
-    /// that other processes have to it stay good, and are not equal to those that they look up from then on.
+    /// that other processes have to it stay valid, and are not equal to those that they look up from then on.
     ///
     /// - Parameters:
     ///   - port: the port; from now on other processes can reach it.
@@ -32,8 +32,8 @@ extension PortNameServer {
         guard port.isValid else { throw PortError(.invalidPort, subject: .name(name)) }
         let portName = try PortName(name)
         let directory = try openDirectory()
-        // A taken name costs the port no address. A free one is taken when the address is there, so that whoever comes
-        // second finds the name's record soon.
+        // For a name that is taken the port gets no address. A free one is locked once the address is there, so that a
+        // second process finds the name's record soon.
         do throws(PortError) {
             try hold(portName, for: port, in: directory) { () throws(PortError) in
                 _ = try Self.reachableAddress(of: port, in: directory)
@@ -41,20 +41,19 @@ extension PortNameServer {
                 try write(try Self.reachableAddress(of: port, in: directory))
             }
         } catch {
-            // Where a port that ends meanwhile takes its socket away, that is what went wrong, whatever the kernel
-            // says.
+            // When the port has ended meanwhile and removed its socket, that is the cause, whatever the kernel says.
             throw port.isValid ? error : PortError(.invalidPort, subject: .name(name))
         }
     }
 
-    /// Takes a name, has `body` write its record, and has the name end with the port.
+    /// Locks a name, has `body` write its record, and makes the name end with the port.
     ///
     /// - Parameters:
     ///   - name: the name.
     ///   - port: the port.
-    ///   - directory: where.
-    ///   - prepare: called before the name is taken, when it seems to be free.
-    ///   - body: calls what it is given with the port's address.
+    ///   - directory: the directory in which the name is.
+    ///   - prepare: called before the name is locked, when it seems to be free.
+    ///   - body: calls its argument with the port's address.
     /// - Throws: as `take`; what `prepare` and `body` throw. The name is not held then.
     func hold(
         _ name: PortName, for port: MachPort, in directory: PortDirectory,
@@ -67,7 +66,7 @@ extension PortNameServer {
         if directory.beginSweepOfNames() { directory.sweepNames() }
         let file = try Self.take(name, in: directory.names, preparing: prepare)
         do throws(PortError) {
-            try file.cut()  // what a dead owner has left is nobody's
+            try file.cut()  // a dead owner's record is void
             try body { (address) throws(PortError) in try file.write(try Self.record(address).contents) }
         } catch {
             file.remove()
@@ -83,7 +82,7 @@ extension PortNameServer {
         }
     }
 
-    /// Frees a name that this process holds. The port goes on; rights to it stay good.
+    /// Frees a name that this process holds. The port goes on; rights to it stay valid.
     ///
     /// - Parameter name: the name.
     /// - Returns: false when this object holds no such name. In a forked child it holds none of its parent's.
@@ -93,20 +92,20 @@ extension PortNameServer {
         return free(portName) { _ in true }
     }
 
-    /// Frees a name, if this object holds it for the port. Asks no file, so nothing can be in the way.
+    /// Frees a name, if this object holds it for the port. Opens no file, so nothing can prevent it.
     @discardableResult
     func free(_ name: PortName, of port: LocalPort) -> Bool {
         free(name) { $0.belongs(to: port) }
     }
 
-    /// Whether this object holds a name for the port, and it can be found.
+    /// Whether this object holds a name for the port, and the name can be found.
     func holds(_ name: PortName, for port: LocalPort) -> Bool {
         guard let registration = held.withLock({ $0[name] }) else { return false }
         return registration.belongs(to: port) && registration.isReachable
     }
 
     private func free(_ name: PortName, if isMeant: (HeldName) -> Bool) -> Bool {
-        // In a forked child a thread that is not there may have the lock.
+        // In a forked child the lock may be held by a thread that the child does not have.
         if holderForkCount.load(ordering: .relaxed) != sysForkCount() { return false }
         let registration = held.withLock { held -> HeldName? in
             guard let found = held[name], !found.isInherited, isMeant(found) else { return nil }
@@ -116,7 +115,7 @@ extension PortNameServer {
         return registration != nil
     }
 
-    /// What this process writes into the file of a name that it holds.
+    /// The record that this process writes into the file of a name that it holds.
     static func record(_ address: PortAddress) throws(PortError) -> NameRecord {
         let since = MonotonicInstant.now.nanoseconds / 1_000_000_000
         guard let record = NameRecord(owner: sysProcessID(), since: since, socketPath: address.path) else {
@@ -125,8 +124,8 @@ extension PortNameServer {
         return record
     }
 
-    /// The port's address. One that went away with its directory, or without, leads nowhere, and one whose socket somebody
-    /// has replaced leads to that: then another.
+    /// The port's address. If its socket was removed, with the directory or alone, or was replaced, the port gets
+    /// another.
     private static func reachableAddress(of port: MachPort, in directory: PortDirectory) throws(PortError)
         -> PortAddress
     {
@@ -142,7 +141,7 @@ extension PortNameServer {
         return try port.core.renewAddress(address, in: directory)
     }
 
-    /// The name was freed; it may be held anew by now.
+    /// Removes the entry of a name that was freed; the name may be held again by now.
     private func forget(_ name: PortName, _ registration: HeldName) {
         held.withLock { held in
             if held[name] === registration { held[name] = nil }

@@ -6,13 +6,13 @@ public import MessagePort
 import PortSystem
 
 extension PortNameServer {
-    /// The names that are held now, in alphabetical order, and what their ports have counted. All owners are asked at
-    /// once.
+    /// The names that are held now, in alphabetical order, and their ports' statistics. All owners are asked at once.
     ///
-    /// Nobody is kept waiting by one that is stopped or busy: see ``/MessagePort/SendRight/statistics(within:)``. Only ports
-    /// whose sockets lie in the directory are asked: what a name says may lead to a file system that does not answer.
+    /// An owner that is stopped or busy does not delay the others: see ``/MessagePort/SendRight/statistics(within:)``.
+    /// Only ports whose sockets are in the directory are asked: the path in a record may lead to a file system that
+    /// does not answer.
     ///
-    /// - Parameter limit: how long to wait for the answers of all together.
+    /// - Parameter limit: how long to wait for all answers together.
     /// - Returns: each with its owner, and its statistics; nil for one that did not answer.
     /// - Throws: as ``list()``.
     @available(*, noasync, message: "It blocks the thread.")
@@ -40,8 +40,8 @@ extension PortNameServer {
         return zip(sorted, answers).map { ($0.registration, $1) }
     }
 
-    /// Connects to a socket in a part of the directory, by the last two names of its path: another process may call the
-    /// directory by another path. One that lies elsewhere is dead.
+    /// Connects to a socket in a part of the directory, by the last two names of its path: another process may know the
+    /// directory by another path. A socket elsewhere counts as dead.
     private static func connect(
         to address: PortAddress, in parts: [String: TrustedDirectory?]
     ) throws(PortError) -> ConnectOutcome {
@@ -60,7 +60,7 @@ extension PortNameServer {
     ///   - name: the name.
     ///   - byteLimit: how many bytes of each message.
     ///   - deadline: when to give up.
-    /// - Returns: the watch, which has begun.
+    /// - Returns: the watch, already begun.
     /// - Throws: `nameUnknown`; as `PortWatch.init`.
     package func watch(
         _ name: String, byteLimit: Int, until deadline: MonotonicInstant

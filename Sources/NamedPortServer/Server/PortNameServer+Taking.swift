@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A file that is locked and does not say by whom belongs to somebody who is about to write that, or to give the name
-// up, or to a process that sweeps it away. Each takes a few system calls. So whoever finds such a file looks again,
-// soon at first and then less often, and in the end goes by what it sees.
+// A file that is locked and names no owner belongs to a process that is about to write its record, to give the name up,
+// or to sweep the file away. Each needs a few system calls. So a process that finds such a file tries again, soon at
+// first and then less often, and in the end accepts what it finds.
 
 import MessagePort
 import PortSystem
 
 extension PortNameServer {
-    /// The first pause, and how many there are; each is twice as long as the one before: 0.2 s together.
+    /// The first pause, and the number of pauses; each is twice as long as the one before, 0.2 s together.
     private static let firstPause = Duration.microseconds(100)
     private static let pauseCount = 11
 
-    /// Takes the lock of a name's file.
+    /// Locks a name's file.
     ///
     /// - Parameters:
     ///   - name: the name.
-    ///   - names: where.
-    ///   - prepare: called before that, when the name seems to be free.
-    /// - Returns: the file, with what a dead owner has left in it.
-    /// - Throws: `nameTaken`, with the owner, unless that does not say who it is; what `prepare` throws.
+    ///   - names: the directory of names.
+    ///   - prepare: called before the file is locked, when the name seems to be free.
+    /// - Returns: the file, with the contents that a dead owner left.
+    /// - Throws: `nameTaken`, with the owner, if the file names one; what `prepare` throws.
     static func take(
         _ name: PortName, in names: TrustedDirectory, preparing prepare: () throws(PortError) -> Void = {}
     ) throws(PortError) -> LockedFile {
@@ -39,8 +39,8 @@ extension PortNameServer {
         throw PortError(.nameTaken, subject: .name(name.string), owner: owner)
     }
 
-    /// One attempt. In a shared directory another user's file is taken by nobody else; what a dead one has left the
-    /// directory's owner and root take away.
+    /// One attempt. In a shared directory no other user can lock a user's file; the directory's owner and root remove
+    /// what a dead process has left.
     private static func attempt(
         _ name: PortName, in names: TrustedDirectory, preparing prepare: () throws(PortError) -> Void
     ) throws(PortError) -> LockedFile.Attempt {

@@ -6,11 +6,11 @@ import PortSystem
 
 extension PortNameServer {
     /// Waits until a live port has a name, and gives the right to it. Blocks the thread in the kernel, without a run
-    /// loop and without looking again and again.
+    /// loop and without polling.
     ///
     /// The directory of names may be removed and come back meanwhile. A name that is there already is found without a
-    /// wait; a limit of zero or less only looks. A socket that a supervisor declares for the name is found too, also
-    /// when it comes during the wait.
+    /// wait; a limit of zero or less only looks the name up. A socket that a supervisor declares for the name is found
+    /// too, also when it comes during the wait.
     ///
     /// - Parameters:
     ///   - name: the name.
@@ -36,8 +36,8 @@ extension PortNameServer {
         throw PortError(.nameWaitTimedOut, subject: .name(name))
     }
 
-    /// Waits until a live port has a name, and gives the right to it. Suspends the task; no thread waits for it alone:
-    /// one thread, which all asynchronous calls of the process share, watches.
+    /// Waits until a live port has a name, and gives the right to it. Suspends the task, and blocks no thread: one
+    /// thread, shared by all asynchronous calls of the process, watches.
     ///
     /// - Parameters:
     ///   - name: the name.

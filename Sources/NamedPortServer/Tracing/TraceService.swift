@@ -9,20 +9,21 @@ import Synchronization
 
 /// Lets other processes of the same user see what the run loops of this one do: `portctl trace`.
 ///
-/// A process agrees by ``start(tracing:nameServer:)``. Nothing is recorded before somebody asks for it, or the process
-/// was started by `portctl trace -- COMMAND`. See `Docs/Tracing.md`.
+/// A process agrees by ``start(tracing:nameServer:)``. Nothing is recorded before `portctl trace` asks for it, unless
+/// the process was started by `portctl trace -- COMMAND`. See `Docs/Tracing.md`.
 ///
 /// - Important: Thread safety: any thread.
 public final class TraceService: Sendable {
-    /// What a message to the service asks for.
+    /// The ids of the messages to the service.
     package enum Order {
-        /// Records from now on; an empty reply says so.
+        /// Starts recording; the reply is empty.
         package static let begin: Int32 = 1
-        /// Records no more; the reply is the trace.
+        /// Stops recording; the reply is the trace.
         package static let end: Int32 = 2
     }
 
-    /// In it `portctl trace -- COMMAND` tells the process that it starts where to write: `<process>:<path>`.
+    /// The variable in which `portctl trace -- COMMAND` says where the process that it starts is to write:
+    /// `<process>:<path>`.
     package static let variable = "SWIFT_PORT_TRACE"
 
     /// The name of a process's service.
@@ -35,17 +36,17 @@ public final class TraceService: Sendable {
 
     /// Lets run loops of this process be traced from outside, under the name `trace.<process>`, until ``stop()``.
     ///
-    /// The service has a thread of its own, so it answers also while the loops are busy. In a process that `portctl
-    /// trace` has started, and in no other, it has the trace written at the process's end, and for that handles the
-    /// signals that would end it: see `Docs/Tracing.md`.
+    /// The service has a thread of its own, so it answers also while the loops are busy. Only in a process that
+    /// `portctl trace` has started, it writes the trace at the process's end, and for that handles the signals that
+    /// would end the process: see `Docs/Tracing.md`.
     ///
     /// - Parameters:
-    ///   - loops: which run loops; at first the main thread's alone.
+    ///   - loops: which run loops; by default only the main thread's.
     ///   - nameServer: where the name is registered.
-    /// - Returns: the service; it ends with the object, which an optimized build releases after its last use: keep it in a
-    ///   property, or in a variable of `main.swift`.
+    /// - Returns: the service; it ends with the object, which an optimized build releases after its last use: store it
+    ///   in a property, or in a variable of `main.swift`.
     /// - Throws: as ``PortNameServer/register(_:name:)``: ``/MessagePort/PortError/Code/nameTaken`` when there is one
-    ///   already; ``/MessagePort/PortError/Code/systemCallFailed`` when there is no thread for it.
+    ///   already; ``/MessagePort/PortError/Code/systemCallFailed`` when the system gives no thread for it.
     public static func start(
         tracing loops: [ThreadRunLoop] = [.main], nameServer: PortNameServer = .shared
     ) throws(PortError) -> TraceService {
@@ -75,7 +76,7 @@ public final class TraceService: Sendable {
         stop()
     }
 
-    /// Ends the service, and the recording that is under way; waits for the end of its thread. Idempotent. A process
+    /// Ends the service and its recording, if there is one, and waits for the end of its thread. Idempotent. A process
     /// that was started to be traced writes its trace now.
     public func stop() {
         AtExit.write(if: self)
@@ -99,7 +100,7 @@ public final class TraceService: Sendable {
         return nil
     }
 
-    /// Records anew.
+    /// Starts a new recording.
     fileprivate func begin() {
         _ = end()
         let made = RunLoopTracer()
@@ -107,9 +108,9 @@ public final class TraceService: Sendable {
         tracer.withLock { $0 = made }
     }
 
-    /// Records no more.
+    /// Stops recording.
     ///
-    /// - Returns: what was recorded; nil when nothing was.
+    /// - Returns: the recording; nil when there was none.
     fileprivate func end() -> RunLoopTracer? {
         let tracer = tracer.withLock { $0.take() }
         if let tracer { for loop in loops { tracer.detach(from: loop) } }
@@ -121,19 +122,19 @@ public final class TraceService: Sendable {
     }
 }
 
-/// An object that is not kept alive.
+/// A reference that does not keep its object alive.
 private struct WeakReference<Object: AnyObject & Sendable>: Sendable {
     weak let object: Object?
 }
 
-/// The trace of a process that was started to be traced, which it writes when it exits, or a signal ends it.
+/// The trace of a process that was started to be traced. The process writes it when it exits, or when a signal ends it.
 private enum AtExit {
     private struct Traced {
         let service: TraceService
         let path: String
-        /// A forked child that exits leaves the file alone.
+        /// The process that writes the file: a forked child that exits leaves it alone.
         let process = sysProcessID()
-        /// Whether somebody writes the trace, or has written it.
+        /// Whether a thread is writing the trace, or has written it.
         var isTaken = false
     }
 
@@ -141,7 +142,7 @@ private enum AtExit {
     /// Set when the trace was written.
     private static let end = ThreadEvent()
 
-    /// Has the service record from now on, if the process was started for that.
+    /// Starts the service's recording, if the process was started for that.
     static func begin(_ service: TraceService) {
         guard let value = sysEnvironment(TraceService.variable), let colon = value.firstIndex(of: ":"),
             Int32(value[..<colon]) == sysProcessID()
@@ -157,9 +158,9 @@ private enum AtExit {
         try? sysBeforeEndingSignal { AtExit.write() }
     }
 
-    /// Writes what was recorded, if that was not done.
+    /// Writes the recording, unless that was done.
     ///
-    /// - Parameter service: only that of this service; nil for all.
+    /// - Parameter service: the service whose recording to write; nil for any.
     static func write(if service: TraceService? = nil) {
         let found = Self.traced.withLock { traced -> Traced? in
             guard let found = traced, found.process == sysProcessID(), service == nil || service === found.service
@@ -168,7 +169,7 @@ private enum AtExit {
             return found
         }
         guard let found else { return }
-        // A process that exits while a signal has the trace written waits for that.
+        // A process that exits while an ending signal has the trace written waits for that.
         if found.isTaken { return _ = end.wait(until: .distantFuture) }
         defer { end.set() }
         guard let tracer = found.service.end(), let file = try? sysOpen(found.path, .creating) else { return }
