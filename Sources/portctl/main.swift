@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// portctl: looks at named ports and talks to them. `portctl help` tells how.
+// portctl: inspects named ports and sends messages to them. `portctl help` describes it.
 
 import PortCLibrary
 import NamedPortServer

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Words as bash's completion gives and takes them: as typed, with their quotes. zsh and fish take care of that
-// themselves. Anybody of the user chooses the names of ports, so what is inserted must be one word, of which nothing is
-// expanded. Bash knows bytes: what follows a sign, such as a combining mark, takes nothing of its meaning away. So words
+// Words as bash's completion passes and expects them: as typed, with their quotes. zsh and fish quote by themselves.
+// Any process of the user chooses the names of ports, so the inserted text must be one word, in which bash expands
+// nothing. Bash works on bytes: a character keeps its meaning whatever follows it, such as a combining mark. So words
 // are read and written scalar by scalar, never by what a reader sees as one character.
 
 /// A word of bash.
@@ -27,7 +27,7 @@ enum BashWord {
         return String(text)
     }
 
-    /// Those of some words that begin as what has been written, quoted as that has begun to be.
+    /// The words that begin with what has been written, quoted in the way in which the user has begun.
     static func candidates(_ words: [String], for written: String) -> [String] {
         let beginning = unquoted(written)
         return words.filter { $0.utf8.starts(with: beginning.utf8) }.map {
@@ -35,13 +35,13 @@ enum BashWord {
         }
     }
 
-    /// What has to be written for a word, after a quote when it begins with one. Bash writes the quote at its end.
+    /// The text to write for a word, after the opening quote when the user has typed one. Bash adds the closing quote.
     private static func quoted(_ word: String, in quote: Unicode.Scalar?) -> String {
         word.unicodeScalars.map { scalar in
             switch (quote, scalar) {
             case ("'", "'"): #"'\''"#
             case ("'", _): "\(scalar)"
-            // An exclamation mark stands for a line of the history, unless it is in single quotes.
+            // An exclamation mark refers to the history, unless it is in single quotes.
             case ("\"", "!"): #""'!'""#
             case ("\"", _): #""\$`"#.unicodeScalars.contains(scalar) ? "\\\(scalar)" : "\(scalar)"
             default: isPlain(scalar) ? "\(scalar)" : "\\\(scalar)"
@@ -49,7 +49,7 @@ enum BashWord {
         }.joined()
     }
 
-    /// Whether a scalar has no meaning for bash. Of those beyond ASCII none has.
+    /// Whether a scalar has no special meaning for bash. None beyond ASCII has one.
     private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar {
         case "a"..."z", "A"..."Z", "0"..."9": true

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What may stand in place of the last word of a command line, which is being written.
+/// The possible completions of the last word of a command line, which is being written.
 enum Candidates: Equatable {
-    /// One of these. It need not begin as what has been written: shells choose in their own ways.
+    /// One of these words. It need not begin with what has been written: each shell selects in its own way.
     case words([Word])
     /// The path of a file.
     case files
     /// The path of a directory.
     case directories
-    /// A word of the command line of another program, which begins after `--`.
+    /// A word of another program's command line, which begins after `--`.
     case program
 
     struct Word: Equatable {
         let text: String
-        /// What it does, or who has it.
+        /// What it does, or which process has it.
         var meaning = ""
     }
 
     /// Gives the names in a directory, and the processes that hold them.
     typealias Names = (_ directory: String?) -> [(name: String, owner: Int32)]
 
-    /// Its name in what scripts read.
+    /// Its name in the answer to the scripts.
     var kind: String {
         switch self {
         case .words: "words"
@@ -35,7 +35,7 @@ enum Candidates: Equatable {
     ///
     /// - Parameters:
     ///   - line: the words after `portctl`, without quotes.
-    ///   - names: called where a name, or its owner, may stand.
+    ///   - names: called where a name, or its owner, is possible.
     init(_ line: [String], names: Names) {
         var place = Place()
         for word in line.dropLast() { place.pass(word) }
@@ -43,16 +43,16 @@ enum Candidates: Equatable {
     }
 }
 
-/// A place in a command line. Words that are wrong are passed as if they were right: the line is not finished.
+/// A position in a command line. Wrong words are accepted as if they were right: the line is not finished.
 private struct Place {
     private var command: CommandDescription?
     private var directory: String?
-    /// How many of the command's arguments stand before.
+    /// How many of the command's arguments come before.
     private var count = 0
-    /// The option whose value stands here.
+    /// The option whose value comes next.
     private var option: Option?
     private var isAfterDashes = false
-    /// There is no such command, so nothing is known of what follows.
+    /// There is no such command, so nothing is known of the words that follow.
     private var isWrong = false
 
     mutating func pass(_ word: String) {
@@ -76,7 +76,7 @@ private struct Place {
         if option.value?.kind == .directory { directory = value }
     }
 
-    /// The option that a word is, which takes a value, and its value when that is there already.
+    /// The option that a word names, if it takes a value, and the value when the word contains it.
     private func find(_ word: String) -> (Option, value: String?)? {
         let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         let known = (command?.allOptions ?? []) + CommandDescription.table.flatMap(\.allOptions)
@@ -89,7 +89,7 @@ private struct Place {
         if isWrong { return .words([]) }
         if let kind = option?.value?.kind { return candidates(of: kind, names) }
         if isAfterDashes, let command, command.program != .none {
-            // What completion itself takes there is no program's.
+            // For `completion` the words there are not another program's.
             return command.command == .completion ? .words([]) : .program
         }
         if !isAfterDashes, word.hasPrefix("-") {
@@ -109,7 +109,7 @@ private struct Place {
         return .words(dashes)
     }
 
-    /// What stands before the command that the command runs.
+    /// The `--` before the program that the command runs.
     private var dashes: [Candidates.Word] {
         guard let command, !isAfterDashes else { return [] }
         let isComplete = command.arguments.count <= count || command.program == .alternative && count == 0
@@ -125,7 +125,7 @@ private struct Place {
         case .command:
             return .words(CommandDescription.table.map { Candidates.Word(text: $0.name, meaning: $0.summary) })
         case .portName:
-            // One that cannot be typed is not offered, nor one that would be read as an option.
+            // A name that cannot be typed is not offered, nor one that would be parsed as an option.
             let held = names(directory).filter { held in
                 held.name.shown.utf8.elementsEqual(held.name.utf8)
                     && (isAfterDashes || held.name.unicodeScalars.first != "-")

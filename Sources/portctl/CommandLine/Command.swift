@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What portctl can be asked to do.
+/// The commands of portctl.
 enum Command: String, CaseIterable {
     case list, info, send, request, serve, watch, activate, wait, trace, bench, doctor, completion, help
 }
@@ -11,7 +11,7 @@ struct CommandDescription {
     /// Whether a command runs a program, whose words follow `--`.
     enum ProgramUse: Equatable {
         case none, optional, required
-        /// In place of the arguments.
+        /// A program in place of the arguments.
         case alternative
     }
 
@@ -20,12 +20,12 @@ struct CommandDescription {
     var arguments: [Argument] = []
     var program = ProgramUse.none
     var options: [Option] = []
-    /// What else there is to know, a paragraph each.
+    /// Further notes, a paragraph each.
     var notes: [String] = []
 
     var name: String { command.rawValue }
 
-    /// With those that every command has.
+    /// The command's options, with those that every command has.
     var allOptions: [Option] { options + Option.common }
 
     /// The usage lines without the options: `send NAME ID [DATA]`.

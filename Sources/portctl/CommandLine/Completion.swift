@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Completion scripts. A script asks portctl itself what may stand in place of the word that is being written
-/// (`Candidates`), so what it knows is the table of commands and the live list of names, in each shell the same.
+/// Completion scripts. A script asks portctl itself for the completions of the word that is being written
+/// (`Candidates`), so every shell completes from the table of commands and the live list of names.
 enum Completion {
     static func script(for shell: Shell) -> String {
         switch shell {
@@ -12,13 +12,13 @@ enum Completion {
         }
     }
 
-    /// What a script reads: a line that says what kind of words may stand there, then those that portctl knows, one in
-    /// a line, for zsh and fish with what they mean after a tab. Those shells choose and quote by themselves.
+    /// The answer to a script: a line with the kind of words that are possible, then the words that portctl knows, one
+    /// per line, for zsh and fish followed by a tab and their meaning. Those shells select and quote by themselves.
     ///
     /// - Parameters:
-    ///   - line: the words of the command line after `portctl`; the last one is being written. Those of bash are as
+    ///   - line: the words of the command line after `portctl`; the last one is being written. bash passes them as
     ///     typed.
-    ///   - shell: whose script asks.
+    ///   - shell: the shell whose script asks.
     ///   - names: gives the names that are held.
     /// - Returns: the lines, with their ends.
     static func answer(to line: [String], for shell: Shell, names: Candidates.Names) -> String {

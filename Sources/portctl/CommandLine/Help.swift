@@ -15,7 +15,7 @@ enum Help {
         (.usage, "the command line is wrong"),
     ]
 
-    /// What those end with that run a command.
+    /// The exit status of the commands that run a program.
     static let statusNote =
         "activate --once and trace -- COMMAND end with the status of the command, 128 and the signal's number when a signal "
         + "ended it; trace with 1 when it left no trace. activate ends with 0 at a signal, and with 1 when it gives the "
@@ -25,7 +25,7 @@ enum Help {
         "Durations are written 1.5s, 200ms, 2m, or as a number of seconds; sizes 512, 64K, 1.5M. After -- nothing is an "
         + "option."
 
-    /// What there is.
+    /// The usage lines and summaries of all commands.
     static func overview(width: Int = 100) -> String {
         let synopses = CommandDescription.table.map { ($0, $0.synopses) }
         let column = synopses.flatMap(\.1).map(\.count).max() ?? 0
@@ -42,7 +42,7 @@ enum Help {
         return lines.map { $0 + "\n" }.joined()
     }
 
-    /// What there is to know of one command.
+    /// The help of one command.
     static func text(of description: CommandDescription, width: Int = 100) -> String {
         var lines = description.synopses.enumerated().map { ($0 == 0 ? "usage: " : "       ") + "portctl \($1)" }
         lines += [""] + wrapped(sentence(description.summary), width: width)
@@ -55,7 +55,7 @@ enum Help {
         "portctl \(summary)."
     }
 
-    /// An option's summary, with its standard value.
+    /// An option's summary, with its default value.
     static func summary(of option: Option) -> String {
         option.summary + (option.value?.standard.map { " (\($0))" } ?? "")
     }
@@ -66,7 +66,7 @@ enum Help {
         return zip(options, shown).flatMap { hanging($1, summary(of: $0), column: column, width: width) }
     }
 
-    /// A term and what it means, beside each other.
+    /// A term and its meaning, side by side.
     private static func hanging(_ term: String, _ text: String, column: Int, width: Int) -> [String] {
         let indent = String(repeating: " ", count: column + 4)
         let lines = wrapped(text, width: max(20, width - column - 4))
@@ -74,7 +74,7 @@ enum Help {
         return [first] + lines.dropFirst().map { indent + $0 }
     }
 
-    /// The text in lines that are no longer than the width, as far as its words allow.
+    /// The text in lines no longer than the width, as far as its words allow.
     static func wrapped(_ text: String, width: Int) -> [String] {
         var lines: [String] = []
         var line = ""

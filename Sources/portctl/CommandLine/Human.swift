@@ -12,7 +12,7 @@ struct HumanDuration: Equatable {
         ("s", 1), ("", 1),
     ]
 
-    /// Reads one; nil when the text is none, or longer than a billion seconds.
+    /// Parses a duration; nil when the text is none, or the duration is longer than a billion seconds.
     init?(_ text: String) {
         for unit in Self.units where text.hasSuffix(unit.suffix) {
             let number = text.dropLast(unit.suffix.count)
@@ -46,7 +46,7 @@ struct HumanSize: Equatable {
 
     private static let letters = ["", "K", "M", "G", "T"]
 
-    /// Reads one; nil when the text is none.
+    /// Parses a size; nil when the text is none.
     init?(_ text: String) {
         var number = text.uppercased()
         for ending in ["IB", "B"] where number.hasSuffix(ending) {
@@ -78,7 +78,7 @@ struct HumanSize: Equatable {
         return digits(value) + letters[power]
     }
 
-    /// At most one digit after the point, and none from 100 on.
+    /// At most one digit after the decimal point, and none from 100 on.
     static func digits(_ value: Double) -> String {
         let tenths = Int((value * 10).rounded())
         if tenths >= 1000 || tenths % 10 == 0 { return String(Int(value.rounded())) }

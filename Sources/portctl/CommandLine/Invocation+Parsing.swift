@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 extension Invocation {
-    /// Reads a command line, without the program's name.
+    /// Parses a command line, without the program's name.
     init(_ words: [String]) throws(UsageError) {
         var parser = Parser()
         try parser.read(words)
@@ -10,7 +10,7 @@ extension Invocation {
     }
 }
 
-/// Sorts words into options and others. Options may stand before and after the command.
+/// Separates options from other words. Options may come before and after the command.
 private struct Parser {
     private static let options: [Option] = {
         var known: [Option] = []
@@ -22,9 +22,9 @@ private struct Parser {
     }()
 
     private var words: [String] = []
-    /// Each as it was typed: `--name` or `-n`.
+    /// Each option, and how it was typed: `--name` or `-n`.
     private var options: [(option: Option, typed: String, value: String)] = []
-    /// What stands after `--`.
+    /// The words after `--`.
     private var rest: [String]?
 
     private var command: Command? { words.first.flatMap { Command(rawValue: $0) } }
@@ -44,7 +44,8 @@ private struct Parser {
         }
     }
 
-    /// Reads `--name`, `--name value`, `--name=value`, `-n value`, `-n=value`, `-nvalue`, and several letters together.
+    /// Parses `--name`, `--name value`, `--name=value`, `-n value`, `-n=value`, `-nvalue`, and several letters
+    /// together.
     private mutating func readOption(_ word: String, _ line: inout ArraySlice<String>) throws(UsageError) {
         let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         if !word.hasPrefix("--"), word.count > 2, parts[0].count > 2,
@@ -67,13 +68,13 @@ private struct Parser {
         options.append((option, parts[0], value))
     }
 
-    /// A dash alone is standard input, and before a digit it is a sign.
+    /// A dash alone means standard input, and a dash before a digit is a sign.
     private static func isOption(_ word: String) -> Bool {
         guard word.count > 1, word.first == "-", let second = word.dropFirst().first else { return false }
         return !("0"..."9").contains(second)
     }
 
-    /// The option that a word means: one of the command, if that is known, or of another.
+    /// The option that a word means: an option of the command, if that is known, or of any command.
     private func option(named word: String) -> Option? {
         func isMeant(_ option: Option) -> Bool {
             word == option.name || option.letter.map { word == "-\($0)" } ?? false
@@ -89,7 +90,7 @@ private struct Parser {
             "There is no option \(word).", word, among: (own.isEmpty ? Self.options : own).map(\.name), command)
     }
 
-    /// A word with one dash may be meant as data.
+    /// A word with one dash may be intended as data.
     private static func unknown(letter word: String, _ command: Command?) -> UsageError {
         let takesProgram = command.map { $0.description.program != .none } ?? false
         return UsageError(
@@ -169,7 +170,7 @@ private struct Parser {
 }
 
 extension Invocation {
-    /// What of the command line has no meaning together; nil when all has.
+    /// Which parts of the command line contradict each other; nil when none do.
     fileprivate var contradiction: String? {
         if arguments["DATA"] != nil, has("--file") { return "\(command.rawValue) takes DATA or --file, not both." }
         if has("--hex"), has("--raw") { return "\(command.rawValue) takes --hex or --raw, not both." }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What a command line asks for.
+/// A parsed command line.
 struct Invocation: Equatable {
     var command: Command
     /// The words of the command's arguments, by their placeholders.
     var arguments: [String: String] = [:]
-    /// The values of the options that were given, by their names; empty for those without one.
+    /// The values of the given options, by their names; empty for an option without a value.
     var options: [String: String] = [:]
     /// The command to run, and its arguments.
     var program: [String] = []
 }
 
-/// A command line that asks for nothing that can be done.
+/// A command line that is not valid.
 struct UsageError: Error, Equatable {
     let sentence: String
-    /// Whose help tells more.
+    /// The command whose help explains more.
     var command: Command?
 
-    /// As it is told: one line.
+    /// The message: one line.
     var line: String {
         "\(sentence) Try: portctl help\(command.map { " \($0.rawValue)" } ?? "")"
     }
@@ -27,7 +27,7 @@ struct UsageError: Error, Equatable {
 extension Invocation {
     func has(_ option: String) -> Bool { options[option] != nil }
 
-    /// The option's value, or what holds without it.
+    /// The option's value, or its default.
     private func value(_ option: String) -> String? {
         options[option] ?? command.description.allOptions.first { $0.name == option }?.value?.standard
     }

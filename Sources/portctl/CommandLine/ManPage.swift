@@ -47,7 +47,7 @@ enum ManPage {
         return [".TP", ".B \(names)", escaped(Help.summary(of: option))]
     }
 
-    /// The text, in which nothing is a request or an escape of troff.
+    /// The text, escaped so that troff finds no request and no escape in it.
     private static func escaped(_ text: String) -> String {
         var escaped = ""
         for character in text {

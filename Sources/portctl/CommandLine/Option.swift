@@ -3,11 +3,11 @@
 
 /// An option of a command.
 struct Option: Equatable {
-    /// What an option takes.
+    /// The value of an option.
     struct Value: Equatable {
         let placeholder: String
         let kind: WordKind
-        /// What holds when the option is not given.
+        /// The default, when the option is not given.
         var standard: String?
     }
 
@@ -17,7 +17,7 @@ struct Option: Equatable {
     var value: Value?
     let summary: String
 
-    /// As usage lines show it.
+    /// Its form in usage lines.
     var shown: String { value.map { "\(name) \($0.placeholder)" } ?? name }
 }
 
@@ -41,7 +41,7 @@ extension Option {
         Option(name: name, letter: letter, value: Value(placeholder: placeholder, kind: kind), summary: summary)
     }
 
-    /// Those that every command has.
+    /// The options that every command has.
     static let common: [Option] = [
         option(
             "--directory", nil, "DIR", .directory,
@@ -53,12 +53,12 @@ extension Option {
     static let json = flag("--json", "j", "writes JSON")
 }
 
-/// A word of a command that is no option.
+/// An argument of a command: a word that is no option.
 struct Argument: Equatable {
     let placeholder: String
     let kind: WordKind
     var isOptional = false
 
-    /// As usage lines show it.
+    /// Its form in usage lines.
     var shown: String { isOptional ? "[\(placeholder)]" : placeholder }
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Finds the word that was probably meant.
+/// Finds the word that the user probably meant.
 enum Suggestion {
-    /// The nearest of some words; nil when none is near.
+    /// The nearest of the candidates; nil when none is near.
     static func nearest(to word: String, among candidates: [String]) -> String? {
         let ranked = candidates.map { (candidate: $0, distance: distance(word, $0)) }
         guard let best = ranked.min(by: { $0.distance < $1.distance }) else { return nil }
         if best.distance <= max(1, word.count / 3) { return best.candidate }
-        // Whoever wrote only the beginning, or more than there is.
+        // The user may have written only the beginning of a word, or more than the word.
         return word.count > 2 ? candidates.first { $0.hasPrefix(word) || word.hasPrefix($0) } : nil
     }
 
-    /// How many letters were left out, added, changed, or swapped with the next.
+    /// How many letters were omitted, added, changed, or swapped with the next.
     static func distance(_ left: String, _ right: String) -> Int {
         let (left, right) = (Array(left), Array(right))
         var (before, last) = ([Int](), Array(0...right.count))

@@ -3,7 +3,7 @@
 
 import NamedPortServer
 
-/// What a word of a command line stands for. Parsing checks it, completion offers what may stand there.
+/// The kind of a word in a command line. Parsing checks words against it, completion offers words of it.
 enum WordKind: Equatable {
     case portName
     case messageID

@@ -4,7 +4,7 @@
 import NamedPortServer
 
 extension Invocation {
-    /// Listens for a name and starts the command when somebody connects.
+    /// Listens for a name and starts the command when a client connects.
     ///
     /// - Returns: the exit status: with `--once` that of the command.
     func activate() throws -> Int32 {
@@ -41,7 +41,8 @@ extension Invocation {
     }
 }
 
-/// How often a command is started: one that ends at once, without taking its clients, would be started for ever.
+/// Limits how often a command is started: one that ends at once, without accepting its clients, would be started
+/// forever.
 struct StartLimit {
     static let count = 5
     static let span = "10 seconds"

@@ -4,7 +4,7 @@
 import NamedPortServer
 
 extension Invocation {
-    /// Checks that ports work here, and how fast.
+    /// Checks that ports work here, and measures how fast.
     func bench() throws {
         if let launcher = try SendRight.bootstrap(), sysEnvironment(Self.workerVariable) != nil {
             return try serveBench(launcher)
@@ -24,7 +24,7 @@ extension Invocation {
 
     private static let workerVariable = "PORTCTL_BENCH"
 
-    /// Starts the other process, which answers with what it gets; `variables` are what its environment has besides.
+    /// Starts the other process, which echoes what it gets; `variables` are added to its environment.
     static func launchWorker(
         _ variables: [String: String?] = [:], standardError: SharedDescriptor? = nil
     ) throws -> PortWorker {
@@ -34,7 +34,7 @@ extension Invocation {
         return try PortWorker.launchProcess(program)
     }
 
-    /// The other process of the checks: answers with what it got.
+    /// The other process of the checks: echoes what it gets.
     private func serveBench(_ launcher: SendRight) throws {
         let port = MachPort { _, message in
             if message.expectsReply { try? message.reply(MachMessage(id: message.id, components: message.components)) }
@@ -46,18 +46,18 @@ extension Invocation {
     }
 }
 
-/// What came of a check.
+/// The result of a check.
 struct CheckResult: Equatable {
     let name: String
-    /// How often it was done, and how long that took in all.
+    /// How often it was done, and how long all repetitions took.
     let count: Int
     let duration: Duration
-    /// How many bytes went each time, where that is what matters.
+    /// How many bytes were sent each time, where the result is a throughput.
     var bytes = 0
 
     private var each: Duration { count > 0 ? duration / count : .zero }
 
-    /// Per second, or how long one takes.
+    /// Bytes per second, or the duration of one repetition.
     var shown: String {
         if bytes == 0 { return HumanDuration.text(each) }
         return HumanSize.text(Int(Double(bytes * count) / max(1e-9, duration / .seconds(1)))) + "/s"

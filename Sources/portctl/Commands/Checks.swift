@@ -4,15 +4,15 @@
 import NamedPortServer
 import Synchronization
 
-/// The checks of `portctl bench`, with what every program may use. One that fails throws.
+/// The checks of `portctl bench`, by public functions only. A check that fails throws.
 struct Checks {
     /// How long to do each.
     let span: Duration
     let telling: Bool
-    /// Where the check of names registers one.
+    /// The name server for the check of names.
     let server: PortNameServer
 
-    /// Does all, and ends the worker.
+    /// Runs all checks, and ends the worker.
     func run(worker: PortWorker) throws -> [CheckResult] {
         let other = try worker.checkIn(within: .seconds(10))
         let thread = try ResidentThread(name: "bench")
@@ -54,7 +54,7 @@ struct Checks {
         if reply.bytes != message.bytes { throw CheckFailure(name: "a reply is not what was sent") }
     }
 
-    /// A name comes, is found, and goes.
+    /// Registers a name, looks it up, and frees it.
     private func names() throws -> CheckResult {
         let port = MachPort()
         defer { port.invalidate() }
@@ -67,10 +67,10 @@ struct Checks {
         }
     }
 
-    /// Does something again and again.
+    /// Repeats an operation and measures it.
     private func check(_ name: String, _ body: () throws -> Void) throws -> CheckResult {
         if telling { Console.note(name) }
-        try body()  // what is made at first is not counted
+        try body()  // one-time work is not counted
         let start = MonotonicInstant.now
         let end = start.advanced(by: span)
         var count = 0
@@ -83,7 +83,7 @@ struct Checks {
     }
 }
 
-/// Ports do not do here what they promise.
+/// A check has failed: ports do not work here as promised.
 struct CheckFailure: Error, CustomStringConvertible {
     let name: String
     var description: String { "A check has failed: \(name)." }

@@ -4,11 +4,11 @@
 import NamedPortServer
 
 extension Invocation {
-    /// Does what was asked for.
+    /// Runs the command.
     ///
     /// - Returns: the exit status.
     func run() throws -> Int32 {
-        // Who names a shared directory in the environment means it, as with the option.
+        // A shared directory that the environment names is accepted, as with the option.
         if let path = sysEnvironment(PortDirectory.variable), path.utf8.first == UInt8(ascii: "/") {
             PortDirectory.setDomain(path)
         }
@@ -47,14 +47,15 @@ extension Invocation {
         let shell = arguments["SHELL"].flatMap { Shell(rawValue: $0) } ?? .bash
         if program.isEmpty { return try Console.write(Completion.script(for: shell)) }
         let answer = Completion.answer(to: program, for: shell) { directory in
-            // Nothing is made for somebody who only types.
+            // Completion makes no directory: the user is only typing.
             let server = directory.map { try? Self.existingServer($0) } ?? PortNameServer.shared
             return ((try? server?.list()) ?? []).map { ($0.name, $0.owner) }
         }
         try Console.write(answer)
     }
 
-    /// What a command that is started gets besides this process's environment: it finds the same names.
+    /// The variables for a command that is started, besides this process's environment, so that it finds the same
+    /// names.
     func environment(_ variables: [String: String?]) -> [String: String?] {
         guard let directory = options["--directory"] else { return variables }
         return variables.merging([PortDirectory.variable: directory]) { own, _ in own }
@@ -68,7 +69,7 @@ extension Invocation {
         }
     }
 
-    /// The names in a directory that must be there: one that was mistyped is not made.
+    /// The name server of a directory that must exist: a mistyped one is not made.
     private static func existingServer(_ directory: String) throws -> PortNameServer {
         if try PortDirectory.openExisting(path: directory, mayBeShared: true) == nil {
             guard try sysStatus(atPath: directory) != nil else {
@@ -76,7 +77,7 @@ extension Invocation {
                     "There is no directory \(directory); check --directory, or start a port there: portctl serve makes it."
                 )
             }
-            // An empty one may become one of names, and one that has rules for them already.
+            // An empty directory may become one of names, and so may one that has only rules.
             guard PortDirectory.entries.isSuperset(of: try sysList(directory)) else {
                 throw Refusal("\(directory) is no directory of names; check --directory.")
             }
@@ -84,7 +85,7 @@ extension Invocation {
         return try PortNameServer(sharedDirectory: directory)
     }
 
-    /// The name that was probably meant, as a sentence that follows the error's; nil when no name is near.
+    /// The name that the user probably meant, as a sentence that follows the error's; nil when no name is near.
     func suggestion(after error: any Error) -> String? {
         guard (error as? PortError)?.code == .nameUnknown, arguments["NAME"] != nil, let server = try? nameServer(),
             let held = try? server.list() + server.listDeclared()

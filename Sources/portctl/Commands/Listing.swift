@@ -26,7 +26,7 @@ extension Invocation {
         try Console.write(table.lines().dropFirst().map { $0 + "\n" }.joined())
     }
 
-    /// All names, those of ports that run and those whose owners are started on demand.
+    /// All names: those of live ports, and those whose owners are started on demand.
     private func rows(_ server: PortNameServer) throws -> [PortRow] {
         let running = try server.listAnswers(within: duration("--timeout")).compactMap { registration, answer in
             isShown(registration) ? PortRow(registration, PortRow.State(answer)) : nil
@@ -35,12 +35,12 @@ extension Invocation {
         return (running + waiting).sorted { $0.name < $1.name }
     }
 
-    /// The services by which processes let themselves be traced are shown only to who wants them.
+    /// Trace services are shown only on request.
     private func isShown(_ registration: PortNameServer.Registration) -> Bool {
         command != .list || has("--all") || !registration.isTraceService
     }
 
-    /// The names alone: nobody is asked.
+    /// Only the names: no owner is asked.
     private func names(_ server: PortNameServer) throws -> [UInt8] {
         let names = try (server.list() + server.listDeclared()).filter(isShown).map(\.name).sorted()
         if has("--json") { return JSONValue.array(names.map { .text($0) }).line }
@@ -51,7 +51,7 @@ extension Invocation {
         Table(columns: PortRow.columns, rows: rows.map(\.cells))
     }
 
-    /// Shows the list again and again, until a signal comes: on a terminal in place.
+    /// Shows the list repeatedly, until a signal comes: on a terminal in place.
     private func watchList(_ server: PortNameServer) throws {
         Interrupt.endsProgram(writing: Console.isTerminal ? Screen.farewell : "")
         let screen = Screen()
@@ -80,6 +80,6 @@ extension Invocation {
 }
 
 extension PortNameServer.Registration {
-    /// Whether it is the service that `portctl trace` asks, and none by chance.
+    /// Whether it is the service that `portctl trace` asks, and not a name that only looks like it.
     var isTraceService: Bool { name == TraceService.name(of: owner) }
 }

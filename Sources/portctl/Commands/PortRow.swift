@@ -3,16 +3,16 @@
 
 import NamedPortServer
 
-/// What is known of a name: decides how it is shown.
+/// What is known of a name, and how to show it.
 struct PortRow {
-    /// How the port is.
+    /// The state of the port.
     enum State: Hashable {
         case running(PortStatistics)
-        /// Its owner lives, and has not answered in time.
+        /// Its owner is alive, and has not answered in time.
         case busy
-        /// Its owner does not tell.
+        /// Its owner does not report its state.
         case silent
-        /// Its owner is started when somebody connects; `owner` listens until then.
+        /// Its owner is started when a client connects; `owner` listens until then.
         case waiting
 
         init(_ answer: StatisticsAnswer) {
@@ -24,7 +24,7 @@ struct PortRow {
                 }
         }
 
-        /// As JSON has it.
+        /// Its name in JSON.
         var name: String {
             switch self {
             case .running: "running"
@@ -37,7 +37,7 @@ struct PortRow {
 
     var name: String
     var owner: Int32
-    /// The owner's program and its arguments; nil when that cannot be seen.
+    /// The owner's program and its arguments; nil when they cannot be read.
     var command: String?
     var since: String
     var age: Duration
@@ -95,7 +95,7 @@ struct PortRow {
         }
     }
 
-    /// A line for each thing that is known.
+    /// The known facts, one per line.
     var facts: [(String, String)] {
         let facts = [
             ("Name", name.shown), (state == .waiting ? "Held by" : "Owner", "process \(owner)"),
@@ -111,7 +111,7 @@ struct PortRow {
         ]
     }
 
-    /// When a name was registered is known in whole seconds.
+    /// The time of registration is known in whole seconds.
     private var ageText: String {
         let seconds = age.components.seconds
         return seconds > 0 ? HumanDuration.text(.seconds(seconds)) + " ago" : "just now"
@@ -147,7 +147,7 @@ struct PortRow {
 }
 
 extension PortRow {
-    /// Most bytes of a command that are read: a process may have as many as it likes.
+    /// How many bytes of a command line are read at most: a process may have any number.
     private static let commandLimit = 16_384
 
     /// The program of a process, without its directory, and its arguments.
@@ -158,7 +158,7 @@ extension PortRow {
         return command(line)
     }
 
-    /// Reads what the kernel tells: the words, each ended by a NUL.
+    /// Parses the kernel's text: the words, each ended by a NUL.
     static func command(_ line: [UInt8]) -> String? {
         let words = line.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
         guard let program = words.first else { return nil }

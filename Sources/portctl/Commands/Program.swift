@@ -4,7 +4,7 @@
 import PortCLibrary
 import NamedPortServer
 
-/// A command and its arguments. It is looked for as a shell does it.
+/// A command and its arguments. It is searched for in `PATH` as a shell does it.
 struct Program {
     private let words: [String]
 
@@ -15,11 +15,11 @@ struct Program {
     /// Starts it.
     ///
     /// - Parameters:
-    ///   - environment: what it gets besides this process's environment.
+    ///   - environment: variables that it gets besides this process's environment.
     ///   - descriptors: become its descriptors 0, 1, 2 and so on; nil for this process's own.
-    ///   - prefix: what the shell does before.
+    ///   - prefix: commands that the shell runs before it.
     /// - Returns: its process, which must be waited for.
-    /// - Throws: why the system gives no process.
+    /// - Throws: the error when the system gives no process.
     func start(
         environment: [String: String?] = [:], descriptors: [CInt?] = [nil, nil, nil], prefix: String = ""
     ) throws(SystemError) -> pid_t {
@@ -28,9 +28,9 @@ struct Program {
             descriptors: descriptors)
     }
 
-    /// Looks whether there is such a command, so that this is said before it is needed.
+    /// Checks that the command exists, so that an error comes before it is needed.
     ///
-    /// - Throws: why it cannot be run.
+    /// - Throws: the reason why it cannot be run.
     func check() throws(Refusal) {
         let name = words.first ?? ""
         var reason = ENOENT
@@ -47,7 +47,7 @@ struct Program {
         throw Refusal("The command \(name) cannot be run: \(SystemError(reason)).")
     }
 
-    /// Where a shell looks for a command.
+    /// The paths at which a shell searches for a command.
     private static func paths(of name: String) -> [String] {
         if name.isEmpty || name.contains("/") { return [name] }
         let list = sysEnvironment("PATH") ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -59,7 +59,7 @@ struct Program {
         case exited(Int32)
         case signalled(Int32)
 
-        /// As a shell tells it: 128 and the signal's number for one that was killed.
+        /// The status as a shell reports it: 128 and the signal's number for a process that was killed.
         var status: Int32 {
             switch self {
             case .exited(let status): status
@@ -82,8 +82,7 @@ struct Program {
         return status & 0x7F == 0 ? .exited(status >> 8 & 0xFF) : .signalled(status & 0x7F)
     }
 
-    /// Waits for the end of a process. The first signal that comes meanwhile sends it SIGTERM, each further one
-    /// SIGKILL.
+    /// Waits for the end of a process. On the first signal meanwhile it gets SIGTERM, on each further one SIGKILL.
     ///
     /// - Returns: how it ended, and whether a signal came.
     static func wait(
@@ -102,8 +101,8 @@ struct Program {
         return (wait(for: process), wasInterrupted)
     }
 
-    /// Waits for the end of a process. What a terminal sends goes to it anyway; signals of other processes are handed
-    /// on.
+    /// Waits for the end of a process. Signals of the terminal reach it anyway; signals of other processes are
+    /// forwarded.
     static func wait(for process: pid_t, handingOn interrupt: Interrupt) throws(SystemError) -> End {
         guard let end = try LaunchedProcess.watching(child: process) else { return wait(for: process) }
         let epoll = try EpollSet()
@@ -121,7 +120,7 @@ struct Program {
     /// - Returns: what it wrote to its standard output, and how it ended.
     func run(input: [UInt8], environment: [String: String?]) throws(SystemError) -> (output: [UInt8], end: End) {
         var ends: [CInt] = [-1, -1]
-        // A child gets those that it is to have, and no others.
+        // A child inherits the descriptors meant for it, and no others.
         if pipe(&ends) != 0 { throw SystemError(errno) }
         let theirInput = FileDescriptor(owning: ends[0])
         var ourOutput: SharedDescriptor? = SharedDescriptor(owning: ends[1])
@@ -140,7 +139,7 @@ struct Program {
         return (try output.get(), end)
     }
 
-    /// Writes and reads at once, so that neither side waits for the other for ever.
+    /// Writes and reads at the same time, so that the two sides cannot deadlock.
     private static func exchange(
         _ input: [UInt8], into writer: inout SharedDescriptor?, from reading: CInt
     ) throws(SystemError) -> [UInt8] {
@@ -152,7 +151,7 @@ struct Program {
             if let number = writer?.rawValue { polls.append(pollfd(fd: number, events: Int16(POLLOUT), revents: 0)) }
             if poll(&polls, nfds_t(polls.count), -1) == -1, errno != EINTR { throw SystemError(errno) }
             if let number = writer?.rawValue, polls.last?.revents != 0 {
-                // One that reads no more has what it wants.
+                // A program that stops reading has enough.
                 rest = rest.dropFirst((try? sysWrite(number, rest.prefix(1 << 16))) ?? 0)
                 if polls[1].revents & Int16(POLLERR) != 0 { rest = [] }
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Why something is not done that was asked for, found before it was begun.
+/// The reason why a command is refused, found before it has begun.
 struct Refusal: Error, CustomStringConvertible {
     let description: String
 

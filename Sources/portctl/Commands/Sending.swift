@@ -23,7 +23,7 @@ extension Invocation {
         if others > 0 { Console.note("The reply also has \(others) rights or descriptors, which are not shown.") }
     }
 
-    /// What is written of a reply.
+    /// The text to write for a reply.
     static func shown(_ bytes: [UInt8], asHex: Bool = false, asItIs: Bool = false, onTerminal: Bool) -> [UInt8] {
         if asHex { return Array(Bytes.hex(bytes).utf8) }
         if asItIs || !onTerminal { return bytes }
@@ -42,11 +42,11 @@ extension Invocation {
         return try result.get()
     }
 
-    /// How many bytes a message may have that expects no reply. A port throws a longer one away, unless its owner lets
-    /// it take more, and nobody is told.
+    /// How many bytes a message may have that expects no reply. A port discards a longer one silently, unless its owner
+    /// allows it more.
     static let silentLimit = PeerLimits.standard.messageBytes - 8
 
-    /// The message with its bytes, of which there may be so many; nil when sending it tells.
+    /// The message, with at most `limit` bytes; nil where sending reports one that is too long.
     private func message(limit: Int?) throws -> MachMessage {
         if let file = options["--file"] {
             let number = open(file, O_RDONLY | O_CLOEXEC)
@@ -60,9 +60,9 @@ extension Invocation {
         return MachMessage(id: id, text: arguments["DATA"] ?? "")
     }
 
-    /// Reads all, or more than any message may have: then sending it says so.
+    /// Reads all bytes, or more than any message may have: then sending reports that.
     private static func readAll(_ descriptor: CInt, of path: String, limit: Int?) throws -> [UInt8] {
-        // What is left of a file tells at once.
+        // The remaining length of a regular file shows it without reading.
         var status = stat()
         if let limit, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG {
             try check(Int(status.st_size) - max(0, Int(lseek(descriptor, 0, SEEK_CUR))), limit: limit)
@@ -79,7 +79,7 @@ extension Invocation {
         return bytes
     }
 
-    /// Refuses a message that may be thrown away without a word.
+    /// Refuses a message that a port may discard silently.
     static func check(_ count: Int, limit: Int) throws(Refusal) {
         guard count > limit else { return }
         throw Refusal(

@@ -5,16 +5,16 @@ import PortCLibrary
 import NamedPortServer
 
 extension Invocation {
-    /// Answers one message after the other until one with the id 0 comes. The name is free again when this process
-    /// ends, in whatever way.
+    /// Answers one message after the other until a message with the id 0 comes. The name is free again when this
+    /// process ends, in whatever way.
     func serve() throws {
-        signal(SIGPIPE, SIG_IGN)  // a command need not read what it is given
+        signal(SIGPIPE, SIG_IGN)  // a command need not read its input
         if !program.isEmpty { try Program(program).check() }
         let (server, port) = (try nameServer(), MachPort())
-        // While a command runs, what comes waits in the port's queue, and who asks how the port is gets an answer.
+        // While a command runs, messages wait in the port's queue, and requests for the port's statistics are answered.
         let thread = try ResidentThread(name: "port reading")
         let reading = try PortReading(of: port, on: thread.loop)
-        // Whoever names a shared directory serves those who share it.
+        // In a shared directory the port serves all its members.
         port.setPeerPolicy(try .members(of: server))
         try take(server, for: port)
         port.setAllowsWatching(true)
@@ -35,7 +35,7 @@ extension Invocation {
         }
     }
 
-    /// The next message. While the system lacks what it takes to wait, that is tried again.
+    /// The next message. While the system lacks the resources to wait, this tries again.
     private static func next(of port: MachPort) throws(PortError) -> MachMessage? {
         do throws(PortError) {
             return try port.receive(within: .seconds(3600))
@@ -46,7 +46,7 @@ extension Invocation {
         }
     }
 
-    /// Takes the name over from who listens for it, as `portctl activate`, or else registers it.
+    /// Checks in for the name with a supervisor that listens for it, such as `portctl activate`, or else registers it.
     private func take(_ server: PortNameServer, for port: MachPort) throws {
         do throws(PortError) {
             try server.checkIn(port, name: name)
@@ -56,7 +56,7 @@ extension Invocation {
         }
     }
 
-    /// Without a name that its rules allow, nobody in a shared directory can ask for traces.
+    /// In a shared directory whose rules do not allow the service's name, there is no trace service.
     private func startTracing(_ loop: ThreadRunLoop, _ server: PortNameServer) throws -> TraceService? {
         do throws(PortError) {
             return try TraceService.start(tracing: [loop], nameServer: server)
@@ -66,7 +66,7 @@ extension Invocation {
         }
     }
 
-    /// So long the process stays for clients that read so little that their replies have no room.
+    /// How long the process stays for clients that read too slowly to have room for their replies.
     private static let flushLimit = Duration.seconds(10)
 
     private func flushReplies() {
@@ -74,7 +74,7 @@ extension Invocation {
         Console.note("A client did not read within \(Self.flushLimit); what was left of its reply is lost.")
     }
 
-    /// The requester may have gone meanwhile: then nobody wants the reply.
+    /// The requester may have gone meanwhile: then the reply has no receiver.
     private static func reply(_ bytes: [UInt8], to message: MachMessage) {
         if message.expectsReply { try? message.reply(MachMessage(id: message.id, bytes: bytes)) }
     }
@@ -84,7 +84,7 @@ extension Invocation {
         return "\(kind) \(message.id) from process \(message.sender.processID): \(HumanSize.bytes(message.bytes.count))"
     }
 
-    /// Answers with what a program makes of a message; without one, with the same bytes.
+    /// Answers a message with the output of the program; without a program, with the same bytes.
     private func answer(_ message: MachMessage) {
         if program.isEmpty { return Self.reply(message.bytes, to: message) }
         let variables = ["PORT_MESSAGE_ID": "\(message.id)", "PORT_SENDER": "\(message.sender.processID)"]

@@ -5,7 +5,7 @@ import PortCLibrary
 import NamedPortServer
 
 extension Invocation {
-    /// Has a process trace its run loops, and writes what it recorded.
+    /// Has a process trace its run loops, and writes the trace.
     ///
     /// - Returns: the exit status: that of the command, if there was one.
     func trace() throws -> Int32 {
@@ -22,7 +22,7 @@ extension Invocation {
                 .absent,
                 "Process \(process) does not let itself be traced; have its program call TraceService.start().")
         }
-        // Anybody of the user may take the name.
+        // Any process of the user may have registered the name.
         let owner = service.right.connectedProcess
         guard owner == process else {
             let other = owner.flatMap { $0 > 0 ? "process \($0)" : nil } ?? "a process that is not seen here"
@@ -46,14 +46,14 @@ extension Invocation {
         try Program(program).check()
         let output = try TraceOutput(text("--output") ?? "-")
         let interrupt = try Interrupt()
-        // Others cannot know, or make, what is in a directory of one's own.
+        // Other users cannot read, or make, files in a private directory.
         let directory = try Self.makePrivateDirectory()
         let path = directory + "/trace.json"
         defer {
             unlink(path)
             rmdir(directory)
         }
-        // It is for the command and not for what that starts: a process knows its own by the number.
+        // The variable is meant for the command and not for its children: a process recognises its own by the number.
         let process = try Program(program).start(
             environment: environment(["PORTCTL_TRACE_PATH": path]),
             prefix: "\(TraceService.variable)=$$:$PORTCTL_TRACE_PATH; export \(TraceService.variable); "

@@ -24,7 +24,7 @@ extension Invocation {
         }
     }
 
-    /// What is written for a message.
+    /// The lines to write for a message.
     static func lines(_ message: WatchedMessage, _ leftOut: UInt64) -> [String] {
         let kind = message.expectsReply ? "request" : "message"
         var line = "\(kind) \(message.id) from process \(message.sender): \(HumanSize.bytes(message.byteCount))"
@@ -33,10 +33,10 @@ extension Invocation {
         return (leftOut > 0 ? ["\(leftOut) left out"] : []) + [line]
     }
 
-    /// The beginning of the bytes: as text when it is text, in digits otherwise.
+    /// The beginning of the bytes: as text when it is text, in hexadecimal otherwise.
     private static func shownBytes(_ message: WatchedMessage) -> String {
         let isWhole = message.bytes.count >= message.byteCount
-        // The last character may be there in part.
+        // The last character may be incomplete.
         let whole = isWhole ? message.bytes : Array(message.bytes[..<lastWholeCharacter(of: message.bytes)])
         let text =
             Bytes.text(whole).map { "\"\($0.shown)\"" }

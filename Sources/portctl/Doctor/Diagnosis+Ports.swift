@@ -5,7 +5,7 @@ import NamedPortServer
 import PortCLibrary
 
 extension Diagnosis {
-    /// How much of what is limited there is.
+    /// The limits of the system, and how much is left.
     static let limits = [
         Probe(
             subject: "descriptors",
@@ -42,7 +42,7 @@ extension Diagnosis {
         },
     ]
 
-    /// Where names are, and by which rule they are there.
+    /// Where the directory of names is, and which rule determines that.
     var place: Probe {
         Probe(
             subject: "directory", cost: "No port can have a name, or be sent to another process.",
@@ -56,7 +56,7 @@ extension Diagnosis {
         }
     }
 
-    /// Throws where there is no directory of names: one that was mistyped is not made.
+    /// Throws where there is no directory of names: a mistyped one is not made.
     private static func existing(_ directory: String) throws -> PortDirectory {
         guard let found = try PortDirectory.openExisting(path: directory, mayBeShared: true) else {
             throw Refusal("There is no directory of names at \(directory)")
@@ -70,7 +70,7 @@ extension Diagnosis {
         return "; user \(owner) shares it with group \(group), mode \(mode), where programs ask for that"
     }
 
-    /// Which variable has led the library to a user's directory.
+    /// Which variable led the library to the user's directory.
     static func rule(for path: String, variable: (String) -> String? = sysEnvironment) -> String {
         if path == variable(PortDirectory.variable) { return "by \(PortDirectory.variable)" }
         for name in ["XDG_RUNTIME_DIR", "RUNTIME_DIRECTORY", "TMPDIR"] {
@@ -80,7 +80,8 @@ extension Diagnosis {
         return "as no variable says where"
     }
 
-    /// Whether a port gets a name there and is found by it: locks, sockets and renaming in this file system.
+    /// Whether a port can get a name there and is found by it: this needs locks, sockets and renaming in the file
+    /// system.
     var names: Probe {
         Probe(
             subject: "names", cost: "No port can have a name there.",
@@ -106,7 +107,7 @@ extension Diagnosis {
         }
     }
 
-    /// How long it takes to wake somebody who sleeps.
+    /// How long it takes to wake a sleeping process.
     static let speed = [
         Probe(
             subject: "wake-up of a thread", cost: "Run loops do not run here.",
@@ -125,7 +126,7 @@ extension Diagnosis {
             remedy:
                 "What was found says why; RLIMIT_NPROC, TasksMax= and pids.max bound how many processes there may be."
         ) {
-            // What is wrong with it is seen here.
+            // The error appears here, so the worker's own output is discarded.
             let null = SharedDescriptor(try sysOpen("/dev/null", .reading))
             let worker = try Invocation.launchWorker(["PORT_WAIT": "blocking"], standardError: null)
             let other = try worker.checkIn(within: .seconds(10))
@@ -134,7 +135,7 @@ extension Diagnosis {
         },
     ]
 
-    /// The median of many, half of a request and its reply, of which each wakes one side.
+    /// The median of half the time of a request and its reply: each of the two wakes one side.
     private static func wakeUp(of right: SendRight) throws -> String {
         ThreadRunLoop.current.waitStrategy = .blocking
         let limit = Duration.seconds(10)

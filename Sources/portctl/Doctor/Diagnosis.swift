@@ -3,9 +3,9 @@
 
 import NamedPortServer
 
-/// All that `portctl doctor` tries. Each probe does what the library does, where it can by the library's own functions.
+/// All that `portctl doctor` tries. Each probe does what the library does, if possible by the library's own functions.
 struct Diagnosis: Sendable {
-    /// Where to look for the directory of names; nil for the user's own.
+    /// The directory of names; nil for the user's own.
     let directory: String?
 
     func findings() -> [Finding] {
@@ -17,7 +17,7 @@ struct Diagnosis: Sendable {
         Probe(subject: "C library") { .fact(sysLibraryVersion()) },
     ]
 
-    /// Each makes its call once, as the library does, whatever this process has met before.
+    /// Each makes its call once, as the library does, whatever this process has found before.
     static let calls = [
         Probe(
             subject: "Unix sockets", cost: "No port of another process can be reached.",

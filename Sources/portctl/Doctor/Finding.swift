@@ -3,24 +3,24 @@
 
 import NamedPortServer
 
-/// What a probe of `portctl doctor` has found.
+/// The result of a probe of `portctl doctor`.
 struct Finding: Equatable {
     enum State: String {
         case works
-        /// The system does not do it, or forbids it.
+        /// The system does not support it, or forbids it.
         case refused
-        /// It is there, and there is less of it than programs may need.
+        /// It is available, but less of it than programs may need.
         case low
-        /// Only to be known.
+        /// For information only.
         case fact
     }
 
     /// What was tried.
     let subject: String
     let state: State
-    /// What was seen: a number, or the system's error.
+    /// The result: a number, or the system's error.
     let found: String
-    /// What programs do without it, and what helps; nil where nothing is missing.
+    /// What programs do without it, and the remedy; nil where nothing is missing.
     var cost: String?
     var remedy: String?
 
@@ -30,7 +30,7 @@ struct Finding: Equatable {
 
     var cells: [String] { [subject, state == .fact ? "" : state.rawValue, found] }
 
-    /// What the table does not say, as a paragraph; nil where nothing is missing.
+    /// The advice that the table has no room for, as a paragraph; nil where nothing is missing.
     var advice: String? {
         cost.map { "\(subject): \($0)\(remedy.map { " " + $0 } ?? "")" }
     }

@@ -4,9 +4,9 @@
 import NamedPortServer
 import PortCLibrary
 
-/// One thing that `portctl doctor` tries, and what is known of it: what is missing without it, and what helps.
+/// One thing that `portctl doctor` tries, with the cost of its absence and the remedy.
 struct Probe: Sendable {
-    /// What came of it; when it throws, the system refuses.
+    /// The outcome; when the probe throws, the system refuses.
     enum Outcome {
         case works(String)
         case low(String)
@@ -14,15 +14,15 @@ struct Probe: Sendable {
     }
 
     let subject: String
-    /// The kernel that has it first.
+    /// The first kernel version that has it.
     var since: String?
     /// What programs do without it.
     var cost = ""
-    /// What helps; nil for what can be said of every call.
+    /// The remedy; nil for the one that applies to every call.
     var remedy: String?
     let body: @Sendable () throws -> Outcome
 
-    /// Makes the probe.
+    /// Runs the probe.
     func make() -> Finding {
         do {
             switch try body() {

@@ -33,7 +33,7 @@ enum Console {
     /// Whether standard output is a terminal.
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    /// How many cells a line of the terminal has; nil when standard output is none.
+    /// How many cells a line of the terminal has; nil when standard output is no terminal.
     static var width: Int? {
         guard isTerminal else { return nil }
         if let columns = sysEnvironment("COLUMNS").flatMap({ Int($0) }), columns > 0 { return columns }
@@ -51,7 +51,7 @@ enum Console {
     }
 }
 
-/// How a line looks on a terminal.
+/// The style of a line on a terminal.
 enum Style: String {
     case plain = ""
     case title = "1"

@@ -3,7 +3,7 @@
 
 import NamedPortServer
 
-/// How the program ends.
+/// The exit statuses of the program.
 enum ExitStatus: Int32 {
     case done = 0
     case failure = 1
@@ -13,7 +13,7 @@ enum ExitStatus: Int32 {
     /// `EX_USAGE` of sysexits.h.
     case usage = 64
 
-    /// What an error comes to.
+    /// The exit status for an error.
     init(_ error: any Error) {
         guard let code = (error as? PortError)?.code else {
             self = error is UsageError ? .usage : .failure

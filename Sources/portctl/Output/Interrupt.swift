@@ -6,11 +6,11 @@ import NamedPortServer
 
 /// The end of the pipe into which the signal handler writes.
 nonisolated(unsafe) private var interruptBell: CInt = -1
-/// What is written when a signal ends the program.
+/// The text to write when a signal ends the program.
 nonisolated(unsafe) private var lastWords: StaticString = ""
 
-/// SIGINT, SIGTERM and SIGHUP as something to wait for. A call that waits for something else as well would leave Ctrl-C
-/// dead for so long: such calls are made before, or the program ends at the signal.
+/// SIGINT, SIGTERM and SIGHUP as a descriptor to wait on. During a call that waits for something else Ctrl-C would have
+/// no effect: such calls are made before, or the program ends at the signal.
 struct Interrupt {
     static let signals = [SIGINT, SIGTERM, SIGHUP]
 
@@ -26,7 +26,7 @@ struct Interrupt {
         (descriptor, interruptBell) = (ends[0], ends[1])
         for number in Self.signals {
             sysHandleSignal(number) { number, information, _ in
-                // Only processes send codes that are not positive.
+                // Only a signal that a process has sent has a code that is not positive.
                 let code = errno
                 let isOfTerminal = (information?.assumingMemoryBound(to: siginfo_t.self).pointee.si_code ?? 0) > 0
                 var byte = UInt8(number) | (isOfTerminal ? Self.terminalMark : 0)
@@ -45,9 +45,9 @@ struct Interrupt {
         try !sysPoll(descriptor, .readable, until: moment).isEmpty
     }
 
-    /// Takes a signal that has come.
+    /// Reads a signal that has come.
     ///
-    /// - Returns: its number, and whether the terminal has sent it, which sends it to all processes of its job.
+    /// - Returns: its number, and whether it came from the terminal, which sends it to all processes of the job.
     func take() throws(SystemError) -> (number: CInt, isOfTerminal: Bool) {
         let byte = try sysRead(descriptor, capacity: 1)?.first ?? 0
         return (CInt(byte & ~Self.terminalMark), byte & Self.terminalMark != 0)
@@ -58,10 +58,9 @@ struct Interrupt {
         for number in Self.signals { signal(number, SIG_DFL) }
     }
 
-    /// From now on these signals end the program at once, whatever it is waiting for, as if it had done all that it was
-    /// asked for.
+    /// From now on these signals end the program at once, whatever it is waiting for, with the status of success.
     ///
-    /// - Parameter words: what is written to standard output then.
+    /// - Parameter words: the text to write to standard output then.
     static func endsProgram(writing words: StaticString = "") {
         lastWords = words
         for number in signals {

@@ -4,9 +4,9 @@
 import PortCLibrary
 import NamedPortServer
 
-/// Tells on a terminal how much of a long message has been sent.
+/// Shows on a terminal how much of a long message has been sent.
 struct Progress: ~Copyable {
-    /// Shorter messages are sent before anybody could look.
+    /// A shorter message is sent before a user could read the line.
     private static let shortest = 1 << 20
     private static let interval = Duration.milliseconds(100)
 
@@ -15,14 +15,14 @@ struct Progress: ~Copyable {
 
     /// - Parameters:
     ///   - total: how many bytes there are.
-    ///   - sent: tells how many of them have been sent; called on another thread.
+    ///   - sent: returns how many of them have been sent; called on another thread.
     init(of total: Int, sent: @escaping @Sendable () -> Int) {
         guard total >= Self.shortest, isatty(STDERR_FILENO) == 1 else {
             thread = nil
             return
         }
         thread = try? sysStartThread { [isOver] in
-            // What is sent sooner shows nothing.
+            // A message that is sent sooner shows nothing.
             if isOver.wait(until: .after(Self.interval)) { return }
             repeat { Self.tell(Self.line(sent(), of: total)) } while !isOver.wait(until: .after(Self.interval))
             Self.tell("")

@@ -3,15 +3,15 @@
 
 import NamedPortServer
 
-/// What is shown again and again: in place on a terminal, one after the other elsewhere.
+/// Shows text repeatedly: in place on a terminal, one after the other elsewhere.
 struct Screen {
-    /// What gives the terminal back as it was.
+    /// The sequence that restores the terminal.
     static let farewell: StaticString = "\u{1B}[?25h\u{1B}[?1049l"
 
     private let isTerminal = Console.isTerminal
 
     init() {
-        // Another screen, without a cursor; the one before comes back at the end.
+        // The alternate screen, without a cursor; the previous one comes back at the end.
         if isTerminal { try? Console.write("\u{1B}[?1049h\u{1B}[?25l\u{1B}[2J") }
     }
 
@@ -24,7 +24,7 @@ struct Screen {
             Self.text(lines, height: Console.height, usesColour: Console.usesColour, isTerminal: isTerminal))
     }
 
-    /// What is written for the lines. On a terminal those that do not fit are counted in the last.
+    /// The text to write for the lines. On a terminal the last line counts those that do not fit.
     static func text(
         _ lines: [(text: String, style: Style)], height: Int?, usesColour: Bool, isTerminal: Bool
     ) -> String {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Rows under titles, in columns that fit: decides what the lines are, writes nothing.
+/// Rows under titles, in columns that fit. Makes the lines, and writes nothing.
 struct Table {
     struct Column {
         let title: String
-        /// Numbers stand at the right.
+        /// Whether the column is aligned to the right, as numbers are.
         var isRight = false
-        /// How narrow it may become where there is little room; nil for not at all.
+        /// The least width where there is little room; nil when the column cannot become narrower.
         var narrowest: Int?
-        /// How narrow it becomes before others go.
+        /// The width to which it shrinks before other columns are removed.
         var comfortable: Int?
-        /// Those with a higher number go first where there is still too little room.
+        /// Columns with a higher number are removed first where there is still too little room.
         var expendability = 0
     }
 
@@ -20,9 +20,9 @@ struct Table {
 
     private static let gap = 2
 
-    /// The lines, that of the titles first.
+    /// The lines; the first has the titles.
     ///
-    /// - Parameter width: how many cells a line may have; nil for as many as it takes.
+    /// - Parameter width: how many cells a line may have; nil for no limit.
     /// - Returns: the lines, without their ends.
     func lines(width: Int? = nil) -> [String] {
         let all = [columns.map(\.title)] + rows
@@ -41,8 +41,8 @@ struct Table {
         }
     }
 
-    /// What can be had for less goes first: expendable columns become narrow, then long names comfortable, then columns
-    /// go, the most expendable first, and at last the others become narrow.
+    /// The least costly comes first: expendable columns become narrow, then long names shrink to the comfortable width,
+    /// then columns are removed, the most expendable first, and at last the others become narrow.
     private func fit(_ widths: inout [Int], _ shown: inout [Int], to width: Int) {
         func excess() -> Int { shown.reduce(0) { $0 + widths[$1] } + Self.gap * (shown.count - 1) - width }
         func narrow(to least: (Column) -> Int?, where isMeant: (Column) -> Bool) {

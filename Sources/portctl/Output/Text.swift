@@ -4,13 +4,13 @@
 import NamedPortServer
 
 extension String {
-    /// The text without what would move a terminal's cursor or break a line.
+    /// The text without characters that would move a terminal's cursor or break a line.
     var shown: String { harmlessText(self) }
 
-    /// How many cells of a terminal it takes.
+    /// How many cells of a terminal it occupies.
     var cells: Int { reduce(0) { $0 + $1.cells } }
 
-    /// Its beginning, with an ellipsis when something is left out, in so many cells.
+    /// Its beginning in at most `limit` cells, with an ellipsis when something is omitted.
     func cut(to limit: Int) -> String {
         if cells <= limit { return self }
         var (text, room) = ("", limit - 1)
@@ -22,7 +22,7 @@ extension String {
         return limit > 0 ? text + "\u{2026}" : ""
     }
 
-    /// With spaces on one side, in at least so many cells.
+    /// The text with spaces on one side, in at least `width` cells.
     func padded(to width: Int, onTheLeft: Bool = false) -> String {
         let space = String(repeating: " ", count: max(0, width - cells))
         return onTheLeft ? space + self : self + space
@@ -30,7 +30,7 @@ extension String {
 }
 
 extension Character {
-    /// Two for those of East Asia, and for pictures.
+    /// Two for East Asian characters, and for pictures.
     fileprivate var cells: Int {
         guard let scalar = unicodeScalars.first else { return 0 }
         switch scalar.value {
@@ -45,8 +45,9 @@ extension Character {
 
 /// Bytes as people read them.
 enum Bytes {
-    /// The text; nil when the bytes are none, or have what a terminal obeys or a reader does not see: other control
-    /// characters than tabs and line ends, and formats, such as a change of direction, but those that join letters.
+    /// The text; nil when the bytes are no text, or contain what a terminal obeys or a reader does not see: control
+    /// characters other than tabs and line ends, and format characters, such as a change of direction, except those
+    /// that join letters.
     static func text(_ bytes: [UInt8]) -> String? {
         guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
         let isText = text.unicodeScalars.allSatisfy { scalar in
@@ -62,7 +63,7 @@ enum Bytes {
         return isText ? text : nil
     }
 
-    /// Sixteen bytes a line: where, in digits, and what of it is ASCII.
+    /// Sixteen bytes a line: the offset, the bytes in hexadecimal, and those that are ASCII.
     static func hex(_ bytes: [UInt8]) -> String {
         func digits(_ value: Int, _ count: Int) -> String {
             let text = String(value, radix: 16)

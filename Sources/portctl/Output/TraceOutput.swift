@@ -4,12 +4,12 @@
 import PortCLibrary
 import NamedPortServer
 
-/// The file into which a trace will be written. Whether it can be is found out before anything is recorded, so that a
-/// path that does not do fails at once. What is in it stays until there is a trace, and one that is not there is made
-/// only then: if there is something by then, somebody else has put it there, and it stays as it is.
+/// The file into which a trace will be written. It is tried before anything is recorded, so that an unusable path fails
+/// at once. Its contents stay until there is a trace, and a file that does not exist is made only then: if one exists
+/// by then, another process has made it, and it stays as it is.
 struct TraceOutput {
     private let path: String
-    /// The open file, or standard output; nil when it is yet to be made.
+    /// The open file, or standard output; nil when the file must be made later.
     private let number: CInt?
 
     /// Tries the file at the path; `-` is standard output.
@@ -55,7 +55,7 @@ struct TraceOutput {
         if path == "-" { return try Console.write(Invocation.shown(trace, onTerminal: Console.isTerminal)) }
         let number = try number ?? Self.make(path)
         defer { close(number) }
-        _ = ftruncate(number, 0)  // a device or a pipe has nothing to cut
+        _ = ftruncate(number, 0)  // a device or a pipe has nothing to truncate
         do throws(SystemError) {
             try sysWriteAll(number, trace)
         } catch {
