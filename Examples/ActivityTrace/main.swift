@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// What a run loop does while all that it has is a repeating timer: the activity trace. Also from outside: portctl trace.
+// What a run loop does when it has only a repeating timer: the activity trace. portctl trace shows the same from
+// outside.
 
 import Foundation
 import NamedPortServer

@@ -73,7 +73,7 @@ private final class MainThread: Sendable {
         try useDistantPort()
     }
 
-    /// Keeps the worker's port; when that is gone, the run of the main loop is over.
+    /// Stores the worker's port; when that is gone, the run of the main loop is over.
     private func storeDistantPort(_ distantPort: SendRight, goingWith port: MachPort) throws {
         let runLoop = ThreadRunLoop.current
         state.withLock { $0.distantPort = distantPort }
@@ -83,7 +83,7 @@ private final class MainThread: Sendable {
         }
     }
 
-    /// Has the next file counted, or sends the worker home.
+    /// Has the next file counted, or dismisses the worker.
     private func useDistantPort() throws {
         let (file, distantPort) = state.withLock { ($0.rest.first, $0.distantPort) }
         if let file {

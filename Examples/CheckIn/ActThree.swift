@@ -24,7 +24,7 @@ func actThree(_ files: [InputFile], workerDies: Bool) throws {
         Transcript.note("main", "the worker process has \(exit)")
         table.print()
     } catch let error as PortError where [.peerDied, .deadName, .workerExited].contains(error.code) {
-        // Talking to it failed because it died: that is what there is to tell.
+        // The communication failed because the worker died: that is the error to report.
         guard let exit = worker.waitForExit(within: patience) else { throw error }
         throw Failure("the worker (\(worker.identity)) \(exit)")
     }
@@ -34,7 +34,7 @@ func actThree(_ files: [InputFile], workerDies: Bool) throws {
 func workerProcess(dies: Bool) throws {
     guard let mainPort = try SendRight.bootstrap() else { throw Failure("this process was not launched as a worker") }
     let loop = ThreadRunLoop.current
-    try mainPort.notifyWhenDead { loop.stop() }  // nobody is left to work for
+    try mainPort.notifyWhenDead { loop.stop() }  // no process is left to work for
     let myPort = MachPort { port, message in
         switch message.id {
         case MessageID.count:

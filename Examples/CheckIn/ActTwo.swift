@@ -65,7 +65,7 @@ private final class NamedBoss: Sendable {
         loop.stop()
     }
 
-    /// Waits for the check-in, has every file counted, and sends the worker home.
+    /// Waits for the check-in, has every file counted, and dismisses the worker.
     func countAll(_ files: [InputFile]) throws -> Table {
         let worker = try waitForCheckIn()
         let table = try count(files) { (request) throws(PortError) in
@@ -76,7 +76,7 @@ private final class NamedBoss: Sendable {
         return table
     }
 
-    /// The worker has left: nobody needs the port any more. Not earlier, or the worker would think itself abandoned.
+    /// Ends the port once the worker has left. Earlier, the worker would take its main thread for gone.
     func close() {
         port.invalidate()
     }
@@ -94,7 +94,7 @@ private final class NamedBoss: Sendable {
 private func namedWorker(mainName: String) throws {
     let loop = ThreadRunLoop.current
     let mainPort = try RemoteMessagePort(name: mainName)
-    try mainPort.setInvalidationHandler { loop.stop() }  // nobody is left to work for
+    try mainPort.setInvalidationHandler { loop.stop() }  // no thread is left to work for
     let myPort = try LocalMessagePort(name: mainName + ".thread") { port, message in
         switch message.id {
         case MessageID.count:

@@ -14,7 +14,7 @@ struct Counts: Equatable {
         Counts(lines: left.lines + right.lines, words: left.words + right.words, bytes: left.bytes + right.bytes)
     }
 
-    /// As they travel in a message.
+    /// The counts as the text of a message.
     var text: String { "\(lines) \(words) \(bytes)" }
 
     init(lines: Int = 0, words: Int = 0, bytes: Int = 0) {
@@ -27,7 +27,7 @@ struct Counts: Equatable {
         self.init(lines: numbers[0], words: numbers[1], bytes: numbers[2])
     }
 
-    /// Counts the bytes.
+    /// Counts lines, words and bytes.
     init(of bytes: [UInt8], in encoding: TextEncoding = .ofEnvironment) {
         self.bytes = bytes.count
         var isInWord = false
@@ -44,7 +44,7 @@ struct Counts: Equatable {
     }
 }
 
-/// How bytes make characters: what the locale of the environment says.
+/// How bytes make characters, by the locale of the environment.
 enum TextEncoding {
     case utf8
     /// Bytes above 127 are no characters, as in the C locale.
@@ -55,7 +55,7 @@ enum TextEncoding {
         return locale.uppercased().hasSuffix("UTF-8") || locale.uppercased().hasSuffix("UTF8") ? .utf8 : .ascii
     }
 
-    /// Calls `body` for each character; bytes that are none are passed over.
+    /// Calls `body` for each character; skips bytes that are none.
     func forEachScalar(of bytes: [UInt8], _ body: (Unicode.Scalar) -> Void) {
         switch self {
         case .ascii:
@@ -88,8 +88,8 @@ extension Unicode.Scalar {
     }
 }
 
-/// A class of characters as the C library knows it, whose tables wc(1) uses too: another edition of Unicode may know other
-/// characters. Swift does not import <wctype.h>, so the functions are looked up.
+/// A class of characters by the tables of the C library, which wc(1) uses too: another version of Unicode may have
+/// other characters. Swift does not import <wctype.h>, so the functions are looked up.
 private struct CharacterClass: Sendable {
     static let print = CharacterClass("iswprint")
     static let space = CharacterClass("iswspace")

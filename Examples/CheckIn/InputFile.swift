@@ -7,7 +7,7 @@ import Foundation
 struct InputFile: Sendable {
     let name: String
     let bytes: [UInt8]
-    /// Its size as the file system tells it; nil for what is not a regular file.
+    /// Its size in the file system; nil when it is not a regular file.
     let size: Int?
 
     /// Reads files.

@@ -32,7 +32,7 @@ func count(_ files: [InputFile], asking worker: (MachMessage) throws(PortError) 
     return table
 }
 
-/// How long anything may take before the program gives up.
+/// How long each step may take before the program gives up.
 let patience = Duration.seconds(30)
 
 /// Why the program ended early; its text is the one line on standard error.
@@ -46,7 +46,7 @@ struct Failure: Error, CustomStringConvertible {
 
 /// Writes one line to standard error and ends the program.
 func leave(_ why: String) -> Never {
-    // A name may hold anything: what would break the line is written as in a string literal.
+    // A name may contain any character: one that would break the line is written as in a string literal.
     let line = why.unicodeScalars.map {
         $0.properties.generalCategory == .control ? $0.escaped(asASCII: true) : String($0)
     }
@@ -54,7 +54,7 @@ func leave(_ why: String) -> Never {
     exit(1)
 }
 
-/// What the system says, in one short phrase.
+/// The system's error in one short phrase.
 func reason(_ error: any Error) -> String {
     let nsError = error as NSError
     let underlying = nsError.userInfo[NSUnderlyingErrorKey] as? NSError ?? nsError

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// What happened, on standard output: each line is one write, so lines of two processes do not mix.
+/// Writes what happens to standard output: each line is one write, so lines of two processes do not mix.
 enum Transcript {
     static func line(_ text: String) {
         do {
@@ -13,7 +13,7 @@ enum Transcript {
         }
     }
 
-    /// Somebody did something.
+    /// Notes what a side of the conversation did.
     static func note(_ who: String, _ what: String) {
         line("  \(who) (\(whereabouts)): \(what)")
     }

@@ -3,13 +3,13 @@
 //
 // checkin [--worker-dies] [FILE ...]
 //
-// Counts the lines, words and bytes of files as wc(1) does, three times, each time in another way of putting a main thread
-// and a worker in touch. README.md beside this file shows the output.
+// Counts the lines, words and bytes of files as wc(1) does, three times, each time with another way of connecting a
+// main thread and a worker. README.md beside this file shows the output.
 
 import Foundation
 import NamedPortServer
 
-/// What the command line asks for.
+/// A parsed command line.
 enum Invocation {
     case acts(files: [String], workerDies: Bool)
     /// This process is the worker of act 3.

@@ -6,7 +6,7 @@
 import Foundation
 import RunLoopCore
 
-/// Counts the firings of a timer, and ends it with the last.
+/// Counts the firings of a timer, and invalidates it at the last.
 func fired(_ timer: RunLoopTimer, _ count: LoopBound<Int>, last: Int) {
     count.value += 1
     if count.value == last { timer.invalidate() }
@@ -45,7 +45,7 @@ func listing311() {
     }
     myRunLoop.add(timer, to: .common)
 
-    // Not in the chapter: a mode is common when its loop is told so, and then has the timer too.
+    // Not in the chapter: a mode is common once it was added to the loop's common modes, and then has the timer too.
     myRunLoop.addCommonMode(.eventTracking)
     for mode in [RunLoopMode.default, .eventTracking] {
         let result = myRunLoop.run(mode: mode, for: .seconds(10))

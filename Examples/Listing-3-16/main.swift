@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Listing 3-16: a port is registered under a name; whoever knows the name finds it.
+// Listing 3-16: a port is registered under a name; each thread that knows the name finds it.
 
 import Foundation
 import NamedPortServer

@@ -14,7 +14,7 @@ let kDoneMessage: Int32 = 103
 
 let activeThreads = ActiveThreads()
 
-/// The ports of the workers that have checked in. They are the main thread's.
+/// The ports of the workers that have checked in. Only the main thread uses them.
 struct ActiveThreads: Sendable {
     private let ports = LoopBound<[RemoteMessagePort]>([])
 
@@ -41,7 +41,7 @@ func mySpawnThread() throws -> LocalMessagePort {
     let myPortName = "com.myapp.MainThread"
     let myPort = try LocalMessagePort(name: myPortName, handler: mainThreadResponseHandler)
 
-    // Add the source to the current run loop, which keeps the port.
+    // Add the source to the current run loop, which retains the port.
     try myPort.schedule()
 
     // Create the thread and continue processing.

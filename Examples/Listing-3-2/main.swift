@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Listing 3-2: the skeleton of a thread that runs its loop again and again, and leaves when the loop was stopped or has
+// Listing 3-2: the skeleton of a thread that runs its loop repeatedly, and leaves when the loop was stopped or has
 // nothing left.
 
 import Foundation

@@ -14,7 +14,7 @@ final class MyRunLoopSource: Sendable {
         self.delegate = delegate
     }
 
-    /// Listing 3-7. The source is made here and not in the initializer, because its routines hold this object.
+    /// Listing 3-7. The source is made here and not in the initializer, because its routines retain this object.
     func addToCurrentRunLoop() {
         let source = RunLoopSource(
             name: "commands",
@@ -29,7 +29,7 @@ final class MyRunLoopSource: Sendable {
         runLoopSource.withLock { $0.take() }?.invalidate()
     }
 
-    /// Listing 3-4: the source was added to a run loop. The main thread is told, and not waited for.
+    /// Listing 3-4: the source was added to a run loop. Notifies the main thread, and does not wait for it.
     private func scheduleRoutine(_ runLoop: ThreadRunLoop) {
         let theContext = RunLoopContext(source: self, runLoop: runLoop)
         ThreadRunLoop.main.perform { [delegate] in delegate.registerSource(theContext) }
@@ -40,7 +40,7 @@ final class MyRunLoopSource: Sendable {
         sourceFired()
     }
 
-    /// Listing 3-6: the source was removed. The main thread is told, and waited for.
+    /// Listing 3-6: the source was removed. Notifies the main thread, and waits for it.
     private func cancelRoutine(_ runLoop: ThreadRunLoop) {
         let theContext = RunLoopContext(source: self, runLoop: runLoop)
         do {
@@ -52,7 +52,7 @@ final class MyRunLoopSource: Sendable {
         }
     }
 
-    /// The handler: does what the commands say.
+    /// The handler: executes the commands.
     private func sourceFired() {
         let waiting = commands.withLock { commands in
             defer { commands = [] }
@@ -77,7 +77,7 @@ final class MyRunLoopSource: Sendable {
     }
 }
 
-/// Listing 3-3: what is handed over when a source is registered.
+/// Listing 3-3: the context that is passed when a source is registered.
 struct RunLoopContext: Sendable, Equatable {
     let source: MyRunLoopSource
     let runLoop: ThreadRunLoop

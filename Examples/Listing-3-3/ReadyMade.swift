@@ -4,7 +4,7 @@
 import Foundation
 import RunLoopCore
 
-/// The same by `CommandSource`, which has the buffer, the registration and the removal.
+/// The same with `CommandSource`, which contains the buffer, the registration and the removal.
 func startReadyMade() {
     let main = ThreadRunLoop.current
     Thread.detachNewThread {

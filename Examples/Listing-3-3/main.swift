@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Listings 3-3 to 3-9: a worker thread takes commands through an input source of its own making. The main thread learns of the
+// Listings 3-3 to 3-9: a worker thread receives commands through a custom input source. The main thread learns of the
 // source when the worker adds it to its run loop, and forgets it when the worker removes it.
 
 import Foundation
@@ -24,7 +24,7 @@ struct AppDelegate: Sendable {
         print("main: removed a source, \(sourcesToPing.value.count) left")
     }
 
-    /// What the list is for: the workers get commands.
+    /// The purpose of the list: it sends commands to the workers.
     private func pingSources() {
         for context in sourcesToPing.value {
             context.source.addCommand(1, withData: "sort the letters")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What the service is called, and what may be asked of it: the ids of its messages.
+/// The name of the service, and the ids of its messages.
 enum NoteRequest {
     static let portName = "org.example.notes"
 

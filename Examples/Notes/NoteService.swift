@@ -4,7 +4,7 @@
 import Foundation
 import NamedPortServer
 
-/// Keeps notes, and answers whoever asks for them.
+/// Stores notes, and answers requests for them.
 struct NoteService: Sendable {
     private let notes = LoopBound<[Int: String]>([:])
     private let lastNumber = LoopBound(0)
@@ -19,7 +19,7 @@ struct NoteService: Sendable {
                 try? message.replyError(NoteRequest.noSuchNote, "\(error)")
             }
         }
-        // Of a directory that is not shared, this user's processes alone.
+        // For a directory that is not shared, this admits only this user's processes.
         port.setPeerPolicy(try .members(of: .shared))
         try takeName(port)
         try port.schedule()
@@ -32,7 +32,7 @@ struct NoteService: Sendable {
         print("served \(lastNumber.value) notes")
     }
 
-    /// Takes the name over from the supervisor that has started the service, or registers it where somebody else has.
+    /// Checks in for the name when a supervisor has started the service; otherwise registers it.
     private func takeName(_ port: MachPort) throws(PortError) {
         do throws(PortError) {
             try PortNameServer.shared.checkIn(port, name: NoteRequest.portName)

@@ -3,7 +3,7 @@
 //
 // notes serve | add TEXT | list | remove NUMBER | stop
 //
-// A service, and the command-line client that talks to it.
+// A service, and its command-line client.
 
 import Foundation
 import NamedPortServer
@@ -14,7 +14,7 @@ func fail(_ why: String, status: Int32) -> Never {
     exit(status)
 }
 
-/// Asks the service, and prints what it answers.
+/// Sends a request to the service, and prints the reply.
 func ask(_ arguments: [String]) throws(PortError) {
     let service = try PortNameServer.shared.lookUp(NoteRequest.portName)
     switch (arguments.first, arguments.dropFirst().first) {
@@ -35,7 +35,7 @@ func ask(_ arguments: [String]) throws(PortError) {
 }
 
 do throws(PortError) {
-    // A service that several users share has its name where their group gets in.
+    // A service that several users share has its name in a directory that their group may use.
     if let directory = ProcessInfo.processInfo.environment["NOTES_SHARED_DIRECTORY"] {
         try PortNameServer.setDomain(sharedDirectory: directory)
     }

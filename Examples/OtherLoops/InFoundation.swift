@@ -31,7 +31,7 @@ final class DoorbellSource {
         doorbell = try port.doorbell()
     }
 
-    /// Add it on the thread of the loop, and keep this object until it was invalidated.
+    /// Add it on the thread of the loop, and retain this object until it was invalidated.
     func add(to loop: CFRunLoop?) {
         var context = CFRunLoopSourceContext1()
         context.version = 1
@@ -51,7 +51,7 @@ final class DoorbellSource {
         source = nil
     }
 
-    /// CoreFoundation is told of changes only: all messages are taken at once.
+    /// CoreFoundation reports changes only, so this receives all messages.
     private func receive() {
         do {
             while port.isValid, let message = try port.tryReceive() { handler(message) }

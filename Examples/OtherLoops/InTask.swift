@@ -3,7 +3,7 @@
 
 import MessagePort
 
-/// A task takes the messages, one after the other, and holds no thread while it waits.
+/// A task receives the messages, one after the other, and blocks no thread while it waits.
 func inTask() throws {
     let port = MachPort()
     let main = ThreadRunLoop.current

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A port that is served by something else than this library's run loop: a dispatch queue, Foundation's run loop, a task.
+// A port served by something other than this library's run loop: a dispatch queue, Foundation's run loop, a task.
 
 import Foundation
 import MessagePort
 
-/// What the ports of this example get: from another thread, one message after the other.
+/// Sends the messages of this example from another thread, one after the other.
 func sendMessages(to port: MachPort) {
     Thread.detachNewThread { [right = port.makeSendRight()] in
         do {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Progress reports, streamed one way from a thread that works to one that shows them. What happens when they come faster than
-// they are shown is the sender's choice, or the port's.
+// Progress reports, streamed one way from a thread that works to one that shows them. The sender or the port chooses
+// what happens when they come faster than they are shown.
 
 import Foundation
 import MessagePort
@@ -13,7 +13,7 @@ func report(_ percent: Int) -> MachMessage {
     MachMessage(content: percent)
 }
 
-/// Says why no more reports come, and lets whoever waits for them go on.
+/// Reports why no more reports come, and releases the thread that waits for them.
 func giveUp(_ error: any Error) {
     print("  the sender stops: \(error)")
     mainLoop.stop()
@@ -47,7 +47,7 @@ func waitForRoom() throws {
             var hasWaited = false
             for percent in 1...100 {
                 if try right.trySend(report(percent)) { continue }
-                if !hasWaited { mainLoop.stop() }  // the queue is full: the other thread begins to look
+                if !hasWaited { mainLoop.stop() }  // the queue is full: the other thread begins to read
                 hasWaited = true
                 try right.send(report(percent), within: .seconds(10))
             }
@@ -61,7 +61,7 @@ func waitForRoom() throws {
     print("  \(count) reports came")
 }
 
-/// The sender is a run loop that must not block: it goes on when it is told that there is room.
+/// The sender is a run loop that must not block: it goes on when it is notified that there is room.
 func askForRoom() throws {
     print("a sender that is told when there is room")
     let port = MachPort(queueLimit: 4)

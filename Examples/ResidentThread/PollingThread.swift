@@ -4,7 +4,7 @@
 import Foundation
 import Synchronization
 
-/// The thread that run loops replace: it sleeps, looks whether there is something to do, and sleeps again.
+/// The thread that run loops replace: it sleeps, checks whether there is something to do, and sleeps again.
 ///
 /// The documents call it LCThread, and let it sleep for 0.3 s. Here it sleeps for a hundredth of a second.
 final class PollingThread: Sendable {
@@ -19,7 +19,7 @@ final class PollingThread: Sendable {
 
     /// How often it woke.
     var looks: Int { state.withLock { $0.looks } }
-    /// How often of that it found nothing.
+    /// How many of these times it found nothing.
     var looksInVain: Int { state.withLock { $0.looksInVain } }
 
     func start() {

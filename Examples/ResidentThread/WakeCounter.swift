@@ -4,7 +4,7 @@
 import RunLoopCore
 import Synchronization
 
-/// Counts how often a loop woke, and how often of that it woke for nothing.
+/// Counts how often a loop woke, and how many of these times it woke for nothing.
 final class WakeCounter: Sendable {
     private struct State {
         var wakes = 0
@@ -25,7 +25,7 @@ final class WakeCounter: Sendable {
             })
     }
 
-    /// A task says that there was something to do.
+    /// Called by a task: the wake-up was not for nothing.
     func noteWork() {
         state.withLock { $0.hadWork = true }
     }

@@ -53,7 +53,7 @@ func residentThread() throws {
     let (wakes, inVain) = (counter.wakes, counter.wakesInVain)
     print("resident thread: \(taskCount) tasks, woke about \(wakes) times, \(inVain) times for nothing")
 
-    // What was posted before the stop is done; what comes later is refused.
+    // A task posted before the stop is done; a later one is refused.
     try thread.perform { print("resident thread: the task before the stop is done") }
     thread.stop()
     thread.join()
@@ -64,12 +64,12 @@ func residentThread() throws {
     }
 }
 
-/// A thread whose owner goes away leaves too.
+/// A thread whose owner releases it leaves too.
 func forgottenThread() throws {
     let main = ThreadRunLoop.current
     do {
         let thread = try ResidentThread(name: "forgotten")
-        // A loop takes its sources out when its thread leaves.
+        // A loop removes its sources when its thread leaves.
         let end = RunLoopSource(
             name: "end",
             cancel: { _, _ in

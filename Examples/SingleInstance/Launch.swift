@@ -3,9 +3,9 @@
 
 import NamedPortServer
 
-/// What a launch is asked to do, and what a later one hands over to the first.
+/// What a launch is to do. A later launch sends it to the first.
 struct Launch: MessageContent {
-    /// Where it was started: names of documents are meant from there.
+    /// The directory in which it was started: names of documents are relative to it.
     var directory: String
     var documents: [String]
     var quits = false

@@ -3,8 +3,8 @@
 //
 // single [DOCUMENT ...] [--quit]
 //
-// An application of which one instance runs at a time. A later launch hands its arguments to the first, which opens the
-// documents. With --quit it ends the first; where none runs it says so, and does not become it.
+// An application of which one instance runs at a time. A later launch sends its arguments to the first, which opens the
+// documents. With --quit it ends the first; where none runs it reports that, and does not become the first.
 
 import Foundation
 import NamedPortServer
@@ -56,9 +56,9 @@ func becomeFirst(_ launch: Launch) throws -> Bool {
     return true
 }
 
-/// Has the first instance do what this launch was asked to.
+/// Sends this launch's arguments to the first instance.
 ///
-/// - Returns: false when that has just gone.
+/// - Returns: false when the first instance has just gone.
 func handOver(_ launch: Launch) throws(PortError) -> Bool {
     do throws(PortError) {
         let first = try RemoteMessagePort(name: portName)

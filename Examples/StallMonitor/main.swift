@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A monitor tells when a handler keeps the main run loop busy for too long.
+// A monitor reports when a handler keeps the main run loop busy for too long.
 
 import Foundation
 import RunLoopCore
@@ -20,7 +20,7 @@ do {
     loop.perform(name: "quick") { print("a quick handler") }
     loop.perform(name: "save") {
         print("a slow handler")
-        reported.wait()  // as slow as it has to be for the report that it is
+        reported.wait()  // as slow as it must be to be reported
     }
     loop.perform(name: "last") {
         print("the handlers have returned")

@@ -25,7 +25,7 @@ final class Pool: Sendable {
         self.attempts = attempts
     }
 
-    /// Does all jobs, each worker one at a time.
+    /// Does all jobs; each worker does one at a time.
     func run(workers: Int) async throws {
         try await withThrowingTaskGroup { group in
             for _ in 0..<workers {
@@ -35,7 +35,7 @@ final class Pool: Sendable {
         }
     }
 
-    /// Keeps one worker busy, and alive, until there are no more jobs.
+    /// Gives jobs to one worker, and replaces it when it dies, until there are no more jobs.
     private func serve() async throws {
         var worker = try await launch()
         while let job = state.withLock({ $0.waiting.popFirst() }) {

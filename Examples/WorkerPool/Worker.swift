@@ -4,7 +4,7 @@
 import Foundation
 import NamedPortServer
 
-/// A worker process: it checks in with its launcher, and squares numbers until it is told to leave.
+/// A worker process: it checks in with its launcher, and squares numbers until a message tells it to leave.
 func workerMain() throws {
     guard let parent = try SendRight.bootstrap() else {
         FileHandle.standardError.write(Data("pool: this process was not launched as a worker\n".utf8))
@@ -21,13 +21,13 @@ func workerMain() throws {
         }
     }
     try port.schedule()
-    try parent.notifyWhenDead { loop.stop() }  // nobody is left to work for
+    try parent.notifyWhenDead { loop.stop() }  // no process is left to work for
     try parent.checkIn(port)
     loop.run()
     port.invalidate()
 }
 
-/// The job. Four is more than the first worker can bear, six is more than any can.
+/// The job. Four kills the first worker that tries it, six kills each.
 private func square(_ number: Int, triesBefore: Int) -> Int {
     if number == 6 || number == 4 && triesBefore == 0 { kill(getpid(), SIGKILL) }
     return number * number

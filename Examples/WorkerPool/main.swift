@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// A pool of worker processes. When a job takes its worker down, the pool launches another one and tries the job once more.
+// A pool of worker processes. When a job kills its worker, the pool launches another one and tries the job once more.
 
 import Foundation
 import NamedPortServer
 
-/// What the pool sends to its workers.
+/// The messages of the pool to its workers.
 enum WorkerMessage {
     /// A number and how often it was tried before; the reply is its square.
     static let square: Int32 = 1
