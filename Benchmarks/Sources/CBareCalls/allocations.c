@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// The allocator of this program is glibc's, seen through functions that count while they are told to.
+// The allocator of this program is glibc's, behind functions that count while counting is on.
 
 #include "common.h"
 

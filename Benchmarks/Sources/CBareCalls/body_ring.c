@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 // Large bodies in pieces through memory that two threads share, as through a connection's ring, with nothing else of a
-// message: what two copies between two processors cost at least. Nobody sleeps.
+// message: the least cost of two copies between two processors. Neither side sleeps.
 
 #include "common.h"
 
@@ -38,7 +38,7 @@ static void copy_asking_ahead(char *to, const char *from) {
     }
 }
 
-/// The other side takes a body into memory of its own.
+/// The other side copies a body into memory of its own.
 static void take_body(bare_body_ring *ring, uint64_t *position) {
     for (int64_t at = 0; at < ring->size; at += piece, *position += piece) {
         unsigned looks = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Counts the system calls of this process with an event of the kernel: nothing is stopped, so a program does what it does
-// at full speed. It takes the file system of the kernel's trace points, and the right to use them.
+// Counts the system calls of this process with an event of the kernel: nothing is stopped, so the program runs at full
+// speed. It needs the file system of the kernel's trace points, and the right to use them.
 
 #include "common.h"
 #include <fcntl.h>
@@ -37,7 +37,7 @@ int bare_counter_open(void) {
         .size = sizeof attributes,
         .config = (uint64_t)number,
         .disabled = 1,
-        // The threads that come, and not the processes that these start.
+        // Counts new threads, and not the processes that these start.
         .inherit = 1,
         .inherit_thread = 1,
     };

@@ -21,8 +21,8 @@
 /// As `bare_bind`, for any thread.
 int bare_bind_thread(pthread_t thread, int place);
 
-/// One of many looks in vain: waits a moment, and now and then lets somebody else have the processor. Ends the program when
-/// there were so many, some seconds of them, that the other side must have gone.
+/// After one of many polls that found nothing: waits a moment, and now and then yields the processor. Ends the program
+/// after so many polls, some seconds of them, that the other side must have gone.
 static inline void bare_look_again(unsigned *looks) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -36,7 +36,7 @@ static inline void bare_look_again(unsigned *looks) {
     }
 }
 
-/// Notes how long an operation took, if laps are wanted. The next one begins now.
+/// Records how long an operation took, if laps are wanted. The next one begins now.
 static inline void bare_end_lap(int64_t *laps, int64_t index, int64_t *last) {
     if (!laps) return;
     int64_t now = bare_now();
@@ -44,7 +44,7 @@ static inline void bare_end_lap(int64_t *laps, int64_t index, int64_t *last) {
     *last = now;
 }
 
-/// Whether the other side may spin now. Between its turns it sleeps, and disturbs nobody.
+/// Whether the other side may spin now. Between its slices it sleeps, and disturbs no other contestant.
 typedef int bare_gate;
 
 static inline void bare_gate_open(bare_gate *gate) {

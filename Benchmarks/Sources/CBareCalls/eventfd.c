@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Two threads that wake each other with an eventfd each, waiting in epoll: what two run loops that sleep cannot beat.
+// Two threads that wake each other with an eventfd each, waiting in epoll: the lower bound for two run loops that
+// sleep.
 
 #include "common.h"
 #include <sys/epoll.h>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Messages of 64 bytes in memory that two threads, or two processes, share: two rings, and nobody sleeps. What a transfer
-// between two processors costs at least, with nothing of a message but its bytes.
+// Messages of 64 bytes in memory that two threads, or two processes, share: two rings, and neither side sleeps. The
+// least cost of a transfer between two processors, with nothing of a message but its bytes.
 
 #include "common.h"
 #include <sys/mman.h>
 
 enum { slots = 1024, line = 128, message = 64 };
 
-/// Each counter has lines of its own. `sent` is its writer's, `read` its reader's.
+/// Each counter has cache lines of its own. The writer sets `sent`, the reader `read`.
 typedef struct ring {
     _Alignas(line) uint64_t sent;
     _Alignas(line) uint64_t read;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 // Messages of 64 bytes, each in memory of its own, through a list that a mutex guards: the least that a queue of messages
-// of any size does. Nobody sleeps.
+// of any size does. Neither side sleeps.
 
 #include "common.h"
 
@@ -17,7 +17,7 @@ struct bare_queue {
     bare_gate gate;
 };
 
-/// Takes up to so many of the oldest. Returns how many; -1 at the end.
+/// Dequeues up to `batch` of the oldest. Returns how many; -1 at the end.
 static int take_some(bare_queue *queue, void **some) {
     int count = 0;
     pthread_mutex_lock(&queue->lock);

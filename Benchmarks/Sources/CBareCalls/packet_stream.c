@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Packets one way. The first says how many follow, and one answer says that they are there.
+// Packets one way. The first says how many follow, and one answer says that they have arrived.
 
 #include "common.h"
 #include <sys/epoll.h>
@@ -53,7 +53,7 @@ void bare_socket_sink(int descriptor, size_t size, unsigned batch) {
         for (int64_t got = 0; got < count;) {
             int some = 1;
             if (batch <= 1) {
-                // As a loop does: what is there is read, and epoll is asked when there is nothing.
+                // As a loop does: reads what is there, and waits in epoll when there is nothing.
                 ssize_t bytes = recv(descriptor, packets[0], size, MSG_DONTWAIT);
                 if (bytes == 0) return;
                 if (bytes < 0) some = -1;

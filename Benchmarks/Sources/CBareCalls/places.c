@@ -13,7 +13,7 @@ static union {
     char room[bytes];
 } allowed;
 
-// Before any thread is bound: what a thread that is bound starts would see less.
+// Before any thread is bound: threads that a bound thread starts would see fewer processors.
 __attribute__((constructor)) static void look(void) { sched_getaffinity(0, bytes, &allowed.set); }
 
 int bare_place_count(void) { return CPU_COUNT_S(bytes, &allowed.set); }

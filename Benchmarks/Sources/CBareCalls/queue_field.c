@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Messages of 64 bytes, each in memory of its own, to many places that a mutex each guards, and which a list names that have
-// something: the least that a loop with many ports does. Nobody sleeps.
+// Messages of 64 bytes, each in memory of its own, to many queues, each guarded by a mutex. A list names the queues
+// that have messages: the least that a loop with many ports does. Neither side sleeps.
 
 #include "common.h"
 
@@ -27,7 +27,7 @@ struct bare_queue_field {
     bare_gate gate;
 };
 
-/// Takes the names of the oldest. Returns how many; -1 at the end.
+/// Dequeues the indices of the oldest. Returns how many; -1 at the end.
 static int take_some(bare_queue_field *queues, int64_t *some) {
     int count = 0;
     pthread_mutex_lock(&queues->lock);
@@ -105,7 +105,7 @@ int64_t bare_queue_field_send(bare_queue_field *queues, int64_t count) {
     int64_t start = bare_now();
     unsigned looks = 0;
     for (int64_t i = 0; i < count; i++) {
-        // Not in the order of their places in memory.
+        // Not in the order of their addresses in memory.
         queues->next = (queues->next + step) % queues->count;
         char *bytes = malloc(message);
         if (!bytes) abort();

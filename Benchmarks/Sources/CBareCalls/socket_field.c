@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Packets of another process over many connections, which wait in one epoll set: a thousand over a hundred of them, then as
-// many over the next hundred.
+// Packets of another process over many connections, which are in one epoll set: a thousand over a hundred of them, then
+// as many over the next hundred.
 
 #include "common.h"
 #include <sys/epoll.h>
@@ -55,7 +55,7 @@ static int give_order(int control, int64_t count, int descriptor) {
 
 /// The child: system calls only, since other threads may have had locks when it was made.
 static void serve(int socket, int *ends) {
-    // Nobody is kept from seeing the end of what the parent closes.
+    // Closes the inherited descriptors, so that the end of what the parent closes is visible.
     int control = dup2(socket, 3);
     if (control < 0 || syscall(SYS_close_range, 4, ~0U, 0) != 0) return;
     char bytes[message] = {7};

@@ -11,8 +11,8 @@ int bare_socket_pair(bare_socket_kind kind, int ends[2]) {
     return socketpair(AF_UNIX, (kind == bare_packets ? SOCK_SEQPACKET : SOCK_STREAM) | SOCK_CLOEXEC, 0, ends);
 }
 
-/// What a side waits in: a set with the socket, or, as a run loop does that serves a port with sockets of its own, a set
-/// with that set.
+/// The set in which a side waits: one with the socket, or, like a run loop that serves a port with sockets of its own,
+/// one with that set.
 typedef struct watch {
     int inner;
     int outer;
@@ -61,7 +61,7 @@ static int receive_all(int descriptor, watch sets, char *bytes, size_t size) {
         if (got == 0 || (got < 0 && errno != EINTR)) return 0;
         if (got > 0) bytes += got, size -= (size_t)got;
     }
-    // Who is fair to other sockets looks whether this one is empty.
+    // A receiver that is fair to other sockets checks whether this one is empty.
     char rest;
     if (sets.outer >= 0 && recv(descriptor, &rest, 1, MSG_DONTWAIT | MSG_PEEK) == 0) return 0;
     return 1;

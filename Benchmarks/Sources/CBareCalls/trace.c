@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 // Counts the system calls of a child process with ptrace. The child marks the stretch that counts with a system call that
-// no kernel has. Each call is stopped at twice, so the times of a traced process say nothing; its counts do.
+// no kernel has. The process stops twice at each call, so its times say nothing; its counts do.
 
 #include "common.h"
 #include <signal.h>
@@ -38,7 +38,7 @@ static void note_stop(tracing *state, pid_t thread) {
     }
 }
 
-/// What a stopped thread is to get: its signal, when that is the reason.
+/// The signal to deliver to a stopped thread, when a signal stopped it.
 static int signal_of(int status) {
     int number = WSTOPSIG(status);
     if (status >> 16 != 0 || number == (SIGTRAP | 0x80) || number == SIGSTOP || number == SIGTRAP) return 0;

@@ -24,14 +24,14 @@ static inline int64_t now(void) {
     return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-/// Notes a lap and says when it was.
+/// Records a lap and returns its time.
 static inline int64_t lap(int64_t *laps, int64_t index, int64_t last) {
     int64_t time = now();
     if (laps) laps[index] = time - last;
     return time;
 }
 
-/// What sends and receives whole messages: a socket of a library. Each returns 0, or another number.
+/// A library's socket, which sends and receives whole messages. Each function returns 0, or another number on failure.
 typedef struct messenger {
     int (*send)(void *socket, const void *bytes, size_t size);
     int (*receive)(void *socket, void *bytes, size_t size, size_t *got);
@@ -47,7 +47,7 @@ void messenger_serve(const messenger *library, void *socket, size_t size);
 /// Makes the other side end.
 void messenger_finish(const messenger *library, void *socket);
 
-/// A name of a Unix socket that nobody has, in the temporary directory.
+/// An unused name for a Unix socket, in the temporary directory.
 void peer_address(char address[address_size], const char *library);
 /// Starts this program again to serve there; its number, or -1.
 pid_t peer_spawn(const char *name, const char *address, size_t size);

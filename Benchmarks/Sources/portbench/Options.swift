@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What the command line asks for.
+/// A parsed command line.
 struct Options {
     var filter = ""
     var jsonPath: String?
     var chartPath: String?
     var pagePath: String?
-    /// The part of the page that is written.
+    /// The section of the page to write.
     var section: String?
-    /// A file of an earlier run, whose results are taken in place of measuring.
+    /// A file of an earlier run, whose results replace measuring.
     var earlierPath: String?
     var isQuick = false
     var wantsHelp = false
 
-    /// What is wrong with a command line.
+    /// An error in a command line.
     struct Mistake: Error {
         let text: String
     }
@@ -39,7 +39,7 @@ struct Options {
 
     init() {}
 
-    /// Reads a command line, without the program's name.
+    /// Parses a command line, without the program's name.
     init(_ arguments: [String]) throws {
         var rest = arguments[...]
         while let option = rest.popFirst() {

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// What the program does, once it knows what it was asked for.
+/// The program: parses its options, measures, and reports.
 enum Program {
     static func run(_ arguments: [String]) throws {
         if arguments.first == Child.option { return try Child.run(Array(arguments.dropFirst())) }
@@ -21,7 +21,7 @@ enum Program {
         try section?.write(results, of: run(of: results))
     }
 
-    /// Measures all cases, and gives what they showed and the ids of those that failed.
+    /// Measures all cases, and returns their results and the ids of those that failed.
     private static func measure(_ options: Options) throws -> ([CaseResult], failures: [String]) {
         let cases = Case.all.filter { options.filter.isEmpty || $0.id.contains(options.filter) }
         if cases.isEmpty { throw noSuchCase(options) }
@@ -66,7 +66,7 @@ enum Program {
             text: "no case\(place) has \(options.filter.isEmpty ? "results" : "\(options.filter) in its id")")
     }
 
-    /// The one run that all results are of.
+    /// The one run that all results come from.
     private static func run(of results: [CaseResult]) throws -> Run {
         if results.isEmpty { throw BenchmarkFailure("no case could be measured here; the page is as it was") }
         guard let run = results[0].run, results.allSatisfy({ $0.run == run }) else {

@@ -4,7 +4,7 @@
 import CBareCalls
 import Foundation
 
-// Lines are there when they are printed, also in a pipe.
+// Each line is written when it is printed, also into a pipe.
 bare_print_by_line()
 
 do {

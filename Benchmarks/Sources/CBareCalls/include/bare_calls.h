@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What the benchmarks compare with, in plain system calls, and the counters that Swift cannot have.
+// The baselines of the benchmarks, in plain system calls, and the counters that Swift cannot have.
 
 #pragma once
 
@@ -18,13 +18,13 @@ void bare_print_by_line(void);
 /// The calling thread's number in the kernel.
 pid_t bare_thread_id(void);
 
-/// Makes the kernel end this process with its parent, and this process end by itself after so many seconds.
+/// Makes the kernel end this process with its parent, and this process end by itself after that many seconds.
 void bare_bound_life(unsigned seconds);
 
-/// Raises the limit of open descriptors to so many, as far as the system lets it. Returns what it is then.
+/// Raises the limit of open descriptors to this number, as far as the system allows. Returns the new limit.
 int64_t bare_allow_descriptors(uint64_t number);
 
-/// The bytes that malloc has given out and not got back, in all arenas.
+/// The bytes that malloc has allocated and that were not freed, in all arenas.
 size_t bare_heap_bytes(void);
 
 // MARK: - places
@@ -40,9 +40,9 @@ int bare_bind(int place);
 
 typedef struct bare_eventfd_pair bare_eventfd_pair;
 
-/// Starts a thread that answers each ring with a ring, at this place unless it is -1; NULL when the system refuses.
+/// Starts a thread that answers each signal with a signal, at this place unless it is -1; NULL when the system refuses.
 bare_eventfd_pair *_Nullable bare_eventfd_start(int place);
-/// Rings and waits for the answer, `count` times. `laps` gets the time of each one, unless it is NULL.
+/// Signals and waits for the answer, `count` times. `laps` gets the time of each one, unless it is NULL.
 int64_t bare_eventfd_run(bare_eventfd_pair *_Nonnull pair, int64_t count, int64_t *_Nullable laps);
 void bare_eventfd_end(bare_eventfd_pair *_Nonnull pair);
 
@@ -63,15 +63,15 @@ typedef enum bare_socket_kind { bare_packets, bare_stream } bare_socket_kind;
 /// Makes a connected pair, close-on-exec. Returns 0, or -1.
 int bare_socket_pair(bare_socket_kind kind, int ends[_Nonnull 2]);
 
-/// Sends `there` bytes and waits in epoll for `back` bytes, `count` times: `nested`, in a set within a set, and with a look
-/// whether the socket is empty. Returns the nanoseconds; -1 when the other side has gone.
+/// Sends `there` bytes and waits in epoll for `back` bytes, `count` times: `nested`, in a set within a set, and with a
+/// check whether the socket is empty. Returns the nanoseconds; -1 when the other side has gone.
 int64_t bare_socket_run(
     int descriptor, int nested, size_t there, size_t back, int64_t count, int64_t *_Nullable laps);
 /// The other side, until the end of the stream.
 void bare_socket_answer(int descriptor, int nested, size_t there, size_t back);
 
-/// Sends `count` packets of `size` bytes and waits until the other side has said that it has them all. With a `batch`
-/// above one, that many go in one sendmmsg.
+/// Sends `count` packets of `size` bytes and waits until the other side has reported that it has them all. With a
+/// `batch` above one, that many go in one sendmmsg.
 int64_t bare_socket_send(int descriptor, size_t size, int64_t count, unsigned batch);
 /// The other side, until the end of the stream; it reads with recvmmsg when the batch is above one.
 void bare_socket_sink(int descriptor, size_t size, unsigned batch);
@@ -79,7 +79,7 @@ void bare_socket_sink(int descriptor, size_t size, unsigned batch);
 /// Copies `size` bytes, `count` times.
 int64_t bare_copy_run(size_t size, int64_t count, int64_t *_Nullable laps);
 
-// MARK: - memory that two sides share, and nobody sleeps
+// MARK: - memory that two sides share, neither of which sleeps
 
 typedef struct bare_memory bare_memory;
 
@@ -92,15 +92,15 @@ void bare_memory_unmap(bare_memory *_Nonnull memory);
 int64_t bare_memory_run(bare_memory *_Nonnull memory, int64_t count, int64_t *_Nullable laps);
 /// Sends 64 bytes, `count` times, and waits until the other side has them all.
 int64_t bare_memory_send(bare_memory *_Nonnull memory, int64_t count);
-/// The other side, which answers or only takes, until the end.
+/// The other side, which answers or only reads, until the end.
 void bare_memory_serve(bare_memory *_Nonnull memory, int answers);
 void bare_memory_end(bare_memory *_Nonnull memory);
 
-// MARK: - large bodies through memory that two sides share, and nobody sleeps
+// MARK: - large bodies through memory that two sides share, neither of which sleeps
 
 typedef struct bare_body_ring bare_body_ring;
 
-/// Starts a thread at a place that takes bodies of so many bytes, a multiple of 32 KiB; NULL when the system refuses.
+/// Starts a thread at a place that receives bodies of `size` bytes, a multiple of 32 KiB; NULL when the system refuses.
 bare_body_ring *_Nullable bare_body_ring_start(int64_t size, int past_caches, int place);
 /// Sends a body, and waits until the other side has it, `count` times.
 int64_t bare_body_ring_send(bare_body_ring *_Nonnull ring, int64_t count, int64_t *_Nullable laps);
@@ -110,7 +110,7 @@ void bare_body_ring_end(bare_body_ring *_Nonnull ring);
 
 typedef struct bare_queue bare_queue;
 
-/// Starts a thread that takes what is sent; NULL when the system refuses.
+/// Starts a thread that receives all messages; NULL when the system refuses.
 bare_queue *_Nullable bare_queue_start(void);
 /// Sends 64 bytes in memory of their own, `count` times, and waits until the other side has them all.
 int64_t bare_queue_send(bare_queue *_Nonnull queue, int64_t count);
@@ -120,45 +120,47 @@ void bare_queue_end(bare_queue *_Nonnull queue);
 
 typedef struct bare_queue_field bare_queue_field;
 
-/// Starts a thread that takes what is sent to any of so many places; NULL when the system refuses.
+/// Starts a thread that receives from `count` queues; NULL when the system refuses.
 bare_queue_field *_Nullable bare_queue_field_start(int64_t count);
-/// Sends 64 bytes in memory of their own to one after the other, `count` times, and waits until the other side has them all.
+/// Sends 64 bytes in memory of their own to one queue after the other, `count` times, and waits until the other side
+/// has them all.
 int64_t bare_queue_field_send(bare_queue_field *_Nonnull queues, int64_t count);
 void bare_queue_field_end(bare_queue_field *_Nonnull queues);
 
 typedef struct bare_socket_field bare_socket_field;
 
-/// Starts a process with so many connections; NULL when the system refuses.
+/// Starts a process with `count` connections; NULL when the system refuses.
 bare_socket_field *_Nullable bare_socket_field_start(int count);
-/// Has it send packets of 64 bytes over one after the other, and takes them, `count` times; -1 when it has ended.
+/// Has it send packets of 64 bytes over one connection after the other, and receives them, `count` times; -1 when it
+/// has ended.
 int64_t bare_socket_field_run(bare_socket_field *_Nonnull field, int64_t count);
 void bare_socket_field_end(bare_socket_field *_Nonnull field);
 
 // MARK: - counting
 
-/// Begins to count what malloc and its like give out, on all threads.
+/// Begins to count the calls of malloc and its like, on all threads.
 void bare_allocations_begin(void);
-/// Ends it, and says how many there were.
+/// Ends the count, and returns it.
 int64_t bare_allocations_end(void);
 
-/// Makes a counter of the system calls of this process, in threads that are not there yet too. Returns whether it could.
+/// Makes a counter of the system calls of this process, of future threads too. Returns whether it could.
 int bare_counter_open(void);
-/// What follows counts.
+/// Begins to count.
 void bare_counter_begin(void);
-/// How many there were since; -1 when that is not known.
+/// How many calls there were since; -1 when that is not known.
 int64_t bare_counter_end(void);
 
-/// In a traced process: what follows counts.
+/// In a traced process: begins to count.
 void bare_calls_begin(void);
-/// In a traced process: up to here, for so many messages.
+/// In a traced process: ends the count, for this number of messages.
 void bare_calls_end(int64_t messages);
 
-/// What a traced process did between its marks.
+/// The calls of a traced process between its marks.
 typedef struct bare_call_count {
     int64_t calls;
     int64_t messages;
 } bare_call_count;
 
 /// Runs a program under ptrace and counts the system calls of all its threads between the marks. Returns 0, or an errno
-/// when the system does not let itself be traced, or the program did not reach its marks.
+/// when the system does not allow tracing, or the program did not reach its marks.
 int bare_calls_trace(char *_Nullable const *_Nonnull arguments, bare_call_count *_Nonnull result);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What the other libraries do in the same cases. Without PORTBENCH_PEERS the lists are empty.
+// The other libraries in the same cases. Without PORTBENCH_PEERS the lists are empty.
 
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/// A library in a case: `start` gives what the others take, or NULL.
+/// A library in a case: `start` gives the argument of the other functions, or NULL.
 typedef struct peer {
     const char *_Nonnull name;
     void *_Nullable (*_Nonnull start)(size_t size);
-    /// Does it so many times; `laps` gets the time of each, unless it is NULL. Returns the nanoseconds.
+    /// Does the operation `count` times; `laps` gets the time of each, unless it is NULL. Returns the nanoseconds.
     int64_t (*_Nonnull run)(void *_Nonnull pair, int64_t count, int64_t *_Nullable laps);
     void (*_Nonnull end)(void *_Nonnull pair);
     /// Whether single operations can be timed.

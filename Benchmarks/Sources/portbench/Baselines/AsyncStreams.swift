@@ -9,7 +9,7 @@ extension Contestant {
         let rally = Rally()
         Task.detached { for await packet in there { backEnd.yield(packet) } }
         Task.detached {
-            // Nothing stands for the beginning of a run.
+            // Nil marks the beginning of a run.
             for await packet in back {
                 if packet == nil {
                     rally.begin { thereEnd.yield(Packet()) }

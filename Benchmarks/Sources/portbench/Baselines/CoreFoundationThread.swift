@@ -38,7 +38,7 @@ final class CoreFoundationThread: @unchecked Sendable {
         }
     }
 
-    /// Sets what is called on the thread for each ring; before the first one.
+    /// Sets the handler that is called on the thread for each signal; to be set before the first.
     func setHandler(_ handler: @escaping () -> Void) {
         perform = handler
     }
@@ -82,7 +82,7 @@ extension Contestant {
         let far = try CoreFoundationThread(at: placement.far)
         let rally = Rally()
         far.setHandler { near.ring() }
-        // The first ring starts the clock.
+        // The first signal starts the clock.
         let first = FirstCall()
         near.setHandler {
             if first.isFirst { rally.begin { far.ring() } } else { rally.answered { far.ring() } }

@@ -15,7 +15,7 @@ extension Contestant {
             end: { bare_eventfd_end(pair) })
     }
 
-    /// Copies in memory: what a transfer of bytes costs at least.
+    /// Copies in memory: the least cost of a transfer of bytes.
     static func copy(_ size: Int) -> Contestant {
         Contestant(name: "memcpy", run: { bare_copy_run(size, Int64($0), $1?.filled($0)) })
     }

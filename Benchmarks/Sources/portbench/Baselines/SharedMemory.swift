@@ -4,7 +4,7 @@
 import CBareCalls
 import Foundation
 
-// What the machine itself allows: two sides that spin on memory which both see.
+// What the machine itself allows: two sides that spin on shared memory.
 
 extension Contestant {
     /// Round trips between two threads.
@@ -34,7 +34,7 @@ extension Contestant {
             })
     }
 
-    /// Bodies of so many bytes to another thread, in pieces, as through a connection's ring.
+    /// Bodies of `size` bytes to another thread, in pieces, as through a connection's ring.
     static func bodyRing(_ size: Int, pastCaches: Bool, on placement: Placement) throws -> Contestant {
         let ring = bare_body_ring_start(Int64(size), pastCaches ? 1 : 0, placement.far.number)
         guard let ring else { throw BenchmarkFailure("no thread") }
@@ -53,7 +53,7 @@ extension Contestant {
             end: { bare_queue_end(queue) })
     }
 
-    /// The same to so many places.
+    /// The same to `number` queues.
     static func queueField(_ number: Int) throws -> Contestant {
         guard let field = bare_queue_field_start(Int64(number)) else { throw BenchmarkFailure("no thread") }
         return Contestant(
@@ -108,7 +108,7 @@ private final class ServingThread: Sendable {
 
     init(_ memory: MappedMemory, answers: Bool, at place: Place) {
         Thread { [ended] in
-            // Unbound it is slower, and never wrong.
+            // An unbound thread is slower, but correct.
             try? place.bind()
             memory.serve(answers: answers)
             ended.signal()

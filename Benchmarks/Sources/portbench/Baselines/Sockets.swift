@@ -7,7 +7,8 @@ import Glibc
 extension Contestant {
     /// Round trips over a bare Unix socket between two processes, each side waiting in epoll.
     ///
-    /// Nested: in a set within a set, as a loop that serves a port's sockets, and with a look whether the socket is empty.
+    /// Nested: in a set within a set, as a loop that serves a port's sockets, and with a check whether the socket is
+    /// empty.
     static func socketPair(
         _ kind: bare_socket_kind, there: Int = Packet.size, back: Int = Packet.size, nested: Bool = false,
         on placement: Placement = .anywhere
@@ -35,9 +36,9 @@ extension Contestant {
             end: child.end)
     }
 
-    /// Packets of 64 bytes of another process over so many connections.
+    /// Packets of 64 bytes from another process over `number` connections.
     static func socketField(_ number: Int) throws -> Contestant {
-        _ = bare_allow_descriptors(UInt64(number * 2 + 1_000))  // as many are ours
+        _ = bare_allow_descriptors(UInt64(number * 2 + 1_000))  // this side needs as many
         guard let field = bare_socket_field_start(Int32(number)) else {
             throw NotAvailable("\(number) bare sockets: errno \(errno)")
         }

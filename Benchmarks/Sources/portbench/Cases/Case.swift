@@ -16,7 +16,7 @@ struct Case {
         self.init(contest.id) { [try contest.measure($0)] }
     }
 
-    /// A case of the same contest on different processors, a row for each placement that there can be.
+    /// A case of the same contest on different processors, a row for each placement that is possible.
     init(on placements: [Placement], _ contest: @escaping (Placement) -> Contest) {
         self.init(contest(.anywhere).id) { settings in
             var results = try placements.filter { $0.obstacle == nil }.map { placement in
@@ -29,6 +29,6 @@ struct Case {
         }
     }
 
-    /// All, in the order in which they are shown.
+    /// All cases, in the order in which they are shown.
     static var all: [Case] { inProcess + processes + scale + [idle] + counts + memory }
 }

@@ -6,7 +6,7 @@ import NamedPortServer
 
 /// Ports on one loop, and child processes with a connection to each of the ports.
 final class ConnectionField {
-    /// How many messages a child sends before it is the turn of the next.
+    /// How many messages a child sends before the next child sends.
     private static let turn = 1_000
 
     private let children: [SendRight]
@@ -16,7 +16,7 @@ final class ConnectionField {
     private let tally = Tally()
     private var next = 0
 
-    /// Makes the ports, and starts the children; nobody is connected yet.
+    /// Makes the ports, and starts the children; no child is connected yet.
     init(ports number: Int, children: Int, rings: Bool = true) throws {
         try Self.allowDescriptors(number * (children + 3) + 500)
         thread = try ResidentThread(name: "ports")
@@ -41,12 +41,12 @@ final class ConnectionField {
         _ = try send(ports.count, by: child)
     }
 
-    /// What the heap of one of the children has given out.
+    /// The allocated bytes in the heap of one of the children.
     func heap(of child: Int) throws -> Int {
         try children[child].request(MachMessage(id: PortChild.Request.heap.rawValue)).content()
     }
 
-    /// The children send messages by turns, each to all ports by turns.
+    /// The children send messages one after the other, each to all ports in turn.
     func run(_ count: Int) throws -> Int64 {
         var (left, time) = (count, Int64(0))
         while left > 0 {
@@ -78,7 +78,7 @@ final class ConnectionField {
 }
 
 extension Contestant {
-    /// Messages over many connections, of so many children to so many ports.
+    /// Messages over many connections, from the children to the ports.
     static func connections(ports: Int, children: Int, rings: Bool = true) throws -> Contestant {
         let field = try ConnectionField(ports: ports, children: children, rings: rings)
         for child in 0..<children { try field.connect(child) }

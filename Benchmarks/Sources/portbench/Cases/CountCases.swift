@@ -32,7 +32,7 @@ extension Case {
         let count = settings.isQuick ? 5_000 : 50_000
         func perMessage(_ contestant: Contestant, messages: Int) throws -> Score {
             defer { contestant.end() }
-            // What stays, such as the room of a queue, is made before.
+            // Lasting memory, such as the room of a queue, is allocated before.
             _ = try contestant.run(count, nil)
             bare_allocations_begin()
             _ = try contestant.run(count, nil)

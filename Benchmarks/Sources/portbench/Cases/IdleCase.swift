@@ -6,7 +6,7 @@ import Foundation
 import NamedPortServer
 
 extension Case {
-    /// What a program costs whose ports have nothing to do.
+    /// The cost of a program whose ports have nothing to do.
     static var idle: Case {
         Case("idle") { settings in
             let child = try PortProcess(.adaptive)
@@ -24,7 +24,7 @@ extension Case {
             guard case .process(let process) = child.worker.identity else { throw BenchmarkFailure("no process") }
             let here = getpid()
             let loop = try threadID(of: child.thread)
-            // What was begun ends: a loop that spins does so for less than a millisecond.
+            // Lets the traffic end: a loop spins for less than a millisecond.
             usleep(200_000)
             let used = try ThreadUse.of(
                 [(here, loop), (process, process), (here, bare.thread)], seconds: settings.rest)

@@ -9,9 +9,9 @@ extension Case {
     static var inProcess: [Case] {
         [
             Case(on: [.anywhere, .twoProcessors]) { placement in
-                // The threads of those are not ours to bind.
+                // The threads of these cannot be bound.
                 let unbound = [{ .dispatchPair() }, { .streamPair() }] + Contestant.peers(peer_roundtrip)
-                // Who spins needs a processor of its own.
+                // A side that spins needs a processor of its own.
                 let bound = [{ try Contestant.memoryPair(on: placement) }]
                 return Contest(
                     id: "inproc.roundtrip.busy", goal: Goal(value: 1, ratio: 1.0 / 30),

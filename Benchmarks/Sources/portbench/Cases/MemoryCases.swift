@@ -7,7 +7,7 @@ import Foundation
 import NamedPortServer
 
 extension Case {
-    /// What things take up in the heap.
+    /// How much of the heap ports and connections occupy.
     static var memory: [Case] {
         [Case("memory.port", measure: ports), Case("memory.connection", measure: connections)]
     }
@@ -20,7 +20,7 @@ extension Case {
             thread.join()
         }
         let loop = thread.loop
-        // What the loop keeps from its first port on is not a port's.
+        // Memory that the loop retains from its first port on does not count for a port.
         let first = MachPort()
         try first.schedule(on: loop)
         defer { first.invalidate() }
@@ -32,7 +32,7 @@ extension Case {
                 return port
             }
         }
-        // A port that nobody can send to is no use, so the goal is for both.
+        // A port without a right to it is of no use, so the goal is for both.
         var rights: [SendRight] = []
         let rightBytes = bytes(each: number) { rights = ports.map { $0.makeSendRight() } }
         withExtendedLifetime(rights) {}
@@ -48,7 +48,7 @@ extension Case {
         ]
     }
 
-    /// The bytes of a version-1 source in a CFRunLoop. Its descriptor, memory of the kernel, is left out.
+    /// The bytes of a version-1 source in a CFRunLoop. Its descriptor, which is memory of the kernel, does not count.
     private static func sources(_ number: Int) throws -> Double {
         let loop: CFRunLoop = CFRunLoopGetCurrent()
         var sources: [CFRunLoopSource?] = []
@@ -79,7 +79,7 @@ extension Case {
         let (ports, children) = (100, settings.isQuick ? 5 : 10)
         let field = try ConnectionField(ports: ports, children: children)
         defer { field.end() }
-        // The first one makes the ports reachable, which is not a connection's.
+        // The first child makes the ports reachable, which does not count for a connection.
         try field.connect(0)
         let last = children - 1
         let before = try field.heap(of: last)
@@ -118,7 +118,7 @@ extension Case {
         return result
     }
 
-    /// By how many bytes the heap grows, for each of so many things.
+    /// By how many bytes the heap grows, for each of `number` objects.
     private static func bytes(each number: Int, _ make: () throws -> Void) rethrows -> Double {
         let before = bare_heap_bytes()
         try make()

@@ -23,11 +23,11 @@ final class PortField {
         rights = ports.map { $0.makeSendRight() }
     }
 
-    /// Sends messages to the first so many of the ports, to each in turn.
+    /// Sends messages to the first `active` ports, to each in turn.
     func run(_ count: Int, to active: Int) throws -> Int64 {
         try tally.run(count) { count in
             for _ in 0..<count {
-                // Not in the order in which they were made, which is that of their places in memory.
+                // Not in the order in which they were made, which is that of their addresses in memory.
                 step = (step + 7919) % active
                 try rights[step].send(PortSink.makeMessage(), within: .seconds(10))
             }
@@ -45,12 +45,12 @@ final class PortField {
         thread.join()
     }
 
-    /// The descriptors that this process has open, each with what it is open for.
+    /// The descriptors that this process has open, each with its target.
     static func descriptors() throws -> Set<String> {
         let (files, directory) = (FileManager.default, "/proc/self/fd/")
         return Set(
             try files.contentsOfDirectory(atPath: directory).compactMap { number in
-                // The one of this look is gone by now.
+                // The descriptor of this listing itself is closed by now.
                 (try? files.destinationOfSymbolicLink(atPath: directory + number)).map { "\(number) \($0)" }
             })
     }
@@ -65,7 +65,7 @@ extension Contestant {
             run: { count, _ in try field.run(count, to: number) }, end: field.end)
     }
 
-    /// Messages to so many ports of a field that is used again.
+    /// Messages to `active` ports of a field that is used again.
     static func portField(_ field: PortField, active: Int) -> Contestant {
         Contestant(name: "ports", timesLaps: false, run: { count, _ in try field.run(count, to: active) })
     }

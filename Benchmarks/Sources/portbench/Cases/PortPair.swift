@@ -12,7 +12,7 @@ final class PortPair {
     private let rally = Rally()
     private let message: MachMessage
 
-    /// Makes the far port answer, and the near one count.
+    /// Makes the far port answer, and the near port count.
     init(_ strategy: WaitStrategy, on placement: Placement = .anywhere) throws {
         near = try ResidentThread(name: "near")
         far = try ResidentThread(name: "far")

@@ -3,9 +3,9 @@
 
 import NamedPortServer
 
-/// A thread with a run loop whose port counts what it gets.
+/// A thread with a run loop whose port counts its messages.
 final class PortSink {
-    /// Room for a burst: with less, the sender sleeps whenever the receiver does not keep up.
+    /// Room for a batch: with less, the sender sleeps whenever the receiver does not keep up.
     static let queueLimit = 1024
 
     let thread: ResidentThread

@@ -10,7 +10,7 @@ extension Case {
     static var processes: [Case] {
         [
             Case(on: [.anywhere, .twoProcessors]) { placement in
-                // Who spins needs a processor of its own.
+                // A side that spins needs a processor of its own.
                 let bound = [{ try Contestant.memoryProcessPair(on: placement) }]
                 return Contest(
                     id: "ipc.roundtrip.busy", goal: Goal(value: 2, ratio: 2.0 / 50),

@@ -18,7 +18,7 @@ extension Case {
                 baseline: { try .portField(few) }, others: [{ try .queueField(active) }]
             ).measure(settings)
         }
-        // Many are made once: that takes longer than a turn.
+        // The many ports are made once: that takes longer than a slice.
         let most = 100_000
         let (alone, aloneDescriptors) = try fieldAndDescriptors(1)
         alone.end()
@@ -36,8 +36,8 @@ extension Case {
         ]
     }
 
-    /// Ports on a loop, and how many descriptors this process has opened for them once the loop has slept. What an earlier
-    /// case has left, and is closed meanwhile, does not count.
+    /// Ports on a loop, and how many descriptors this process has opened for them once the loop has slept. Descriptors
+    /// that an earlier case has left, and that are closed meanwhile, do not count.
     private static func fieldAndDescriptors(_ number: Int) throws -> (PortField, Int) {
         let before = try PortField.descriptors()
         let field = try PortField(number)

@@ -34,7 +34,7 @@ final class BareChild {
         return process
     }
 
-    /// Calls with a list as `main` gets it.
+    /// Calls `body` with a list as `main` gets it.
     static func withArguments<Success>(
         _ arguments: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> Success
     ) -> Success {

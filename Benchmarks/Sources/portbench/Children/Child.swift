@@ -9,28 +9,28 @@ import Glibc
 enum Child {
     static let option = "--child"
 
-    /// Keeps the child on a processor; before what it does.
+    /// Keeps the child on a processor; comes before the part.
     private static let placeOption = "--place"
 
-    /// Has the child send nothing through rings; before what it does.
+    /// Has the child send nothing through rings; comes before the part.
     private static let socketsOption = "--sockets"
 
     /// The descriptor of the socket that a child with bare system calls inherits.
     static let socket: Int32 = 3
 
-    /// What a child does.
+    /// The part that a child plays.
     enum Part: String {
         /// Serves ports: strategy, name.
         case ports
         /// Answers on a bare socket: whether it waits in nested sets, bytes there, bytes back.
         case answer
-        /// Takes packets from a bare socket: bytes of each, packets in a batch.
+        /// Reads packets from a bare socket: bytes of each, packets in a batch.
         case sink
-        /// Answers in shared memory, or takes what comes: whether it answers.
+        /// Answers in shared memory, or only reads: whether it answers.
         case memory
         /// Plays the other side of another library: its name, an address, bytes there.
         case peer
-        /// Does what is counted under ptrace: which stretch.
+        /// Runs a stretch that is counted under ptrace: which stretch.
         case counted
     }
 
@@ -45,7 +45,7 @@ enum Child {
             rest.removeFirst(2)
         }
         if rest.first == socketsOption {
-            setenv("PORT_RING", "never", 1)  // before anybody has asked for it
+            setenv("PORT_RING", "never", 1)  // before any code has read it
             rest.removeFirst()
         }
         guard let part = rest.first.flatMap(Part.init) else { throw BenchmarkFailure("no such child") }
@@ -65,7 +65,8 @@ enum Child {
         }
     }
 
-    /// What a child with ports is started by: this program, or what `PORTBENCH_CHILD` has, for one that is looked at.
+    /// The command that starts a child with ports: this program, or the value of `PORTBENCH_CHILD`, for a child under a
+    /// profiler.
     static var command: [String] {
         guard let words = getenv("PORTBENCH_CHILD") else { return ["/proc/self/exe"] }
         return String(cString: words).split(separator: " ").map(String.init)

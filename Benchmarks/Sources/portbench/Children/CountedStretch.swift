@@ -5,7 +5,7 @@ import CBareCalls
 import Glibc
 import NamedPortServer
 
-/// What a child does while its system calls are counted. By itself it is something to look at with a profiler.
+/// What a child does while its system calls are counted. A profiler can also examine a stretch by itself.
 enum CountedStretch: String {
     /// A stream of messages between threads, as `inproc.oneway.64`.
     case stream
@@ -35,8 +35,8 @@ enum CountedStretch: String {
     /// As `process-stream` over a bare socket.
     case bareProcessStream = "bare-process-stream"
 
-    /// Does the stretch that the arguments name, so many times. With a third one, the calls are counted here and reported
-    /// over the socket; if that cannot be, nothing is done.
+    /// Runs the stretch that the first argument names, as many times as the second says. With a third argument, the
+    /// calls are counted here and reported over the socket; if that is not possible, nothing is done.
     static func run(_ arguments: [String]) throws {
         guard arguments.count >= 2, let stretch = CountedStretch(rawValue: arguments[0]), let count = Int(arguments[1])
         else { throw BenchmarkFailure("no such stretch") }
@@ -55,11 +55,11 @@ enum CountedStretch: String {
         contestant.end()
     }
 
-    /// How many messages an operation is.
+    /// How many messages an operation consists of.
     private var messages: Int {
         switch self {
         case .stream, .processStream, .processSource, .ports, .fewPorts, .bareProcessStream: 1
-        // There and back. Of the two messages between processes, each side has to do with both.
+        // There and back. Each side handles both messages between processes.
         default: 2
         }
     }
@@ -83,13 +83,13 @@ enum CountedStretch: String {
         }
     }
 
-    /// The system calls per message, in a child of its own, and how they were counted.
+    /// The system calls per message, in a separate child, and how they were counted.
     func callsPerMessage(_ count: Int) throws -> (value: Double, way: String) {
         if let value = try countedByKernel(count) { return (value, "an event counter") }
         return (try countedByTracing(count / 5), "ptrace, which slows each call down")
     }
 
-    /// At full speed; nil where the kernel does not allow that.
+    /// Counts at full speed; nil where the kernel does not allow that.
     private func countedByKernel(_ count: Int) throws -> Double? {
         let child = try BareChild(bare_packets, .counted, texts: [rawValue, "\(count)", "itself"])
         defer { child.end() }

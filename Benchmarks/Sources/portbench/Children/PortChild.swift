@@ -5,23 +5,23 @@ import CBareCalls
 import Glibc
 import NamedPortServer
 
-/// The other process of the cases with ports: one port on the main loop that does what the messages ask for.
+/// The other process of the cases with ports: one port on the main loop that executes the messages.
 final class PortChild {
-    /// What a message asks for, by its id.
+    /// The requests, by message id.
     enum Request: Int32 {
         /// Send it back.
         case echo = 1
         /// Send 64 bytes back.
         case short
-        /// So many messages follow, in eight bytes.
+        /// Announces how many messages follow, in eight bytes.
         case announce
         /// One of them; the last one is answered.
         case counted
-        /// Keep these rights.
+        /// Store these rights.
         case takeRights
-        /// Send so many messages over those rights, over each in turn.
+        /// Send a number of messages over those rights, over each in turn.
         case send
-        /// Reply how many bytes the heap has given out.
+        /// Reply how many bytes of the heap are allocated.
         case heap
     }
 
@@ -29,7 +29,7 @@ final class PortChild {
     private let named: LocalMessagePort?
     private let port: MachPort
 
-    /// Starts with a way of waiting and, if it is to have one, a name.
+    /// Starts with a wait strategy and, optionally, a name.
     init(_ arguments: [String]) throws {
         guard let launcher = try SendRight.bootstrap() else { throw BenchmarkFailure("nobody launched this child") }
         self.launcher = launcher

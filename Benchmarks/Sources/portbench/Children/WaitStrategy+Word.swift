@@ -3,7 +3,7 @@
 
 import NamedPortServer
 
-/// The words that tell a child how its loop waits, those of `PORT_WAIT`.
+/// The words that say how a child's loop waits, those of `PORT_WAIT`.
 extension WaitStrategy {
     init(word: String?) {
         switch word {

@@ -3,7 +3,7 @@
 
 import CBareCalls
 
-/// Contestants that do the same thing: ours, then the baseline, then others.
+/// Contestants that do the same operation: ours, then the baseline, then others.
 struct Contest {
     let id: String
     var variant: String?
@@ -13,10 +13,10 @@ struct Contest {
     let ours: () throws -> Contestant
     /// Makes the baseline.
     let baseline: () throws -> Contestant
-    /// Make others; one that cannot be had is left out.
+    /// Make others; one that is not available is left out.
     var others: [() throws -> Contestant] = []
 
-    /// Measures all, turn by turn.
+    /// Measures all, in alternation.
     func measure(_ settings: Settings) throws -> CaseResult {
         var contestants: [Contestant] = []
         defer { for contestant in contestants { contestant.end() } }
@@ -42,7 +42,7 @@ struct Contest {
         var laps = contestants.map { _ in [Double]() }
         for round in 0..<settings.rounds {
             for place in contestants.indices {
-                // Nobody is always the one who comes after a certain other.
+                // No contestant always follows the same other one.
                 let index = (place + round) % contestants.count
                 let (contestant, count) = (contestants[index], counts[index])
                 rounds[index].append(Double(try contestant.run(count, nil)) / Double(count))
@@ -56,13 +56,14 @@ struct Contest {
         return zip(rounds, laps).map { Score(rounds: $0, laps: $1) }
     }
 
-    /// Warms a contestant up, and finds how many operations fill a turn.
+    /// Warms a contestant up, and finds how many operations fill a slice.
     private static func turnCount(_ contestant: Contestant, _ settings: Settings) throws -> Int {
-        // The first one waits for threads and processes to be there.
+        // The first operation waits until threads and processes have started.
         _ = try contestant.run(1, nil)
         var count = 1
         while true {
-            // The quicker of two: a disturbance must not pass for slowness, or a turn would have a few operations.
+            // The quicker of two: a disturbance must not pass for slowness, or a slice would have only a few
+            // operations.
             let time = max(1, min(try contestant.run(count, nil), try contestant.run(count, nil)))
             if time >= settings.turn / 8 || count >= settings.most {
                 return max(1, min(settings.most, Int(Double(count) * Double(settings.turn) / Double(time))))

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// Somebody who does an operation many times over and says how long that took.
+/// A contestant does an operation many times and returns how long that took.
 struct Contestant {
     let name: String
     /// Whether single operations can be timed.
     var timesLaps = true
-    /// Does it so many times. With laps, notes the time of each.
+    /// Does it `count` times. With laps, records the time of each.
     ///
     /// Returns the nanoseconds that all took.
     let run: (_ count: Int, _ laps: Laps?) throws -> Int64

@@ -17,14 +17,14 @@ final class Laps: @unchecked Sendable {
         memory.deallocate()
     }
 
-    /// Notes one. What is beyond the capacity is dropped.
+    /// Records one. Times beyond the capacity are dropped.
     func note(_ time: Int64) {
         guard count < memory.count else { return }
         memory[count] = time
         count += 1
     }
 
-    /// The memory, for somebody who fills so many of its places.
+    /// The memory, for a caller that fills `number` elements of it.
     func filled(_ number: Int) -> UnsafeMutablePointer<Int64>? {
         precondition(number <= memory.count)
         count = number

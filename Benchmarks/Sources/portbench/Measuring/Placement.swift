@@ -8,20 +8,21 @@ import NamedPortServer
 
 /// On which processors the two sides of a contestant run.
 ///
-/// Where two threads are that wake each other decides more than what they do to wake each other. Where the kernel chooses, it
-/// may choose differently for ours and for the baseline; a row in which both are bound compares the same.
+/// On which processors two threads run that wake each other matters more than how they wake each other. Where the
+/// kernel chooses, it may choose differently for ours and for the baseline; a row in which both are bound compares like
+/// with like.
 enum Placement {
     /// Wherever the kernel puts them.
     case anywhere
     /// Both on the first processor that this program may use.
     case oneProcessor
-    /// The side that measures on the first, the other one on the second.
+    /// The measuring side on the first, the other side on the second.
     case twoProcessors
 
-    /// Where the side is that measures.
+    /// The place of the measuring side.
     var near: Place { self == .anywhere ? .any : Place(number: 0) }
 
-    /// Where the other side is.
+    /// The place of the other side.
     var far: Place {
         switch self {
         case .anywhere: .any
@@ -39,13 +40,13 @@ enum Placement {
         }
     }
 
-    /// Why there cannot be such a row here; nil when there can.
+    /// Why the row is not possible here; nil when it is.
     var obstacle: String? {
         self == .twoProcessors && bare_place_count() < 2 ? "two processors: left out, this program may use one" : nil
     }
 
-    /// How a loop waits that is to be busy. With `.adaptive` a thread that is bound to one processor never spins, as it cannot
-    /// know that the thread that it waits for has another one.
+    /// How a busy loop waits. With `.adaptive` a thread that is bound to one processor never spins, as it cannot know
+    /// that the thread that it waits for has another one.
     var busy: WaitStrategy { self == .anywhere ? .adaptive : .spinning(for: .microseconds(100)) }
 }
 
@@ -69,7 +70,8 @@ struct Place: Sendable {
         if !isAny { try thread.performAndWait(within: .seconds(10)) { try bind() } }
     }
 
-    /// Does something here and waits for it: on a thread of its own when that is bound, so that the calling one never is.
+    /// Runs `body` here and waits for it: on a separate thread when the place is bound, so that the calling thread
+    /// never is.
     func run(_ body: @escaping () throws -> Int64) throws -> Int64 {
         if isAny { return try body() }
         let work = PlacedWork(body)
@@ -83,7 +85,8 @@ struct Place: Sendable {
     }
 }
 
-/// @unchecked: used by the new thread until the semaphore is signalled, and by the one that waits for it before and after that.
+/// @unchecked: used by the new thread until the semaphore is signalled, and by the waiting thread before and after
+/// that.
 private final class PlacedWork: @unchecked Sendable {
     private let body: () throws -> Int64
     private(set) var result: Result<Int64, any Error> = .success(0)

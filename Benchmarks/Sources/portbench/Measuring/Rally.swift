@@ -7,7 +7,7 @@ import Dispatch
 /// Counts the round trips of one run, on the thread on which they end.
 ///
 /// @unchecked: from `begin` until `finished` is signalled only the thread on which the answers arrive uses it; before and
-/// after that only the one that waits for them.
+/// after that only the thread that waits for them.
 final class Rally: @unchecked Sendable {
     private var left = 0
     private var start: Int64 = 0
@@ -17,9 +17,9 @@ final class Rally: @unchecked Sendable {
     private var failure: (any Error)?
     private let finished = DispatchSemaphore(value: 0)
 
-    /// Runs so many round trips, and returns the nanoseconds they took.
+    /// Runs `count` round trips, and returns the nanoseconds they took.
     ///
-    /// `serve` makes the first one start: it sees to it that `begin` is called on the thread on which the answers arrive.
+    /// `serve` starts the first one: it has `begin` called on the thread on which the answers arrive.
     func run(_ count: Int, _ laps: Laps?, serve: () throws -> Void) throws -> Int64 {
         (left, self.laps, failure) = (count, laps, nil)
         try serve()
@@ -35,7 +35,7 @@ final class Rally: @unchecked Sendable {
         attempt(send)
     }
 
-    /// Notes an answer, and sends again unless it was the last.
+    /// Records an answer, and sends again unless it was the last.
     func answered(_ send: () throws -> Void) {
         if let laps {
             let now = bare_now()

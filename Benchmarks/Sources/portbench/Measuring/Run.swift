@@ -8,13 +8,13 @@ import Foundation
 struct Run: Codable, Equatable {
     /// The model, or the architecture where the system does not name it.
     var processor: String
-    /// How many of them the program could use.
+    /// How many processors the program could use.
     var processorCount: Int
     /// How many the machine has.
     var machineProcessorCount: Int
     /// The kernel's release.
     var kernel: String
-    /// The variables of the environment that ports and loops look at, those that were set.
+    /// The environment variables that ports and loops read, if set.
     var settings: [String: String]
     /// The policy and the priority when it was a real-time one, such as `SCHED_RR 1`.
     var scheduling: String?
@@ -23,14 +23,14 @@ struct Run: Codable, Equatable {
     var isQuick: Bool
     /// Whether the program was compiled without optimization: then its times say nothing.
     var isDebug: Bool
-    /// The load average of the minute before it began: near zero on a machine that is otherwise idle.
+    /// The load average of the minute before the run: near zero on a machine that is otherwise idle.
     var load: Double
     var caseCount = 0
     var seconds = 0
 
     private static let variables = ["PORT_RING", "PORT_WAIT"]
 
-    /// One that begins now.
+    /// A run that begins now.
     init(isQuick: Bool) {
         self.isQuick = isQuick
         var loads = [0.0]
@@ -48,7 +48,7 @@ struct Run: Codable, Equatable {
         isDebug = _isDebugAssertConfiguration()
     }
 
-    /// What a page says before the results.
+    /// The sentence before the results on a page.
     var sentence: String {
         let some = processorCount < machineProcessorCount ? " of \(machineProcessorCount)" : ""
         let plural = max(processorCount, machineProcessorCount) == 1 ? "" : "s"
@@ -77,7 +77,7 @@ struct Run: Codable, Equatable {
     private static var scheduling: String? {
         var parameters = sched_param()
         guard sched_getparam(0, &parameters) == 0 else { return nil }
-        // Beside the policy there may be the flag that children do not get it.
+        // The policy may be combined with the flag that children do not inherit it.
         switch sched_getscheduler(0) & 0xFF {
         case SCHED_FIFO: return "SCHED_FIFO \(parameters.sched_priority)"
         case SCHED_RR: return "SCHED_RR \(parameters.sched_priority)"
@@ -85,7 +85,7 @@ struct Run: Codable, Equatable {
         }
     }
 
-    /// A field of what `uname` gives.
+    /// A field of the result of `uname`.
     private static func text<Field>(_ field: inout Field) -> String {
         withUnsafeBytes(of: &field) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }

@@ -5,15 +5,15 @@
 struct Settings {
     let isQuick: Bool
 
-    /// How often each contestant has its turn.
+    /// How many slices each contestant gets.
     var rounds: Int { isQuick ? 5 : 15 }
 
-    /// Nanoseconds that a turn should take.
+    /// Nanoseconds that a slice should take.
     var turn: Int64 { isQuick ? 20_000_000 : 100_000_000 }
 
     /// How long a program at rest is watched, in seconds.
     var rest: Int { isQuick ? 1 : 10 }
 
-    /// The largest number of operations in a turn.
+    /// The largest number of operations in a slice.
     let most = 2_000_000
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What a row of numbers looks like.
+/// The statistics of a list of numbers.
 struct Statistics {
     var median = 0.0
     var p99 = 0.0

@@ -4,7 +4,7 @@
 import CBareCalls
 import Dispatch
 
-/// Counts messages where they arrive, until all are there.
+/// Counts messages where they arrive, until all have arrived.
 ///
 /// @unchecked: from `run`'s `send` until `finished` is signalled only the receiving thread uses `left` and `end`.
 final class Tally: @unchecked Sendable {
@@ -12,7 +12,7 @@ final class Tally: @unchecked Sendable {
     private var end: Int64 = 0
     private let finished = DispatchSemaphore(value: 0)
 
-    /// Sends so many messages, waits until they have arrived, and returns the nanoseconds from the first to the last.
+    /// Sends `count` messages, waits until they have arrived, and returns the nanoseconds from the first to the last.
     func run(_ count: Int, send: (Int) throws -> Void) throws -> Int64 {
         left = count
         let start = bare_now()
@@ -21,13 +21,13 @@ final class Tally: @unchecked Sendable {
         return end - start
     }
 
-    /// Notes an arrival.
+    /// Records an arrival.
     func arrived() {
         left -= 1
         if left == 0 { allArrived() }
     }
 
-    /// Notes that all have arrived, for a receiver that counts by itself.
+    /// Records that all have arrived, for a receiver that counts by itself.
     func allArrived() {
         end = bare_now()
         finished.signal()

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// What a thread has used so far, as the kernel counts it.
+/// The processor time and wake-ups of a thread so far, as the kernel counts them.
 struct ThreadUse {
     /// How often it was put on a processor.
     var wakeUps = 0
@@ -21,7 +21,7 @@ struct ThreadUse {
         (time, wakeUps) = (fields[0], fields[2])
     }
 
-    /// What several threads use in so many seconds.
+    /// The use of several threads over a number of seconds.
     static func of(_ threads: [(process: Int32, thread: Int32)], seconds: Int) throws -> [ThreadUse] {
         func now() throws -> [ThreadUse] { try threads.map { try ThreadUse(process: $0.process, thread: $0.thread) } }
         let before = try now()

@@ -3,7 +3,7 @@
 
 import CBareCalls
 
-/// Does something so many times on this thread, and says how long that took.
+/// Runs `body` `count` times on this thread, and returns how long that took.
 func timed(_ count: Int, _ laps: Laps?, _ body: () throws -> Void) rethrows -> Int64 {
     let start = bare_now()
     var last = start

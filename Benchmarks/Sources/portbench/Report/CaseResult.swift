@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What a case has shown. Smaller is better.
+/// The result of a case. Smaller is better.
 struct CaseResult: Codable {
     var `case`: String
     /// Which of several rows of the case; nil when it has one.
@@ -13,7 +13,7 @@ struct CaseResult: Codable {
     var p99: Double
     var minimum: Double
     var maximum: Double
-    /// The name of what it is compared with.
+    /// The name of the baseline.
     var baseline: String
     var baselineValue: Double
     /// How many times the baseline; nil when the baseline is zero and this is not.
@@ -21,7 +21,7 @@ struct CaseResult: Codable {
     var goal: Goal
     var peers: [String: Double] = [:]
     var note: String?
-    /// The run that it is of; nil until that is over.
+    /// The run that it comes from; nil until that is over.
     var run: Run?
 
     init(
@@ -42,7 +42,7 @@ struct CaseResult: Codable {
         if baselineValue > 0 { ratio = value / baselineValue } else if value == 0 { ratio = 1 }
     }
 
-    /// Says something more about it.
+    /// Adds to the note.
     mutating func add(note more: String) {
         note = note.map { "\($0); \(more)" } ?? more
     }
@@ -50,13 +50,13 @@ struct CaseResult: Codable {
     /// The case, and which row of it.
     var title: String { variant.map { "\(self.case) (\($0))" } ?? self.case }
 
-    /// What the case is to reach, in words; empty when it has no goal.
+    /// The goal of the case, in words; empty when it has none.
     var goalWords: String {
         [goal.value.map { "\($0.figure) \(unit)" }, goal.ratio.map { "ratio \($0.figure)" }].compactMap(\.self)
             .joined(separator: ", ")
     }
 
-    /// The ratio that the case is to reach; nil when it has no goal.
+    /// The goal as a ratio; nil when the case has none.
     var goalRatio: Double? {
         let fromValue = goal.value.flatMap { baselineValue > 0 ? $0 / baselineValue : nil }
         return [goal.ratio, fromValue].compactMap(\.self).min()
@@ -68,7 +68,7 @@ struct CaseResult: Codable {
         return answers.isEmpty ? nil : answers.allSatisfy(\.self)
     }
 
-    /// The same in words, which say what part of the goal is reached; empty when it has none.
+    /// The same in words, which say which part of the goal is reached; empty when it has none.
     var reachedWords: String {
         switch (isValueReached, isRatioReached) {
         case (nil, nil): ""

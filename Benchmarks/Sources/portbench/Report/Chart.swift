@@ -6,7 +6,7 @@ import Foundation
 /// A chart of the ratios to the baselines, on a logarithmic scale: to the left is better.
 ///
 /// A group of bars for each row: ours, then the others that were measured with it. The line in the middle is the baseline,
-/// and a mark shows where the goal lies.
+/// and a mark shows the goal.
 struct Chart {
     private static let width = 1000.0
     private static let plotLeft = 330.0
@@ -31,7 +31,7 @@ struct Chart {
         self.results = results.filter { $0.ratio != nil && $0.baselineValue > 0 }
         let ratios = self.results.flatMap { Self.bars($0).map(\.ratio) + [$0.goalRatio].compactMap(\.self) }
         let exponents = ratios.filter { $0 > 0 }.map { log10($0) }
-        // Nothing that is further away is worth a longer scale.
+        // Ratios further away are not worth a longer scale.
         low = max(-4, min(-1, (exponents.min() ?? -1).rounded(.down)))
         high = min(3, max(1, (exponents.max() ?? 1).rounded(.up)))
     }

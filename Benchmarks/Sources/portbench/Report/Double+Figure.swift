@@ -4,8 +4,8 @@
 import Foundation
 
 extension Double {
-    /// The number as every report for people shows it: three digits that count, or from 100 on the whole number, with its
-    /// thousands set apart. JSON has all digits.
+    /// The number as every report for people shows it: three significant digits, or from 100 on the whole number, with
+    /// separated thousands. JSON has all digits.
     var figure: String {
         if self == 0 { return "0" }
         if abs(self) < 100 { return String(format: "%.3g", self) }

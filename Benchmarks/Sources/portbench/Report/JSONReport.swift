@@ -11,7 +11,7 @@ enum JSONReport {
         try encoder.encode(results).write(to: URL(fileURLWithPath: path), options: .atomic)
     }
 
-    /// What an earlier run has written.
+    /// Reads the results of an earlier run.
     static func read(_ path: String) throws -> [CaseResult] {
         guard let data = FileManager.default.contents(atPath: path) else {
             throw BenchmarkFailure("\(path) cannot be read: give --from a file that --json has written")

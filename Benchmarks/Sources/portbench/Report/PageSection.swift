@@ -3,14 +3,15 @@
 
 import Foundation
 
-/// The part of a page that this program writes: what stands between two lines that name it.
+/// The part of a page that this program writes: the lines between two lines that name it.
 struct PageSection {
     private let path: String
     private let name: String
 
-    /// Finds the section, and that the page can be written: a run takes minutes, and what is wrong is to be known before it.
+    /// Finds the section, and checks that the page can be written: a run takes minutes, and an error must show before
+    /// it.
     init(_ name: String, of path: String) throws {
-        // A link stays one.
+        // A symbolic link stays a link.
         self.path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         self.name = name
         _ = try parts()
@@ -23,7 +24,7 @@ struct PageSection {
     private var firstLine: String { "<!-- portbench \(name) -->" }
     private var lastLine: String { "<!-- end of portbench \(name) -->" }
 
-    /// Writes the sentence about the run and the table. The rest of the page stays as it is then.
+    /// Writes the sentence about the run and the table. The rest of the page stays as it is at that moment.
     func write(_ results: [CaseResult], of run: Run) throws {
         let (before, after) = try parts()
         let content = ["", run.sentence, "", MarkdownTable.text(results), ""]
@@ -31,7 +32,7 @@ struct PageSection {
         try Data(text.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
     }
 
-    /// The lines up to the first of the section, and from its last one on; with them.
+    /// The lines up to the first line of the section, and from its last line on, both included.
     private func parts() throws -> (before: [String], after: [String]) {
         guard let data = FileManager.default.contents(atPath: path), let text = String(data: data, encoding: .utf8)
         else {

@@ -7,7 +7,7 @@ import Foundation
 enum Table {
     static let head = line(["case", "unit", "median", "p50", "p99", "min", "max", "ratio", "baseline", "goal"])
 
-    /// One line, and one for each other that was measured with it.
+    /// One line for the case, and one for each other contestant.
     static func lines(_ result: CaseResult) -> [String] {
         let goal =
             switch result.isReached {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-/// What a number counts. Contestants measure nanoseconds, or whole things.
+/// The unit of a number. Contestants measure nanoseconds, or count.
 enum Unit: String, Codable {
     case nanoseconds = "ns"
     case microseconds = "µs"
@@ -15,11 +15,11 @@ enum Unit: String, Codable {
     }
 }
 
-/// What a case is to reach: a number, a ratio to its baseline, or both.
+/// The goal of a case: a number, a ratio to its baseline, or both.
 struct Goal: Codable {
-    /// At most so much, in the case's unit.
+    /// The largest value, in the case's unit.
     var value: Double?
-    /// At most so many times the baseline. Beside a time it says the same on a machine of another speed: it is that time in
-    /// relation to what the baseline took where the goal was set.
+    /// The largest multiple of the baseline. Beside a time it says the same on a machine of another speed: it is that
+    /// time divided by the baseline's on the machine for which the goal was set.
     var ratio: Double?
 }
