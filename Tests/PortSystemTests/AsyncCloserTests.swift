@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 @Suite("AsyncCloser", .census) struct AsyncCloserTests {
-    @Test("descriptors are closed in the order in which they were let go, so that no giver waits behind later ones")
+    @Test("descriptors are closed in the order in which they were released, so that no giver waits behind later ones")
     func order() async throws {
         try await onNewThread {
             let closed = Recorder<Int>()
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test("F-A9: of a caller that a file holds up, because no thread can be started, nothing is left when it is done")
+    @Test("F-A9: a caller that a file blocks, because no thread can be started, leaves nothing behind when it is done")
     func heldUpCaller() async {
         await #expect(processExitsWith: .success) {
             try await onNewThread {
@@ -37,7 +37,7 @@ import Testing
                 }
                 while AsyncCloser.isIdle { sched_yield() }
                 let closed = CloseCount()
-                // With a caller that stands in the way, the others go past it sooner or later.
+                // While a caller is blocked, the others pass it sooner or later.
                 let deadline = Watchdog.deadline
                 let null = try nullDevice()
                 withoutThreads {
@@ -52,12 +52,12 @@ import Testing
         }
     }
 
-    @Test("F-A10: while no thread can be started a descriptor is closed before the last of those returns who let go")
+    @Test("F-A10: while no thread can be started a descriptor is closed before its last giver returns")
     func callersTogether() async {
         await #expect(processExitsWith: .success) {
             let (closed, meetings) = (CloseCount(), [Meeting(), Meeting(), Meeting()])
             let (lostAt, isOver) = (CloseCount(), CloseCount())
-            // On a busy machine a meeting takes as long as others want to have the processors.
+            // On a busy machine a meeting takes as long as other programs occupy the processors.
             let end = MonotonicInstant.after(.seconds(5))
             let null = SharedDescriptor(owning: try nullDevice())
             let threads = (0..<2).map { _ in
@@ -99,11 +99,11 @@ private final class CloseCount: CloseObserver {
     func didClose() { count.add(1, ordering: .sequentiallyConsistent) }
 }
 
-/// Where two threads meet again and again.
+/// A point at which two threads meet repeatedly.
 private final class Meeting: Sendable {
     private let count = Atomic<Int>(0)
 
-    /// Waits until so many have come in all, the caller included.
+    /// Waits until `wanted` threads have come in all, the caller included.
     func wait(for wanted: Int) {
         count.add(1, ordering: .sequentiallyConsistent)
         while count.load(ordering: .sequentiallyConsistent) < wanted { sched_yield() }

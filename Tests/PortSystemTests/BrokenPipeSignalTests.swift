@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test("a thread that blocks the signal blocks it afterwards, and has none of ours waiting")
+    @Test("a thread that blocks the signal blocks it afterwards, and has none of ours pending")
     func blockedBefore() async throws {
         try await onNewThread {
             block()
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test("a signal that waited before still waits")
+    @Test("a signal that was pending before is still pending")
     func waitingBefore() async throws {
         try await onNewThread {
             block()
@@ -61,7 +61,7 @@ import Testing
     }
 }
 
-/// The writing end of a pipe that nobody reads.
+/// The writing end of a pipe without a reader.
 private final class BrokenPipe {
     private let writing: SharedDescriptor
 

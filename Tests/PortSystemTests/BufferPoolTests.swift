@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(
-        "a list that was left serves its thread again, as long as it is wanted, and with its room",
+        "a list that was returned serves its thread again, as long as it is wanted, and with its room",
         .enabled(if: BufferPool.isUsed, "a sanitizer watches memory: none is kept"), arguments: [1, 63, 64])
     func again(count: Int) throws {
         let same = try runOnThread {
@@ -28,7 +28,7 @@ import Testing
         #expect(same)
     }
 
-    @Test("a list has as many bytes as are wanted, whether one was left or not")
+    @Test("a list has as many bytes as are wanted, whether it is a returned one or not")
     func counts() throws {
         let counts = try runOnThread {
             (1...BufferPool.capacity).flatMap { count in
@@ -40,7 +40,7 @@ import Testing
         #expect(counts.allSatisfy { $0 == 0 })
     }
 
-    @Test("a list is one reference, which is counted: one that somebody else has is not kept for others")
+    @Test("a list is one reference, which is counted: one with another reference is not pooled")
     func alone() throws {
         #expect(MemoryLayout<[UInt8]>.size == MemoryLayout<AnyObject>.size)
         let (held, taken) = try runOnThread {
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(
-        "small, large and empty lists are not kept",
+        "small, large and empty lists are not pooled",
         .enabled(if: BufferPool.isUsed, "a sanitizer watches memory: none is kept"))
     func others() throws {
         let capacities = try runOnThread {
@@ -67,11 +67,11 @@ import Testing
     }
 
     @Test(
-        "a list is kept if the allocator gave it some more room than it was asked for",
+        "a list is pooled if the allocator gave it some more room than it was asked for",
         .enabled(if: BufferPool.isUsed, "a sanitizer watches memory: none is kept"))
     func roomy() throws {
         let same = try runOnThread {
-            // The allocator may give these some more, too: then the next one.
+            // The allocator may give these some more, too: then the next list is tried.
             let lists = (0..<100).lazy.map { _ -> [UInt8] in
                 var bytes: [UInt8] = [1]
                 bytes.reserveCapacity(BufferPool.capacity + 24)
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(
-        "a list for a few bytes has room to be kept",
+        "a list for a few bytes has room enough to be pooled",
         .enabled(if: BufferPool.isUsed, "a sanitizer watches memory: none is kept"))
     func few() throws {
         let same = try runOnThread {
@@ -105,7 +105,7 @@ import Testing
         #expect(same)
     }
 
-    @Test("full clips go to who has an empty one, the newest first, up to a limit: then a list more is not kept")
+    @Test("full magazines go to threads with an empty one, newest first, up to a limit: then no list more is pooled")
     func depot() {
         let depot = SpareDepot()
         var clip = SpareClip()
@@ -126,7 +126,7 @@ import Testing
         #expect(clip.isEmpty)
     }
 
-    @Test("threads that leave and take at the same time never have the same list: 20,000 lists")
+    @Test("threads that return and get lists at the same time never have the same list: 20,000 lists")
     func race() throws {
         let threads = (0..<4).map { index in
             runOnThread {

@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test("a full pipe takes a part, and then nothing now")
+    @Test("a full pipe accepts a part, and then nothing now")
     func fullPipe() throws {
         let (reading, writing) = try pipe()
         try withExtendedLifetime(reading) {

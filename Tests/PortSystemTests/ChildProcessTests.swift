@@ -10,7 +10,7 @@ import Testing
     @Test("a process that is not a child, or no child any more, is not killed by its number")
     func notAChild() async throws {
         try await onNewThread {
-            // The child of a child, which tells the signal that ended it.
+            // The child of a child, which prints the signal that ended it.
             let shell = try ChildProcess("/bin/sh", ["-c", "sleep 86400 & echo $!; wait $!; echo $?"])
             let id = try #require(pid_t(shell.nextLine() ?? ""))
             sysKillAndReap(id)
@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(
-        "a program that cannot be started says why, and leaves no child",
+        "a program that cannot be started gives the reason, and leaves no child",
         arguments: [
             ("/nowhere", nil, ENOENT), ("/etc/passwd", nil, EACCES), ("/bin/true", "/nowhere", ENOENT),
             ("/bin/true", "/etc/passwd", ENOTDIR),
@@ -31,7 +31,7 @@ import Testing
             #expect(throws: SystemError(code)) {
                 _ = try sysSpawn(path, arguments: [], environment: [:], in: directory, descriptors: [nil, nil, nil])
             }
-            // Of this thread's own children, not of those that other tests have.
+            // Of this thread's own children, not of other tests' children.
             let ofThisThread: CInt = 0x2000_0000
             var information = siginfo_t()
             let result = waitid(P_ALL, 0, &information, WEXITED | WNOHANG | WNOWAIT | ofThisThread)
@@ -80,7 +80,7 @@ import Testing
 }
 
 @Suite("The environment of a child") struct CStringListTests {
-    /// What an environment is after a change.
+    /// The environment after a change.
     private func environment(_ entries: [[UInt8]], changing changes: [String: String?]) throws -> [[UInt8]] {
         var copies: [UnsafeMutablePointer<CChar>?] = entries.map { entry in
             strdup(entry.map { CChar(bitPattern: $0) } + [0])
@@ -95,9 +95,9 @@ import Testing
         }
     }
 
-    @Test("a variable is known by the bytes of its name, whatever its value begins with")
+    @Test("a variable is recognised by the bytes of its name, whatever its value begins with")
     func combiningValue() throws {
-        // U+0301 makes one Character of itself and the sign before it.
+        // U+0301 forms one Character with the sign before it.
         let old = Array("PROBE=\u{301}old".utf8)
         #expect(try environment([old], changing: ["PROBE": "new"]) == [Array("PROBE=new".utf8)])
         #expect(try environment([old], changing: ["PROBE": nil]) == [])
@@ -112,7 +112,7 @@ import Testing
         #expect(try environment([composed, decomposed], changing: ["e\u{301}": nil]) == [composed])
     }
 
-    @Test("what is no text, or has no sign of equality, stays as it is")
+    @Test("an entry that is no text, or has no equals sign, stays as it is")
     func otherEntries() throws {
         let entries: [[UInt8]] = [[0xFF, 0x3D, 0xFE], Array("PLAIN".utf8), [0x3D], Array("A=B=C".utf8)]
         #expect(try environment(entries, changing: ["B": nil]) == entries)

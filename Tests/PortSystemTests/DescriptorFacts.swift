@@ -9,7 +9,7 @@ func isOpen(_ descriptor: CInt) -> Bool {
     fcntl(descriptor, F_GETFD) != -1
 }
 
-/// Whether a descriptor is closed when this process becomes another program.
+/// Whether a descriptor is closed when this process executes another program.
 func isCloseOnExec(_ descriptor: CInt) -> Bool {
     let flags = fcntl(descriptor, F_GETFD)
     return flags != -1 && flags & FD_CLOEXEC != 0
@@ -32,7 +32,7 @@ func send(_ socket: SharedDescriptor, _ head: [UInt8], _ body: [UInt8] = [], _ d
     }
 }
 
-/// What `receive` saw, in a form that can be compared.
+/// The result of `receive`, in a form that can be compared.
 enum Received: Hashable {
     case packet([UInt8], descriptorCount: Int)
     case truncated, descriptorsLost, wouldBlock, reset, peerClosed

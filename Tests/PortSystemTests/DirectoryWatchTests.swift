@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite("DirectoryWatch", .census) struct DirectoryWatchTests {
-    @Test("what happens to files is told in its order, with their names")
+    @Test("changes of files are reported in their order, with their names")
     func files() throws {
         try withScratchDirectory { scratch in
             let kernel = try DirectoryWatch()
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test("a directory tells its own move, and its parent what was made and removed in it")
+    @Test("a directory reports its own move, and its parent what was made and removed in it")
     func directories() throws {
         try withScratchDirectory { scratch in
             let kernel = try DirectoryWatch()
@@ -76,7 +76,7 @@ import Testing
         #expect(DirectoryWatch.decode(bytes.dropLast()) == [])
     }
 
-    @Test("reports are read as they lie, names without the zeros behind them, a torn one not at all")
+    @Test("reports are read one after the other, names without the zeros behind them, a torn one not at all")
     func decoding() {
         let one: [UInt8] = [3, 0, 0, 0, 2, 0, 0, 0, 7, 0, 0, 0, 4, 0, 0, 0, 0x61, 0x62, 0, 0]
         let report = DirectoryReport(watch: 3, events: .modified, name: "ab")
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test("the end of a process that has a file open for writing is told, 100 times in a row")
+    @Test("the end of a process that has a file open for writing is reported, 100 times in a row")
     func killedWriter() throws {
         try withScratchDirectory { scratch in
             let kernel = try DirectoryWatch()
@@ -107,7 +107,7 @@ import Testing
 }
 
 @Suite("Inherited sockets and other processes", .census) struct InheritedSocketTests {
-    @Test("a socket tells whether it listens, and its path")
+    @Test("a socket reports whether it listens, and its path")
     func sockets() throws {
         try withScratchDirectory(leaving: .anything) { scratch in
             let socket = try sysPacketSocket()
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test("what is no socket is an error")
+    @Test("a descriptor that is no socket is an error")
     func noSockets() throws {
         let file = try sysOpen("/dev/null", .reading)
         let raw = file.raw
@@ -147,14 +147,14 @@ import Testing
         #expect(fcntl(ends[0], F_GETFL) & O_NONBLOCK != 0)
     }
 
-    @Test("a process that is not there has no descriptor and no start")
+    @Test("a process that does not exist has no descriptor and no start")
     func noProcess() throws {
         let there = try sysProcessDescriptor(of: 0x3FFF_FFFF) != nil
         #expect(!there)
         #expect(sysProcessStart(0x3FFF_FFFF) == nil)
     }
 
-    @Test("the number of a thread is none of a process")
+    @Test("the number of a thread is not the number of a process")
     func noThread() throws {
         try onNewThread {
             let there = try sysProcessDescriptor(of: sysThreadID()) != nil
@@ -169,7 +169,7 @@ import Testing
     }
 
     @Test(
-        "a running process's descriptor is readable once it has ended, and its start lies between the machine's and now"
+        "a running process's descriptor is readable once it has ended, and its start is between the machine's and now"
     )
     func process() throws {
         let child = try ChildProcess("/bin/cat")

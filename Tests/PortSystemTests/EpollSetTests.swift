@@ -55,7 +55,7 @@ import Testing
         #expect(set.wait(until: .distantPast) == [EpollReport(key: 2, events: .writable)])
     }
 
-    @Test("a removed member is reported no more; removing it again, or after it was closed, is no error")
+    @Test("a removed member is no longer reported; removing it again, or after it was closed, is no error")
     func remove() throws {
         let set = try EpollSet()
         let number: CInt
@@ -136,7 +136,7 @@ import Testing
         bells = []
     }
 
-    @Test("a peer that goes is told as peer closed, hang-up and readable")
+    @Test("a peer that goes is reported as peer closed, hang-up and readable")
     func peerGone() throws {
         let set = try EpollSet()
         var (near, far): (SharedDescriptor, SharedDescriptor?) = try sysPacketSocketPair()

@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// A doorbell for several threads.
+/// An event descriptor for several threads.
 private final class Bell: Sendable {
     let descriptor: EventDescriptor
 
@@ -20,7 +20,7 @@ private final class Bell: Sendable {
         try sysPoll(bell.raw, .readable, until: .distantPast).contains(.readable)
     }
 
-    @Test("rings coalesce: one silence ends ten thousand of them", arguments: EventDescriptor.Kind.allCases)
+    @Test("signals coalesce: one drain clears ten thousand of them", arguments: EventDescriptor.Kind.allCases)
     func coalescing(kind: EventDescriptor.Kind) throws {
         let bell = try EventDescriptor(kind)
         #expect(bell.kind == kind)
@@ -34,7 +34,7 @@ private final class Bell: Sendable {
         #expect(try isReadable(bell))
     }
 
-    @Test("a ring never blocks, even when the pipe is full", arguments: EventDescriptor.Kind.allCases)
+    @Test("a signal never blocks, even when the pipe is full", arguments: EventDescriptor.Kind.allCases)
     func full(kind: EventDescriptor.Kind) throws {
         let bell = try EventDescriptor(kind)
         for _ in 0..<100_000 { bell.ring() }
@@ -42,7 +42,7 @@ private final class Bell: Sendable {
         #expect(try !isReadable(bell))
     }
 
-    @Test("a ring from another thread ends a wait", arguments: EventDescriptor.Kind.allCases)
+    @Test("a signal from another thread ends a wait", arguments: EventDescriptor.Kind.allCases)
     func wakesSleeper(kind: EventDescriptor.Kind) async throws {
         let bell = try Bell(kind)
         let ringer = runOnThread { bell.descriptor.ring() }

@@ -5,7 +5,7 @@ import Glibc
 import PortSystem
 import TestSupport
 
-/// One use of one system call, ready to be made: everything it needs was prepared without it.
+/// One use of one system call, ready to be made: all that it needs was prepared without it.
 struct Exercise {
     enum Outcome: Hashable {
         case done, notNow
@@ -138,7 +138,7 @@ struct Exercise {
         }
     }
 
-    /// SIGWINCH is ignored when nobody takes it.
+    /// SIGWINCH is ignored when no thread accepts it.
     private static func takeSignal() throws -> Outcome {
         var (set, old) = (sigset_t(), sigset_t())
         sigemptyset(&set)

@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test("opening to create keeps what is there")
+    @Test("opening to create keeps the contents")
     func createKeeps() throws {
         try withScratchDirectory { scratch in
             try scratch.write("kept", to: "file")
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test("a FIFO without a writer does not block who opens it")
+    @Test("opening a FIFO without a writer does not block")
     func fifo() throws {
         try withScratchDirectory { scratch in
             #expect(mkfifo(scratch.path("fifo"), 0o600) == 0)
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test("a name that is not there has no status, and cannot be opened")
+    @Test("a name that does not exist has no status, and cannot be opened")
     func missing() throws {
         try withScratchDirectory(leaving: .none) { scratch in
             let directory = try sysOpen(scratch.path, .directory)
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test("a directory that others may search is told from a private one")
+    @Test("a directory that others may search is distinguished from a private one")
     func openToOthers() throws {
         try withScratchDirectory { scratch in
             #expect(chmod(scratch.path, 0o710) == 0)
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test("a rename never replaces, an unlink takes the name away")
+    @Test("a rename never replaces, an unlink removes the name")
     func renameAndUnlink() throws {
         try withScratchDirectory(leaving: .none) { scratch in
             try scratch.write("first", to: "first")
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test("a file is cut and extended")
+    @Test("a file is truncated and extended")
     func truncate() throws {
         try withScratchDirectory { scratch in
             let path = try scratch.write("abcdef", to: "file")
@@ -196,7 +196,7 @@ import Testing
         }
     }
 
-    @Test("asking whether a lock is held disturbs nobody", arguments: FileLock.allCases)
+    @Test("asking whether a lock is held has no effect on the lock", arguments: FileLock.allCases)
     func question(kind: FileLock) throws {
         try withScratchDirectory { scratch in
             let path = try scratch.write("", to: "lock")
@@ -216,7 +216,7 @@ import Testing
     }
 
     @Test(
-        "a lock that is let go is free at once, though a duplicate of its descriptor is open",
+        "a lock that is released is free at once, though a duplicate of its descriptor is open",
         arguments: FileLock.allCases)
     func unlock(kind: FileLock) throws {
         try withScratchDirectory { scratch in
@@ -233,7 +233,7 @@ import Testing
         }
     }
 
-    @Test("those who ask about a lock do not keep it from whoever takes it", arguments: FileLock.allCases)
+    @Test("threads that ask about a lock do not keep others from acquiring it", arguments: FileLock.allCases)
     func askers(kind: FileLock) throws {
         try withScratchDirectory { scratch in
             let path = try scratch.write("", to: "lock")
@@ -270,15 +270,14 @@ import Testing
         }
     }
 
-    /// A child that keeps the open file of `descriptor`; it takes it from this process's entry in /proc, as the same
-    /// open file, because it inherits it.
+    /// A child that keeps the open file of `descriptor`, which it inherits, so it is the same open file.
     private func holdingChild(_ descriptor: CInt) throws -> ChildProcess {
         _ = fcntl(descriptor, F_SETFD, 0)
         defer { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
         return try ChildProcess("/bin/cat")
     }
 
-    /// Puts another open file in the place of the parent's descriptor, so that only the child holds the lock.
+    /// Replaces the parent's descriptor with another open file, so that only the child holds the lock.
     private func releaseInParent(_ descriptor: SharedDescriptor) throws {
         let null = try sysOpen("/dev/null", .reading)
         #expect(dup2(null.raw, descriptor.rawValue) == descriptor.rawValue)

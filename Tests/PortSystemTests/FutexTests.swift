@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Futex", .census) struct FutexTests {
     @Test(
-        "who was rung since the ticket was taken does not sleep, however often it was rung before",
+        "a thread signalled since it read the expected value does not sleep, however often it was signalled before",
         arguments: [0, .max] as [UInt32])
     func rung(count: UInt32) {
         let word = Futex(rung: count)
@@ -18,7 +18,7 @@ import Testing
         #expect(word.ticket != ticket)
     }
 
-    @Test("a sleep that nobody ends is over at its deadline, also at one that has passed")
+    @Test("a sleep without a signal is over at its deadline, also at one that has passed")
     func deadline() {
         let word = Futex()
         word.sleep(word.ticket, until: .distantPast)
@@ -28,11 +28,11 @@ import Testing
             word.sleep(word.ticket, until: deadline)
             sleepCount += 1
         }
-        // The kernel may wake a thread for nothing, but hardly ever does.
+        // The kernel may wake a thread spuriously, but hardly ever does.
         #expect(sleepCount <= 3)
     }
 
-    /// What one of two threads waits for.
+    /// The futex on which one of two threads waits.
     private final class Side: Sendable {
         let word = Futex()
         let count = Atomic<Int>(0)
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("no ring is missed by two threads that ring each other by turns")
+    @Test("two threads that signal each other in alternation miss no signal")
     func byTurns() async throws {
         let (here, there) = (Side(), Side())
         let rounds = 5000

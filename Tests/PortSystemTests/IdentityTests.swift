@@ -51,7 +51,7 @@ import Testing
         #expect(!sysIsOwnUser(geteuid() + 1))
     }
 
-    @Test("a variable that is not there, or empty, is nil")
+    @Test("a variable that is not set, or empty, is nil")
     func environment() async {
         #expect(sysEnvironment("PORT_TEST_NO_SUCH_VARIABLE") == nil)
         #expect(sysEnvironment("PATH") == ProcessInfo.processInfo.environment["PATH"])

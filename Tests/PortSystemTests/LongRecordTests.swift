@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What goes past the caches of its writer is written by other instructions, in steps of a line.
+/// Long records go past the caches of their writer: other instructions write them, in steps of a cache line.
 @Suite("long records in shared memory", .census) struct LongRecordTests {
     private static let lengths = [8191, 8192, 8193, 8255, 8256, 8257, 20_000]
 
@@ -23,7 +23,7 @@ import Testing
         let ring = SharedRing(from: memory.memory, to: back.memory)
         let empty = [UInt8](repeating: 0xEE, count: SharedRing.capacity)
         for offset in [0, 1, 8, 33, 63] {
-            // The last of them go around the end.
+            // The last of them wrap around the end.
             for position in [0, 8, 24, 1040, SharedRing.capacity - 8, SharedRing.capacity - 8200].map({ $0 + offset }) {
                 empty.withUnsafeBytes { ring.put($0, at: 0) }
                 let source = Self.pattern(count + 64, offset)

@@ -11,7 +11,7 @@ import Testing
         #expect(moments == moments.sorted())
     }
 
-    @Test("a moment ahead is reached by adding, and the way back is the same time")
+    @Test("adding gives a moment ahead, and subtracting gives the same time back")
     func arithmetic() {
         let start = MonotonicInstant(nanoseconds: 1_000)
         let later = start.advanced(by: .microseconds(2))
@@ -48,7 +48,7 @@ import Testing
             (Duration(secondsComponent: 0, attosecondsComponent: -1), 0),
             (Duration(secondsComponent: 0, attosecondsComponent: 1_000_000_001), 2),
             (Duration(secondsComponent: 0, attosecondsComponent: -1_999_999_999), -1),
-            // What fits in a word of attoseconds, and what does not.
+            // Durations that fit in a word of attoseconds, and that do not.
             (Duration(secondsComponent: 18, attosecondsComponent: 446_744_073_709_551_615), 18_446_744_074),
             (Duration(secondsComponent: 18, attosecondsComponent: 446_744_073_709_551_616), 18_446_744_074),
             (Duration(secondsComponent: 18, attosecondsComponent: 446_744_074_000_000_001), 18_446_744_075),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Not a test of Mutex: of what the thread sanitizer is told about it (Sources/CPortShims/thread_sanitizer.c). Without
-// that, it reports races in a test of this kind.
+// Not a test of Mutex: of its annotations for the thread sanitizer (Sources/CPortShims/thread_sanitizer.c). Without
+// them, the sanitizer reports races in a test of this kind.
 
 import Synchronization
 import TestSupport

@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test("a path without a listener refuses, a path without a socket is not there")
+    @Test("a path without a listener refuses, a path without a socket does not exist")
     func refusals() throws {
         try withScratchDirectory(leaving: .anything) { scratch in
             _ = try listener(scratch.path("dead"))
@@ -145,7 +145,7 @@ import Testing
     }
 
     #if PORT_FAULTS
-    @Test("a connection that was given up while it waited is passed over")
+    @Test("a connection that was given up while it waited is skipped")
     func abortedConnection() throws {
         try withScratchDirectory(leaving: .anything) { scratch in
             let listener = try listener(scratch.path("socket"))
@@ -160,7 +160,7 @@ import Testing
     }
     #endif
 
-    @Test("a connection for which there is no descriptor goes on waiting")
+    @Test("a connection for which no descriptor is left goes on waiting")
     func acceptWithoutDescriptors() async {
         await #expect(processExitsWith: .success) {
             await Pools.start()

@@ -47,7 +47,7 @@ private final class Pair {
                 _ = try sysSendPacket(client.rawValue, head: [1], body: [], descriptors: [])
                 return try sysReceivePacket(number, limit: 9).1
             }
-            let isOpen = accepted.raw == number  // as long as it is received from
+            let isOpen = accepted.raw == number  // for as long as packets are received from it
             #expect(bytes == [1] && isOpen)
         }
     }
@@ -134,7 +134,7 @@ private final class Pair {
         #expect(try sysStatus(received.rawValue).isSameFile(as: status))
     }
 
-    @Test("descriptors of packets that nobody reads are closed with the socket")
+    @Test("descriptors of unread packets are closed with the socket")
     func unreadDescriptors() throws {
         try expectNoNewDescriptors {
             let pair = try Pair()
@@ -153,7 +153,7 @@ private final class Pair {
         #expect(throws: SystemError(EBADF)) { try pair.send([1], descriptors: [-1]) }
     }
 
-    @Test("what a peer sent before it went is read first, and then that it is gone")
+    @Test("packets that a peer sent before it went are read first, and then its end")
     func dataBeforeEnd() throws {
         let pair = try Pair()
         #expect(try pair.send([1]) == .sent)
@@ -165,7 +165,7 @@ private final class Pair {
         #expect(try pair.receive() == .peerClosed)
     }
 
-    @Test("a peer that goes with packets unread is told once as a reset; its own packets follow")
+    @Test("a peer that goes with packets unread is reported once as a reset; its own packets follow")
     func reset() throws {
         let pair = try Pair()
         #expect(try send(#require(pair.far), [9]) == .sent)
@@ -176,7 +176,7 @@ private final class Pair {
         #expect(try pair.receive() == .peerClosed)
     }
 
-    @Test("sending to a peer that is gone says so and raises no signal")
+    @Test("sending to a peer that is gone reports that and raises no signal")
     func sendToClosed() throws {
         let pair = try Pair()
         pair.far = nil
@@ -205,7 +205,7 @@ private final class Pair {
         sysShutDown(near.rawValue)
     }
 
-    @Test("who receives no more can still send")
+    @Test("a socket that is shut down for receiving can still send")
     func shutDownReceiving() throws {
         let pair = try Pair()
         sysShutDown(try #require(pair.near).rawValue, .receiving)
@@ -235,7 +235,7 @@ private final class Pair {
         #expect(descriptors.count == 1)
     }
 
-    @Test("a full queue would block, and takes packets again when one was read")
+    @Test("a full queue would block, and accepts packets again when one was read")
     func fullQueue() throws {
         let pair = try Pair()
         var sent = 0
@@ -273,7 +273,7 @@ private final class Pair {
     }
     #endif
 
-    @Test("a receiver out of descriptors is told that they are lost, and keeps none", arguments: [0, 1])
+    @Test("a receiver out of descriptors learns that they are lost, and keeps none", arguments: [0, 1])
     func outOfDescriptors(bytes: Int) async {
         await #expect(processExitsWith: .success) { [bytes] in
             await Pools.start()

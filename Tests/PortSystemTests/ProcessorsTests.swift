@@ -13,7 +13,7 @@ import Testing
         #expect((1...sysconf(Int32(_SC_NPROCESSORS_CONF))).contains(sysAllowedProcessorCount()))
     }
 
-    @Test("a quota is its part of a period; max, -1 and nonsense are no limit")
+    @Test("a quota counts relative to its period; max, -1 and nonsense are no limit")
     func limit() {
         #expect(ProcessorQuota.limit(quotaAndPeriod: "150000 100000\n") == 1.5)
         for text in ["max 100000\n", "-1\n 100000\n", "", "1", "a b", "100000 0"] {

@@ -28,7 +28,7 @@ import Testing
         #expect(calls == 3)
     }
 
-    @Test("a call without another way fails at once with the first refusal, of those that are its own")
+    @Test("a call without an alternative fails at once with the first refusal, of those that are its own")
     func withoutAnotherWay() throws {
         let refusal = Refusal()
         func call(_ code: CInt) throws {
@@ -52,14 +52,14 @@ import Testing
             try set.add(bell.raw, .readable, key: 1)
             #expect(set.wait(until: .distantPast).isEmpty)
             for limit in [Duration.nanoseconds(1), .microseconds(300), .milliseconds(1), .microseconds(1001)] {
-                // The first is made, and fails.
+                // The first call is made, and fails.
                 let refused = SystemCallFaults.Rule(
                     .epoll_wait, .fail(code), times: Refusals.preciseWait.error == nil ? 1 : 0)
                 let deadline = MonotonicInstant.after(limit)
                 let (reports, calls) = SystemCallFaults.counting(with: [refused]) { set.wait(until: deadline) }
                 #expect(reports.isEmpty)
                 #expect(MonotonicInstant.now >= deadline)
-                // A wait that ended early, or was one of zero, would be made again.
+                // A wait that ended early, or had a limit of zero, would be repeated.
                 #expect(calls[.epoll_wait] == (limit == .nanoseconds(1) ? 2 : 1), "\(limit)")
             }
             #expect(Refusals.preciseWait.error == SystemError(code))
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test("memory is made without the seal that forbids to run it where the kernel does not know that, asked once")
+    @Test("memory is made without the seal that forbids execution where the kernel does not know it, asked once")
     func executableMemory() throws {
         try Refusals.forgetting {
             let rule = SystemCallFaults.Rule(.memfd_create, .fail(EINVAL))
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test("memory of another process is taken with the seal that forbids to run it, and without")
+    @Test("memory of another process is accepted with the seal that forbids execution, and without")
     func anySeal() throws {
         try Refusals.forgetting {
             for rules in [[], [SystemCallFaults.Rule(.memfd_create, .fail(EINVAL))]] {
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test("a system that refuses watches of directories is asked once; one that has no more of them, each time")
+    @Test("a system that refuses watches of directories is asked once; one that has none left, each time")
     func noDirectoryWatch() throws {
         for (code, count) in [(ENOSYS, 1), (EPERM, 1), (EMFILE, 3)] {
             Refusals.forgetting {
@@ -134,7 +134,7 @@ import Testing
         withExtendedLifetime(far) {}
     }
 
-    @Test("what one file says of locks is not what the system says")
+    @Test("an error of locks of one file is not an error of the system")
     func ofOneFile() throws {
         try Refusals.forgetting {
             let directory = try sysOpen("/", .directory)
@@ -150,7 +150,7 @@ import Testing
     func reusedNumber() throws {
         let child = try sysSpawn(
             "/bin/sleep", arguments: ["86400"], environment: [:], in: nil, descriptors: [nil, nil, nil])
-        // Ours had the number, and began at another time.
+        // Our child had the number, and began at another time.
         let other = try LaunchedProcess(child, .bell(LaunchedProcess.Bell()), start: .seconds(1))
         let calls = try SystemCallFaults.counting { try other.signal(SIGKILL) }.calls
         #expect(calls[SystemCall.kill] == nil)
@@ -181,7 +181,7 @@ import Testing
     #endif
 
     @Test(
-        "calls that a filter refuses in mid-life are replaced: waits, bells, and memory",
+        "calls that a filter refuses in mid-life are replaced: waits, event descriptors, and memory",
         arguments: ["ENOSYS", "EPERM"])
     func filterInMidLife(error: String) async throws {
         await #expect(processExitsWith: .success) { [error = error as String] in

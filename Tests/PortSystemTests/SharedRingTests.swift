@@ -7,7 +7,7 @@ import RawRing
 import TestSupport
 import Testing
 
-/// What Glibc's Swift module does not name.
+/// Constants that Glibc's Swift module does not have.
 private enum Unnamed {
     static let addSeals: CInt = 1033
     static let allocate = function("fallocate", (@convention(c) (CInt, CInt, Int, Int) -> CInt).self)
@@ -21,13 +21,13 @@ private enum Unnamed {
 @Suite("rings of records in shared memory", .census) struct SharedRingTests {
     private static let limit = 65_536
 
-    /// Both ends of a ring, each over mappings of its own, and the memory of each as a hostile side has it.
+    /// Both ends of a ring, each over mappings of its own, and the memory of each as a hostile side sees it.
     private struct Ends {
         var writer: RingProducer
         var reader: RingConsumer
-        /// The writer's.
+        /// The writer's mapping.
         let memory: RawRing
-        /// The reader's.
+        /// The reader's mapping.
         let back: RawRing
 
         init() throws {
@@ -79,7 +79,7 @@ private enum Unnamed {
         #expect(isEmpty(ends.reader.read()))
     }
 
-    @Test("a packet whose front was seen is taken by it or as any other, around the end many times")
+    @Test("a packet whose prefix was read is consumed by it or like any other, around the end many times")
     func fronts() throws {
         var ends = try Ends()
         for number in 0..<3000 {
@@ -100,7 +100,7 @@ private enum Unnamed {
         }
     }
 
-    @Test("the fronts of all that lies in the ring are seen one behind the other, and then taken")
+    @Test("the prefixes of all packets in the ring are read one after the other, and the packets then consumed")
     func severalFronts() throws {
         var ends = try Ends()
         for round in 0..<2_000 {
@@ -128,7 +128,7 @@ private enum Unnamed {
         }
     }
 
-    @Test("a tail that goes back behind fronts that were seen is found when they are taken")
+    @Test("a tail that goes back behind prefixes that were read is detected when the packets are consumed")
     func tailGoesBackBehindFronts() throws {
         var ends = try Ends()
         _ = ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 16)[...])
@@ -140,7 +140,7 @@ private enum Unnamed {
         #expect(isBroken(ends.reader.read()))
     }
 
-    @Test("what changes in the memory after a front was seen changes bytes at most, never a length")
+    @Test("a change of the memory after a prefix was read changes bytes at most, never a length")
     func frontIsACopy() throws {
         var ends = try Ends()
         #expect(ends.writer.write(Self.head(1), [UInt8](repeating: 7, count: 24)[...]) == .written(.asleep))
@@ -153,7 +153,7 @@ private enum Unnamed {
         #expect(isEmpty(ends.reader.read()))
     }
 
-    @Test("there is no front of a mark, nor of a record that cannot be: reading says what it is")
+    @Test("there is no prefix of a mark, nor of an impossible record: reading reports which it is")
     func noFront() throws {
         var ends = try Ends()
         #expect(ends.writer.writeMark(before: 3) == .written(.awake))
@@ -168,7 +168,7 @@ private enum Unnamed {
         #expect(isBroken(ends.reader.read()))
     }
 
-    @Test("a full ring takes nothing more but a mark, and each record comes out once it is read")
+    @Test("a full ring accepts nothing more but a mark, and each record comes out once it is read")
     func full() throws {
         var ends = try Ends()
         for round in 0..<5 {
@@ -185,7 +185,7 @@ private enum Unnamed {
         }
     }
 
-    @Test("a reader that sleeps is rung once, and one that is awake, or has woken, never")
+    @Test("a sleeping reader is signalled once, and one that is awake, or has woken, never")
     func bell() throws {
         var ends = try Ends()
         #expect(ends.writer.write(Self.head(0), []) == .written(.asleep))
@@ -203,7 +203,7 @@ private enum Unnamed {
         #expect(ends.writer.write(Self.head(0), []) == .written(.awake))
     }
 
-    @Test("what was written before a ring was closed is read, and nothing is written after")
+    @Test("records written before a ring was closed are read, and nothing is written after")
     func closed() throws {
         var ends = try Ends()
         #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
@@ -280,7 +280,7 @@ private enum Unnamed {
     }
 
     @Test(
-        "a tail that cannot be is found",
+        "an impossible tail is detected",
         arguments: [8, 55, 57, 8 + 65_544, 262_144 + 8, 1 << 40, 1 << 62, ~0] as [UInt64])
     func lyingTail(tail: UInt64) throws {
         var ends = try Ends()
@@ -294,7 +294,7 @@ private enum Unnamed {
         }
     }
 
-    @Test("a tail that goes back is found")
+    @Test("a tail that goes back is detected")
     func tailGoesBack() throws {
         var ends = try Ends()
         #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
@@ -304,7 +304,7 @@ private enum Unnamed {
     }
 
     @Test(
-        "a length or a kind that cannot be is found",
+        "an impossible length or kind is detected",
         arguments: [39, 0, 65_537, 1 << 31, 42] as [UInt64], [0, 1, 2, 3, 1 << 31] as [UInt64])
     func lyingRecord(length: UInt64, kind: UInt64) throws {
         var ends = try Ends()
@@ -319,7 +319,7 @@ private enum Unnamed {
         }
     }
 
-    @Test("a head that cannot be is found", arguments: [1 << 62, 262_152, ~0, 4] as [UInt64])
+    @Test("an impossible head is detected", arguments: [1 << 62, 262_152, ~0, 4] as [UInt64])
     func lyingHead(head: UInt64) throws {
         var ends = try Ends()
         #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
@@ -343,7 +343,7 @@ private enum Unnamed {
         #expect(ring.isRead(upTo: 56) == true && ring.isRead(upTo: 57) == false)
     }
 
-    @Test("whoever finds its ring half closed closes it")
+    @Test("a side that finds its ring half closed closes it")
     func helped() throws {
         var ends = try Ends()
         #expect(ends.writer.write(Self.head(1), [1]) == .written(.asleep))
@@ -354,14 +354,14 @@ private enum Unnamed {
         #expect(!ends.reader.hasMore)
     }
 
-    @Test("neither side can change the other's memory, or take pages or bytes of either away")
+    @Test("neither side can change the other's memory, or remove pages or bytes of either")
     func sealed() throws {
         let ends = try Ends()
         let writable = { (file: SharedDescriptor) in
             mmap(nil, SharedRing.memorySize, PROT_READ | PROT_WRITE, MAP_SHARED, file.rawValue, 0)
         }
         for file in [ends.memory.file, ends.back.file] {
-            // F-A11, F-B1: a hole would be a page that is not there.
+            // F-A11, F-B1: a hole would be a missing page.
             #expect(Unnamed.allocate(file.rawValue, 3, 0, 4096) == -1 && errno == EPERM)
             #expect(ftruncate(file.rawValue, 0) == -1 && errno == EPERM)
             #expect(writable(file) == MAP_FAILED && errno == EPERM)
@@ -374,14 +374,14 @@ private enum Unnamed {
     }
 
     @Test(
-        "memory that its maker's peers could change is not mapped, and pages that its maker has left out come with the mapping"
+        "memory that its maker's peers could change is not mapped, and pages that its maker left out come with the mapping"
     )
     func unreserved() throws {
         for (place, seals) in [(nil, allSeals), (0, allSeals & ~16), (0, allSeals), (8192, allSeals)] as [(Int?, CInt)]
         {
             let file = SharedDescriptor(owning: Unnamed.makeFile("test", 3))
             #expect(ftruncate(file.rawValue, 8192) == 0)
-            // F-B1: pages beyond the end count as much as others.
+            // F-B1: pages beyond the end count like others.
             if let place { #expect(Unnamed.allocate(file.rawValue, place > 0 ? 1 : 0, place, 8192) == 0) }
             #expect(fcntl(file.rawValue, Unnamed.addSeals, seals) == 0)
             let isMapped = try SharedMemory.map(file, size: 8192) != nil
@@ -416,7 +416,7 @@ private enum Unnamed {
 
     #if PORT_FAULTS
     @Test(
-        "what the kernel refuses is told", arguments: [SystemCall.memfd_create, .ftruncate, .fallocate, .fcntl, .mmap])
+        "the kernel's refusal is thrown", arguments: [SystemCall.memfd_create, .ftruncate, .fallocate, .fcntl, .mmap])
     func refused(call: SystemCall) {
         let (_, hits) = SystemCallFaults.with([.init(call, .fail(ENOMEM))]) {
             #expect(throws: SystemError(ENOMEM)) { try SharedMemory.make(size: 4096) }

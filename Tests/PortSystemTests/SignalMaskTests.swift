@@ -6,7 +6,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// Each test uses a thread of its own, because the mask of another would stay changed if it failed.
+/// Each test uses a thread of its own, because the mask of another thread would stay changed if the test failed.
 @Suite("SignalMask", .census) struct SignalMaskTests {
     @Test("a signal that comes while signals are blocked waits until the body is done", arguments: [false, true])
     func waits(throwing: Bool) async throws {
@@ -15,7 +15,7 @@ import Testing
             var taken: [Bool] = []
             let result = Result { () throws(SystemError) in
                 try withSignalsBlocked { () throws(SystemError) in
-                    pthread_kill(pthread_self(), SIGWINCH)  // which nobody heeds: it is gone once it is not blocked
+                    pthread_kill(pthread_self(), SIGWINCH)  // which is ignored: it is gone once it is not blocked
                     taken = [isPending(SIGWINCH)]
                     if throwing { throw SystemError(EEXIST) }
                 }
@@ -38,7 +38,7 @@ import Testing
     }
 }
 
-/// A thread that a test starts may have the mask of one of dispatch's, which takes no signal.
+/// A thread that a test starts may have the mask of one of dispatch's threads, which blocks all signals.
 private func unblockAll() {
     var none = sigset_t()
     sigemptyset(&none)

@@ -12,7 +12,7 @@ import Testing
 #if PORT_FAULTS
 
 @Suite("SystemCall", .census) struct SystemCallTests {
-    @Test("an interrupted call is made again, as often as it takes", arguments: SystemCall.allCases)
+    @Test("an interrupted call is repeated, as often as necessary", arguments: SystemCall.allCases)
     func interrupted(call: SystemCall) throws {
         try withScratchDirectory(leaving: .anything) { scratch in
             let exercise = try Exercise(call, in: scratch)
@@ -25,7 +25,7 @@ import Testing
     }
 
     // epoll_wait, futex and shutdown throw nothing: a failure there is a bug. A watch that cannot be removed has gone,
-    // and whether a thread has let others go first is nothing that anybody could act on.
+    // and no caller could act on a failed yield.
     @Test(
         "an error number is thrown, and no descriptor is lost",
         arguments: SystemCall.allCases.filter {
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test("a rule skips so many calls and then meets so many")
+    @Test("a rule skips a number of calls and then applies to a number of them")
     func skipping() {
         let (results, hits) = SystemCallFaults.with([.init(.open, .fail(EIO), times: 2, skipping: 3)]) {
             (0..<7).map { _ in fails() }
@@ -87,7 +87,7 @@ import Testing
         #expect(hits == 2)
     }
 
-    @Test("rules hold on their own thread, inside their own scope")
+    @Test("rules apply on their own thread, inside their own scope")
     func scope() async throws {
         let (other, hits) = try SystemCallFaults.with([.init(.open, .fail(EIO), times: 100)]) {
             let thread = runOnThread { [self] in fails() }
@@ -98,7 +98,7 @@ import Testing
         #expect(!fails())
     }
 
-    @Test("an inner scope hides the outer, which holds again afterwards, also after a throw")
+    @Test("an inner scope hides the outer, which applies again afterwards, also after a throw")
     func nesting() {
         let (results, hits) = SystemCallFaults.with([.init(.open, .fail(EIO), times: 100)]) { () -> [Bool] in
             let inner = SystemCallFaults.with([]) { fails() }.result

@@ -35,7 +35,7 @@ import Testing
         #expect(destroyed.elements == ran.elements)
     }
 
-    @Test("a thread whose value goes away unjoined is detached, and goes on")
+    @Test("a thread whose value is released unjoined is detached, and goes on")
     func detached() async throws {
         let (mayEnd, destroyed) = (Gate("the end"), Recorder<pid_t>())
         do {
@@ -48,7 +48,7 @@ import Testing
         _ = await destroyed.waitUntilCount(1)
     }
 
-    @Test("what the body holds is released, also when no thread could be started")
+    @Test("the body's captures are released, also when no thread could be started")
     func released() throws {
         let destroyed = Recorder<pid_t>()
         do {
@@ -65,7 +65,7 @@ import Testing
         #endif
     }
 
-    @Test("a stack of no size, and one that no memory holds, are refused", arguments: [-1, 0, 100, Int.max / 2])
+    @Test("a stack without a size, and one larger than memory, are refused", arguments: [-1, 0, 100, Int.max / 2])
     func badStack(_ size: Int) {
         #expect(throws: SystemError.self) { _ = try sysStartThread(stackSize: size) {} }
     }

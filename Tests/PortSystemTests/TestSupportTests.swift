@@ -21,7 +21,7 @@ import Testing
         leaked = nil
     }
 
-    @Test("a descriptor of another that was closed is noticed")
+    @Test("a foreign descriptor that was closed is noticed")
     func foreignClose() throws {
         let original = try sysOpen("/dev/null", .reading)
         var copy: SharedDescriptor? = SharedDescriptor(try original.duplicate())
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test("a look at the descriptors waits until dispatch has read the status of its threads")
+    @Test("listing the descriptors waits until dispatch has read the status of its threads")
     func dispatchMonitor() throws {
         let before = openDescriptors()
         var status: SharedDescriptor? = SharedDescriptor(try sysOpen("/proc/\(sysProcessID())/stat", .reading))
@@ -59,7 +59,7 @@ import Testing
         #expect(try look.join() == before)
     }
 
-    @Test("a thread that nobody joined is noticed")
+    @Test("a thread that was not joined is noticed")
     func threadLeak() async throws {
         let (gate, threads) = (Gate(), Recorder<TestThread<Void>>())
         try await withKnownIssue {
@@ -82,7 +82,7 @@ import Testing
         for thread in threads.takeAll() { try await thread.join() }
     }
 
-    @Test("a child process that nobody waited for is noticed, running or ended")
+    @Test("a child process that was not waited for is noticed, running or ended")
     func childLeak() async throws {
         let children = Recorder<ChildProcess>()
         try await withKnownIssue {
@@ -93,7 +93,7 @@ import Testing
         for child in children.takeAll() { try await child.waitForExit() }
     }
 
-    @Test("a thread gives its value, or throws its error, to whoever joins it")
+    @Test("a join returns the thread's value, or throws its error")
     func threads() async throws {
         let (own, other) = (sysThreadID(), runOnThread { sysThreadID() })
         #expect(try await other.join() != own)
@@ -127,7 +127,7 @@ import Testing
         #expect(await gate.wait())
     }
 
-    @Test("a recorder keeps the order and wakes whoever waits for its count")
+    @Test("a recorder keeps the order and wakes threads that wait for its count")
     func recorder() async throws {
         let recorder = Recorder<Int>("numbers")
         let thread = runOnThread { for number in 0..<100 { recorder.append(number) } }
@@ -155,7 +155,7 @@ import Testing
         #expect(result.errors.utf8.count == 1_000_000)
     }
 
-    @Test("a killed child tells its signal, and writing to it gives EPIPE")
+    @Test("a killed child reports its signal, and writing to it gives EPIPE")
     func killedChild() async throws {
         let child = try ChildProcess("/bin/sh", ["-c", "exec cat >/dev/null"])
         child.kill(SIGTERM)
@@ -164,7 +164,7 @@ import Testing
         #expect(try await child.waitForExit().end == .signalled(SIGTERM))
     }
 
-    @Test("a program that is not there cannot be started")
+    @Test("a program that does not exist cannot be started")
     func missingProgram() {
         #expect(throws: SystemError(ENOENT)) { _ = try ChildProcess("/no/such/program") }
     }
@@ -208,7 +208,7 @@ import Testing
         #expect((0..<10).map { _ in first.next() } == (0..<10).map { _ in second.next() })
     }
 
-    @Test("the products lie where tests find them")
+    @Test("the products are where tests find them")
     func products() throws {
         #expect(try builtProduct("checkin").hasSuffix("/checkin"))
         #expect(throws: MissingProduct.self) { try builtProduct("no-such-product") }

@@ -5,7 +5,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// Tells when it is destroyed, and on which thread.
+/// Reports when it is destroyed, and on which thread.
 private final class Witness: Sendable {
     let name: String
     let destroyed: Recorder<String>
@@ -54,7 +54,7 @@ private final class Witness: Sendable {
         #expect(destroyed.elements == ["value on \(thread)"])
     }
 
-    @Test("a value that is replaced or taken away is released at once")
+    @Test("a value that is replaced or removed is released at once")
     func replaced() async throws {
         let destroyed = Recorder<String>()
         let counts = try await onNewThread {
@@ -68,7 +68,7 @@ private final class Witness: Sendable {
         #expect(counts == [1, 2])
     }
 
-    @Test("the end of a thread is told once, while the object is still the slot's value")
+    @Test("the end of a thread is reported once, while the object is still the slot's value")
     func told() async throws {
         let destroyed = Recorder<String>()
         _ = Self.told.takeAll()
@@ -77,7 +77,7 @@ private final class Witness: Sendable {
         #expect(destroyed.count == 1)
     }
 
-    @Test("a thread whose value was taken away ends untold")
+    @Test("the end of a thread whose value was removed is not reported")
     func untold() async throws {
         let destroyed = Recorder<String>()
         _ = Self.told.takeAll()

@@ -41,7 +41,7 @@ import Testing
     }
 
     #if PORT_FAULTS
-    @Test("where a shutdown wakes nobody, that is seen", arguments: [EPERM, EACCES])
+    @Test("where a shutdown wakes no reader, that is noticed", arguments: [EPERM, EACCES])
     func refused(code: CInt) throws {
         let rule = SystemCallFaults.Rule(.shutdown, .fail(code), times: .max, skipping: 1)
         _ = Refusals.forgetting {
@@ -52,7 +52,7 @@ import Testing
     }
     #endif
 
-    @Test("a reader that has gone is woken to no effect")
+    @Test("waking a reader that has gone has no effect")
     func readerGone() throws {
         var made: (channel: WakeChannel, sending: SharedDescriptor)? = try WakeChannel.make()
         let sender = try #require(made.flatMap { WakeSender($0.sending) })
@@ -60,7 +60,7 @@ import Testing
         #expect(sender.wake())
     }
 
-    @Test("a stream socket that others may use is not taken: a shutdown would end that")
+    @Test("a stream socket that others may use is not accepted: a shutdown would end it")
     func inUse() throws {
         func streamSocket() -> SharedDescriptor {
             SharedDescriptor(owning: socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0))
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test("what is no stream socket of this machine is not taken")
+    @Test("a descriptor that is no stream socket of this machine is not accepted")
     func others() throws {
         try withScratchDirectory(leaving: .anything) { scratch in
             let directory = SharedDescriptor(try sysOpen(scratch.path, .directory))

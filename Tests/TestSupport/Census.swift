@@ -5,9 +5,9 @@
 // test (it makes pipes and a child) carries `.census`. The process has one table of descriptors, so such tests run one
 // at a time, over all suites; tests of pure values need no census and run beside them.
 //
-// What pools make for themselves, once, is made before the first count: dispatch's manager with its epoll set, eventfd
-// and timers, which Swift's tasks use too. A test that wakes something else of that kind (Foundation's main run loop,
-// say) does so in `warmingUp`.
+// Whatever pools make for themselves once is made before the first count: dispatch's manager with its epoll set,
+// eventfd and timers, which Swift's tasks use too. A test that starts something else of that kind (Foundation's main
+// run loop, say) does so in `warmingUp`.
 
 import PortSystem
 package import Testing
@@ -19,7 +19,7 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
     let settles: Bool
     let warmUp: (@Sendable () throws -> Void)?
 
-    /// A census of what `census(threadNames:settles:warmingUp:)` says.
+    /// Makes a census, with the parameters of `census(threadNames:settles:warmingUp:)`.
     package init(
         threadNames: [String] = [], settles: Bool = false, warmingUp warmUp: (@Sendable () throws -> Void)? = nil
     ) {
@@ -56,13 +56,13 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
         try result.get()
     }
 
-    /// Records an issue when the present test has no census: what it starts would be counted in a test beside it.
+    /// Records an issue when the current test has no census: the census of a test beside it would count what it starts.
     static func expectInForce() {
         guard let test = Test.current, !test.traits.contains(where: { $0 is Census }) else { return }
         Issue.record("The test starts a thread, so its suite must carry .census.", sourceLocation: test.sourceLocation)
     }
 
-    /// Runs `function` and records an issue when it leaves something behind. Does not wait for a turn.
+    /// Runs `function` and records an issue when it leaves something behind. Does not wait for other tests.
     package func counting(
         _ sourceLocation: SourceLocation = #_sourceLocation, _ function: @Sendable () async throws -> Void
     ) async throws {
@@ -79,9 +79,8 @@ package struct Census: SuiteTrait, TestTrait, TestScoping {
         try await function()
     }
 
-    /// The kernel lists a thread for a moment after it was joined, so threads found by name are looked at again until
-    /// they are gone or the watchdog barks. Everything else must be right at the first look, unless the test is one
-    /// that settles.
+    /// The kernel lists a thread for a moment after it was joined, so threads found by name are checked again until
+    /// they are gone or the watchdog barks. Everything else must be right at the first check, unless the test settles.
     private func settledDifferences(from before: ProcessState) -> [String] {
         let deadline = Watchdog.deadline
         while true {
@@ -97,14 +96,14 @@ extension Trait where Self == Census {
     /// Tests run one at a time, and none leaves behind a descriptor, a thread, a child process or a scratch directory.
     package static var census: Self { Census() }
 
-    /// The same, for tests of things that need more.
+    /// The same, for tests that need more.
     ///
     /// - Parameters:
     ///   - threadNames: beginnings of the kernel names of threads that the tested library starts itself.
-    ///   - settles: whether what is left behind may go away by itself until the watchdog barks: for tests of tasks,
-    ///     whose threads nobody can join, and which hold what they used for a moment after they have given their
+    ///   - settles: whether leftovers may go away by themselves until the watchdog barks: for tests of tasks, whose
+    ///     threads cannot be joined, and which retain what they used for a moment after they have returned their
     ///     values.
-    ///   - warmUp: makes what the process keeps for ever; runs before each count, so it must bear repetition.
+    ///   - warmUp: makes what the process retains forever; runs before each count, so it must be repeatable.
     /// - Returns: the trait.
     package static func census(
         threadNames: [String] = [], settles: Bool = false, warmingUp warmUp: (@Sendable () throws -> Void)? = nil
@@ -113,7 +112,7 @@ extension Trait where Self == Census {
     }
 }
 
-/// Whose turn it is: a lock for tasks, first come, first served. A task that waits holds no thread.
+/// A lock for tasks, first come, first served: its holder may run. A waiting task blocks no thread.
 private actor Turn {
     static let shared = Turn()
     private var isTaken = false

@@ -24,7 +24,7 @@ extension ChildProcess {
     }
 }
 
-/// What a child writes, line by line.
+/// The output of a child, line by line.
 final class OutputLines: Sendable {
     enum Next {
         case line(String)

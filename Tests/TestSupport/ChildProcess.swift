@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Child processes of tests, mostly the example programs. Two threads read what the child writes, so that it never
-// blocks on a full pipe, and one waits for its end. The child is reaped under the lock that `kill` takes, so no signal
-// ever goes to a stranger who got its number.
+// Child processes of tests, mostly the example programs. Two threads read the child's output, so that it never blocks
+// on a full pipe, and one waits for its end. The child is reaped under the lock that `kill` acquires, so no signal ever
+// goes to another process that got its number.
 
 package import Foundation
 import PortSystem
 import Synchronization
 package import Testing
 
-/// A running or ended child process. A test waits for each that it starts; the census reports those that it forgot.
+/// A running or ended child process. A test waits for each that it starts; the census reports forgotten ones.
 package final class ChildProcess: Sendable {
     /// The child's process id.
     package let processID: pid_t  // immutable
@@ -32,8 +32,8 @@ package final class ChildProcess: Sendable {
     /// - Parameters:
     ///   - program: its path.
     ///   - arguments: its arguments, without the program's name.
-    ///   - environment: variables to set beside those of this process; nil takes one out.
-    ///   - workingDirectory: where it runs; this process's own when nil.
+    ///   - environment: variables to set beside those of this process; nil removes one.
+    ///   - workingDirectory: its working directory; this process's own when nil.
     ///   - descriptors: become 3 and so on in the child, besides standard input, output and error.
     /// - Throws: ``SystemError`` when the program cannot be started.
     package init(
@@ -68,10 +68,10 @@ package final class ChildProcess: Sendable {
 
     /// Writes to the child's standard input. Blocks while its pipe is full.
     ///
-    /// - Throws: `EPIPE` when the child reads no more.
+    /// - Throws: `EPIPE` when the child has stopped reading.
     package func write(_ text: String) throws {
         guard let input = state.withLock({ $0.input }) else { throw SystemError(EPIPE) }
-        // The signal that comes with EPIPE goes to the writing thread; blocked there, it ends with that thread.
+        // The signal that comes with EPIPE goes to the writing thread; blocked there, it disappears with that thread.
         try onNewThread {
             var signals = sigset_t()
             sigemptyset(&signals)
@@ -86,7 +86,7 @@ package final class ChildProcess: Sendable {
         state.withLock { $0.input = nil }
     }
 
-    /// Sends a signal. One that has ended gets none.
+    /// Sends a signal, unless the child has ended.
     package func kill(_ signal: CInt = SIGKILL) {
         state.withLock { state in
             if state.end == nil { _ = Foundation.kill(processID, signal) }
@@ -120,7 +120,7 @@ package final class ChildProcess: Sendable {
             errors: String(decoding: errors, as: UTF8.self))
     }
 
-    /// The same, without holding a thread of the cooperative pool.
+    /// The same, without blocking a thread of the cooperative pool.
     @discardableResult
     package func waitForExit(sourceLocation: SourceLocation = #_sourceLocation) async throws -> ProcessResult {
         try await offThePool { [self] in try waitForExit(sourceLocation: sourceLocation) }
@@ -140,7 +140,7 @@ package enum ProcessEnd: Hashable, Sendable {
     }
 }
 
-/// What came of a child process.
+/// The result of a child process.
 package struct ProcessResult: Hashable, Sendable {
     /// How it ended.
     package var end: ProcessEnd
@@ -149,7 +149,7 @@ package struct ProcessResult: Hashable, Sendable {
     /// What it wrote to standard error.
     package var errors: String
 
-    /// Puts together what is expected, or what was seen.
+    /// Makes an expected or a seen result.
     package init(end: ProcessEnd, output: String = "", errors: String = "") {
         self.end = end
         self.output = output

@@ -5,12 +5,12 @@ import Glibc
 import PortSystem
 package import Testing
 
-/// Runs `body` while the soft limit of the process's descriptors is another. The limit is the process's: for exit tests,
-/// and under `.census`.
+/// Runs `body` under another soft limit of the process's descriptors. The limit applies to the whole process: for exit
+/// tests, and under `.census`.
 ///
 /// - Parameters:
-///   - limit: how many descriptors there may be; zero, say, so that none can be opened and all are kept.
-///   - body: what is run.
+///   - limit: how many descriptors there may be; with zero, say, none can be opened and all stay open.
+///   - body: the code to run.
 /// - Returns: what `body` returns.
 /// - Throws: what `body` throws.
 package func withDescriptorLimit<Result, Failure: Error>(
@@ -36,7 +36,8 @@ package func expectNoNewDescriptors<Result>(
     return try body()
 }
 
-/// The same for requests over a connection that may get rings meanwhile: what that takes, two ends of wake channels, it keeps.
+/// The same for requests over a connection that may get rings meanwhile: the two ends of wake channels that this needs
+/// stay open.
 @discardableResult
 package func expectNoNewDescriptorsButOfRings<Result>(
     sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Result
@@ -59,7 +60,7 @@ package func expectNoNewDescriptors<Result>(
     return try await body()
 }
 
-/// With rings from the first message on, a connection that is there before may get them.
+/// With rings from the first message on, an existing connection may get them.
 private let channelsOfRings = sysEnvironment("PORT_RING") == "always" ? 4 : 0
 
 private func compare(

@@ -52,7 +52,7 @@ package struct Document: Sendable {
         self.text = text
     }
 
-    /// The lines that Markdown takes for code because of the four spaces before them.
+    /// The lines that are code in Markdown because of the four spaces before them.
     package var indentedCode: [Substring] {
         var (isCode, isInList, isAfterEmptyLine) = (false, false, true)
         return prose.filter { line in
@@ -109,7 +109,7 @@ package struct Document: Sendable {
         }
     }
 
-    /// The headings as they are linked to: in lower case, with hyphens for spaces.
+    /// The headings in the form of links: in lower case, with hyphens for spaces.
     package var anchors: Set<String> {
         Set(
             prose.filter { $0.hasPrefix("#") }.map { line in
@@ -118,7 +118,7 @@ package struct Document: Sendable {
             })
     }
 
-    /// Where its links lead.
+    /// The targets of its links.
     package var linkTargets: [String] {
         prose.joined(separator: "\n").matches(of: /\]\(([^)\s]+)\)/).map { String($0.1) }
     }

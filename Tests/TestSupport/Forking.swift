@@ -5,17 +5,17 @@ package import Glibc
 import PortSystem
 package import Testing
 
-/// Whether the thread sanitizer looks on.
+/// Whether the thread sanitizer is active.
 package let hasThreadSanitizer = dlsym(nil, "__tsan_init") != nil
 
 /// Whether a forked child may start threads: the thread sanitizer's runtime ends one that does.
 package let forkedChildMayStartThreads = !hasThreadSanitizer
 
-/// Forks. The child does what is said, which tells what went wrong, and ends; the parent gets its number.
+/// Forks. The child runs the closure, prints the failures that it returns, and ends; the parent gets its number.
 ///
-/// The child has the forking thread alone, so this is for exit tests, and for code that is ready for it. It comes at a
+/// The child has only the forking thread, so this is for exit tests, and for code that is ready for it. It forks at a
 /// moment at which all other threads sleep: one that the fork caught in the Swift runtime, making a type's metadata or
-/// a witness table, would have a lock there that nobody gives back in the child. The forking thread may share no lock
+/// a witness table, would hold a lock there that no thread unlocks in the child. The forking thread may share no lock
 /// with threads that the child starts: for Swift 6.3's Mutex it keeps the thread number that it had in the parent, and
 /// a contended one traps.
 package func forking(
@@ -23,8 +23,7 @@ package func forking(
 ) throws -> pid_t {
     // Swift hides fork(2), for good reasons.
     let symbol = try #require(dlsym(nil, "fork"), sourceLocation: sourceLocation)
-    // What the runtime makes once, under locks of its own, is made now, not by another thread at the moment of the
-    // fork.
+    // Makes the runtime do its one-time work, under locks of its own, now, and not on another thread during the fork.
     try #require(["\(symbol)"].map { $0.isEmpty } == [false], sourceLocation: sourceLocation)
     awaitQuiet(sourceLocation)
     let child = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
@@ -40,7 +39,7 @@ package func forking(
     _exit(failures.isEmpty ? 0 : 1)
 }
 
-/// Waits until every other thread of the process sleeps, and has not run between two looks at all of them.
+/// Waits until every other thread of the process sleeps, and has not run between two checks of all of them.
 private func awaitQuiet(_ sourceLocation: SourceLocation) {
     let own = "\(sysThreadID())"
     let deadline = Watchdog.deadline
@@ -55,7 +54,7 @@ private func awaitQuiet(_ sourceLocation: SourceLocation) {
     }
 }
 
-/// What a thread does, and how often it has been put to sleep and has had to make room for others: see proc(5).
+/// The state of a thread, and the counts of its voluntary and involuntary context switches: see proc(5).
 private func schedulingLines(ofThread number: String) -> [String] {
     lines("/proc/self/task/\(number)/status").filter { $0.hasPrefix("State:") || $0.contains("ctxt_switches:") }
 }

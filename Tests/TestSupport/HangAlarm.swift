@@ -6,8 +6,8 @@ import PortSystem
 import Testing
 
 /// Ends the process with a sentence that names the test, when a test goes on for five times the watchdog's limit. Swift
-/// Testing's time limit would count the wait for the test's turn too, and cannot end a thread that blocks. What this
-/// process and those below it are at is told too: it may happen where nobody can look any more.
+/// Testing's time limit would include the wait for other tests, and cannot end a thread that blocks. It also reports
+/// what this process and its descendants are doing: the machine may not be accessible afterwards.
 final class HangAlarm: Sendable {
     private let ended: ThreadEvent
     private let thread: TestThread<Void>?
@@ -21,7 +21,7 @@ final class HangAlarm: Sendable {
         }
         thread = runOnThread(name: "hang-alarm") {
             if ended.wait(until: .after(limit * 5)) { return }
-            alarm(120)  // where what follows hangs, too
+            alarm(120)  // in case the report hangs, too
             let sentence = "The test \(name) at \(sourceLocation) hangs: it ran for \(limit * 5)."
             let processes = ["self"] + descendants(of: "self")
             let lines = [sentence] + processes.flatMap(whatThreadsAreAt)

@@ -3,8 +3,8 @@
 
 import Glibc
 
-/// How many bytes of the heap are in use, in all arenas (`malloc_info(3)`); zero where that cannot be told, and near it
-/// where the C library's heap is not the one in use.
+/// How many bytes of the heap are in use, in all arenas (`malloc_info(3)`); zero where that is not known, and near zero
+/// where another heap than the C library's is in use.
 package func heapBytes() -> Int {
     typealias Function = @convention(c) (CInt, UnsafeMutableRawPointer) -> CInt
     var (text, size): (UnsafeMutablePointer<CChar>?, Int) = (nil, 0)

@@ -6,7 +6,8 @@ package import PortSystem
 import Synchronization
 import Testing
 
-/// A TCP connection whose other end reads nothing: closing it waits until its data are read, or the other end goes.
+/// A TCP connection whose other end reads nothing: closing it waits until its data are read, or the other end is
+/// closed.
 package final class LingeringSocket: Sendable {
     private let end: Mutex<SharedDescriptor?>
     private let other: SharedDescriptor
@@ -36,17 +37,17 @@ package final class LingeringSocket: Sendable {
         end = Mutex(made)
     }
 
-    /// The end that waits, for a message: the test has no other reference to it.
+    /// The end whose close waits, for a message: the test has no other reference to it.
     package func takeEnd() throws -> SharedDescriptor { try #require(end.withLock { $0.take() }) }
 
-    /// The same as a number, which whoever takes it closes.
+    /// The same as a number, which the caller must close.
     package func takeNumber() throws -> CInt {
         let number = try sysDuplicate(#require(end.withLock { $0 }).rawValue).release()
         end.withLock { $0 = nil }
         return number
     }
 
-    /// The other end goes with everything unread: whoever closes the first waits no longer.
+    /// Closes the other end with everything unread: a close of the first waits no longer.
     package func letGo() throws {
         shutdown(other.rawValue, CInt(SHUT_RDWR))
         var lingers = linger(l_onoff: 1, l_linger: 0)  // a reset

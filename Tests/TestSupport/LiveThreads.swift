@@ -3,8 +3,8 @@
 
 import Synchronization
 
-/// The threads that tests started and have not joined yet. Kernel names would not do: a thread that a pool starts from
-/// a test's thread inherits its name.
+/// The threads that tests started and have not joined yet. Kernel names are not enough: a thread that a pool starts
+/// from a test's thread inherits its name.
 enum LiveThreads {
     private struct State {
         var next = 1

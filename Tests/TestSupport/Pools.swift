@@ -6,7 +6,7 @@ import Glibc
 import PortSystem
 import Synchronization
 
-/// What dispatch and Swift's tasks make once per process and keep. The census sees to it; an exit test that counts
+/// What dispatch and Swift's tasks make once per process and retain. The census starts them; an exit test that counts
 /// descriptors itself, or lowers their limit, starts the pools first.
 package enum Pools {
     private struct State {
@@ -15,7 +15,7 @@ package enum Pools {
 
     private static let state = Mutex(State())
 
-    /// Makes it now: dispatch's manager thread, its epoll set and eventfd, and a timer descriptor for each of its
+    /// Starts them now: dispatch's manager thread, its epoll set and eventfd, and a timer descriptor for each of its
     /// clocks.
     ///
     /// A timer that is due at once needs no descriptor, so these are due in a day. Dispatch keeps the descriptors open.

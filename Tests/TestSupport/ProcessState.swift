@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What the census counts. It is read with the C library alone, not with the wrappers that the tests are about.
+// What the census counts. It is read only with the C library, not with the wrappers that the tests are about.
 
 import Glibc
 import MessagePort
 import PortSystem
 import Testing
 
-/// What this process holds at one moment: each thing as a line of text.
+/// What this process has at one moment: each thing as a line of text.
 package struct ProcessState: Sendable {
     private(set) var descriptors: Set<String>
     private(set) var threads: Set<String>
@@ -30,7 +30,7 @@ package struct ProcessState: Sendable {
         directories = Set(ScratchDirectory.inUse.map { "scratch directory \($0)" })
     }
 
-    /// What is there now and was not before, and the other way round.
+    /// The things that are there now and were not before, and vice versa.
     package func differences(from before: ProcessState) -> [String] {
         let kinds: [KeyPath<ProcessState, Set<String>>] = [\.descriptors, \.threads, \.children, \.directories]
         return kinds.flatMap { kind -> [String] in
@@ -42,15 +42,15 @@ package struct ProcessState: Sendable {
 }
 
 /// The open descriptors and what each is open on, without the one that this function reads with, and without the
-/// library's spare one: that has another number whenever it was lent. Told is that it is missing.
+/// library's spare one, which has another number after each use. A missing spare is reported.
 ///
-/// Dispatch looks once a second, on its manager's thread, whether its workers run: it opens `/proc/<thread>/stat`,
-/// reads and closes. A look that meets such a descriptor is repeated until that is closed or the watchdog barks, so one
-/// that stays open is still told.
+/// Dispatch checks once a second, on its manager's thread, whether its workers run: it opens `/proc/<thread>/stat`,
+/// reads and closes. A listing with such a descriptor is repeated until that is closed or the watchdog barks, so one
+/// that stays open is still reported.
 package func openDescriptors() -> Set<String> {
     let deadline = Watchdog.deadline
     while true {
-        // What came in messages is closed by a thread of its own.
+        // A separate thread closes descriptors that came in messages.
         let isClosing = !AsyncCloser.isIdle
         let spare = SpareDescriptor.shared.rawValue
         let descriptors = listedDescriptors(without: spare)
@@ -86,7 +86,7 @@ private func listedDescriptors(without spare: CInt?) -> Set<String> {
         } + missing)
 }
 
-/// The children that nobody has waited for, running or ended.
+/// The children that were not waited for, running or ended.
 func childProcesses(of process: String = "self") -> Set<String> {
     var found: Set<String> = []
     for thread in directoryEntries("/proc/\(process)/task") {
@@ -101,7 +101,8 @@ func descendants(of process: String) -> [String] {
     childProcesses(of: process).sorted().flatMap { [$0] + descendants(of: $0) }
 }
 
-/// The threads of a process, each with its name, its state as in proc_pid_stat(5), and where in the kernel it waits.
+/// The threads of a process, each with its name, its state as in proc_pid_stat(5), and the kernel function in which it
+/// waits.
 func whatThreadsAreAt(inProcess process: String) -> [String] {
     directoryEntries("/proc/\(process)/task").map { thread in
         let directory = "/proc/\(process)/task/\(thread)"

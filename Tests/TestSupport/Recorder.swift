@@ -4,14 +4,14 @@
 import Synchronization
 package import Testing
 
-/// A list to which threads of a test append what they saw, in the order in which they did.
+/// A list to which threads of a test append what they saw, in order.
 package final class Recorder<Element: Sendable>: Sendable {
     private let list = Mutex<[Element]>([])
     private let counter: Counter  // guards itself; never ahead of the list
 
     /// Makes an empty list.
     ///
-    /// - Parameter name: what is recorded, as it shall be called when too little of it comes.
+    /// - Parameter name: what is recorded, for the issue when too little of it comes.
     package init(_ name: String = "a recorder") {
         counter = Counter(name)
     }
@@ -22,13 +22,13 @@ package final class Recorder<Element: Sendable>: Sendable {
         counter.increment()
     }
 
-    /// What was appended so far.
+    /// The elements appended so far.
     package var elements: [Element] { list.withLock { $0 } }
 
-    /// How much was appended so far.
+    /// The number of elements appended so far.
     package var count: Int { list.withLock { $0.count } }
 
-    /// Takes everything out; `waitUntilCount` goes on counting from the start of the recorder's life.
+    /// Removes and returns all elements; `waitUntilCount` goes on counting from the recorder's creation.
     package func takeAll() -> [Element] {
         list.withLock { list in
             defer { list = [] }

@@ -6,7 +6,7 @@ import Glibc
 import PortSystem
 
 extension ChildProcess {
-    /// Starts a program to which the kernel refuses system calls, with the words of `Tests/CRefusals`.
+    /// Starts a program for which the kernel refuses system calls, with the words of `Tests/CRefusals`.
     package static func refusing(
         _ words: [String], _ program: String, _ arguments: [String] = [], environment: [String: String?] = [:]
     ) throws -> ChildProcess {
@@ -14,7 +14,8 @@ extension ChildProcess {
     }
 }
 
-/// Has the kernel refuse system calls from now on, to all threads of this process and for good: in an exit test only.
+/// Makes the kernel refuse system calls from now on, for all threads of this process and permanently: in an exit test
+/// only.
 package func refuseCalls(_ words: String...) {
     var words: [UnsafePointer<CChar>?] = words.map { UnsafePointer(strdup($0)) }
     if let problem = refuse_calls(&words, CInt(words.count), nil) {

@@ -12,13 +12,13 @@ package struct ScratchDirectory: Sendable {
     package enum Leftovers: Sendable {
         /// Anything but a socket: a socket left behind is a leak of the library.
         case anyFiles
-        /// Whatever a crash or a kill left.
+        /// All that a crash or a kill left.
         case anything
         /// Nothing.
         case none
     }
 
-    /// Where it is: an absolute path without a slash at its end, short enough for sockets in it.
+    /// Its absolute path, without a slash at its end, short enough for sockets in it.
     package let path: String
 
     private static let live = Mutex<Set<String>>([])

@@ -14,7 +14,7 @@ package enum Seed {
 
     /// A generator that gives the same numbers in each run with the same seed.
     ///
-    /// - Parameter stream: tells generators of one test apart.
+    /// - Parameter stream: distinguishes the generators of one test.
     /// - Returns: the generator, at its start.
     package static func generator(stream: UInt64 = 0) -> SplitMix64 {
         SplitMix64(seed: value &+ stream &* 0x632B_E59B_D9B4_E019)

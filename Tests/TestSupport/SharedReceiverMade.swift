@@ -7,7 +7,7 @@ import PortSystem
 import RunLoopCore
 import Testing
 
-/// Makes what a process keeps once it has had sockets: a spare descriptor, and the threads that close descriptors and
+/// Makes what a process retains once it has had sockets: a spare descriptor, and the threads that close descriptors and
 /// receive for tasks. For the warm-up of a census.
 @Sendable package func makeSharedReceiver() throws {
     SpareDescriptor.shared.keep()
@@ -15,11 +15,12 @@ import Testing
     try receiverMade.get()
 }
 
-/// What is overdue is sent by the shared thread, which has the connection until it is done: the test may be so before it.
+/// The shared thread sends overdue packets, and retains the connection until it is done; the test may be done before
+/// it.
 func waitForSharedReceiver() {
     guard let loop = IOThread.startedLoop else { return }
-    // It may have to see what the test has done, to ask the kernel about that, to act, and to end the turn in which it did.
-    // That is enough for one thing that was left to it.
+    // It may have to see what the test has done, to ask the kernel about that, to act, and to end the pass in which it
+    // did. That is enough for one thing left to it.
     for _ in 0..<4 {
         let done = Gate("the next block of the shared thread")
         loop.perform { done.open() }
@@ -27,7 +28,7 @@ func waitForSharedReceiver() {
     }
 }
 
-/// The loop has watched a descriptor: its doorbell and its set are there. The descriptor stays.
+/// The loop has watched a descriptor, so its eventfd and its epoll set exist. The descriptor stays open.
 private let receiverMade = Result {
     var ends: [CInt] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SystemError(errno) }

@@ -14,7 +14,7 @@ func spawn(
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    // Out of the way of the child's numbers, so that none is replaced before it was copied.
+    // Copies above the child's numbers, so that none is replaced before it was copied.
     var copies: [CInt] = []
     defer { for copy in copies { close(copy) } }
     for (number, descriptor) in standard.enumerated() {
@@ -30,11 +30,11 @@ func spawn(
     var signals = sigset_t()
     sigemptyset(&signals)
     posix_spawnattr_setsigmask(&attributes, &signals)
-    // What a shell ignores for its jobs in the background, a child would ignore, too.
+    // A child would also ignore the signals that a shell ignores for its background jobs.
     for signal in [SIGPIPE, SIGINT, SIGQUIT, SIGHUP, SIGTERM] { sigaddset(&signals, signal) }
     posix_spawnattr_setsigdefault(&attributes, &signals)
     posix_spawnattr_setflags(&attributes, CShort(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-    // The C library's own way to change the directory is hidden from Swift; env(1) becomes the program.
+    // Swift does not see the C library's function for changing the directory; env(1) becomes the program.
     let command = workingDirectory.map { ["/usr/bin/env", "-C", $0, program] } ?? [program]
     var process: pid_t = 0
     let result = withCStrings(command + arguments) { arguments in
@@ -55,7 +55,7 @@ private func withCStrings<Result>(
     return body(copies + [nil])
 }
 
-/// The path of an executable that this package builds. It lies beside the test program, whatever the configuration.
+/// The path of an executable that this package builds. It is beside the test program, whatever the configuration.
 package func builtProduct(_ name: String) throws -> String {
     let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     var directory = URL(fileURLWithPath: program).deletingLastPathComponent()
@@ -72,6 +72,6 @@ package func builtProduct(_ name: String) throws -> String {
 
 /// An executable was not built: a test that runs it must have it among the dependencies of its target.
 package struct MissingProduct: Error {
-    /// Where it should be.
+    /// The path at which it should be.
     package var path: String
 }

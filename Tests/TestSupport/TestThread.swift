@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Threads that tests start. A test joins each of them; the census reports those that it forgot.
+// Threads that tests start. A test joins each of them; the census reports forgotten ones.
 //
-// A join blocks. In an async test that would hold a thread of the cooperative pool, so the async form of each function
-// here does its waiting on a thread of its own and resumes the test when that is over.
+// A join blocks. In an async test that would block a thread of the cooperative pool, so the async form of each function
+// here waits on a thread of its own and then resumes the test.
 
 import Foundation
 import PortSystem
 import Synchronization
 package import Testing
 
-/// A thread that a test started, and what its closure gave.
+/// A thread that a test started, and the result of its closure.
 package final class TestThread<Success: Sendable>: Sendable {
     private let name: String  // immutable
     private let number: Int  // immutable
@@ -90,7 +90,7 @@ package func onNewThread<Success: Sendable>(
     try await runOnThread(body).join(sourceLocation: sourceLocation)
 }
 
-/// Runs a closure that blocks, and holds no thread of the cooperative pool meanwhile.
+/// Runs a closure that blocks, without blocking a thread of the cooperative pool.
 ///
 /// - Throws: what the closure threw.
 package func offThePool<Success: Sendable, Failure: Error>(

@@ -13,7 +13,7 @@ package func startThread(_ body: @escaping @Sendable () -> Void) -> SystemThread
     }
 }
 
-/// What a thread's closure gave.
+/// The result of a thread's closure.
 final class ThreadOutcome<Success: Sendable>: Sendable {
     let ended = ThreadEvent()  // guards itself
     private let result = Mutex<Result<Success, any Error>?>(nil)

@@ -15,10 +15,10 @@ package enum Watchdog {
         return seconds > 0 ? .seconds(seconds) : nil
     }()
 
-    /// How long a call of the library may wait where it is to wait as long as it takes: as long as the watchdog.
+    /// The limit for a call of the library that is to wait as long as necessary: the watchdog's.
     package static var patience: Duration { limit ?? .seconds(86_400) }
 
-    /// The moment at which a wait that starts now is given up.
+    /// The moment at which a wait that starts now gives up.
     package static var deadline: MonotonicInstant { limit.map(MonotonicInstant.after) ?? .distantFuture }
 
     /// Waits for an event. Records an issue when it does not come.
