@@ -14,7 +14,7 @@ import Testing
 /// systemd's activator for tests and shells.
 private let activator = "/usr/bin/systemd-socket-activate"
 
-/// A listening socket of packets, as a supervisor has it.
+/// A listening socket of packets, like a supervisor's.
 private func listener(at path: String, backlog: CInt = 128) throws -> SharedDescriptor {
     let socket = SharedDescriptor(try sysPacketSocket())
     try sysBind(socket.rawValue, path: path)
@@ -23,7 +23,7 @@ private func listener(at path: String, backlog: CInt = 128) throws -> SharedDesc
 }
 
 extension Place {
-    /// Where the name's socket is declared; makes the directory.
+    /// The path at which the name's socket is declared; makes the directory.
     fileprivate func declared(_ name: String) throws -> String {
         mkdir(directory + "/declared", 0o700)
         return "\(directory)/declared/\(try PortName(name).fileName)"
@@ -44,7 +44,7 @@ extension Place {
 
 @Suite("Activation by a supervisor", .census(warmingUp: makeSpareDescriptor))
 struct ActivationTests {
-    @Test("a client finds a declared name before its owner runs, and what it asked is answered when that comes")
+    @Test("a client finds a declared name before its owner runs, and the owner answers the request once it comes")
     func beforeStart() async throws {
         try await withPlace(leaving: .anything) { place in
             let socket = try listener(at: place.declared("org.example"))
@@ -66,7 +66,7 @@ struct ActivationTests {
         }
     }
 
-    @Test("a look-up waits for a place where too many wait to be accepted, as long as its limit says")
+    @Test("a look-up waits for room where too many clients wait to be accepted, up to its limit")
     func busy() async throws {
         try await withPlace(leaving: .anything) { place in
             let socket = try listener(at: place.declared("busy"), backlog: 0)
@@ -121,14 +121,14 @@ struct ActivationTests {
             ]
             let listeners = try paths.map { try listener(at: $0) }
             let sockets = listeners.map(\.rawValue)
-            // All have the name of the first.
+            // All sockets have the name of the first.
             for (name, path) in [("first", paths[2]), ("second", paths[1])] {
                 let server = try place.launch("activated", name, sockets, names: "first:first:first")
                 try server.expect("checked in")
                 #expect(try place.socket(name) == path)
                 try server.waitForExit()
             }
-            // Without a path of its own a name does not get what is declared for another.
+            // Without a path of its own a name does not get a socket that is declared for another.
             let server = try place.launch("activated", "third", [sockets[1]], names: "third")
             try server.expect("error nameNotDeclared")
             try server.waitForExit()
@@ -184,7 +184,7 @@ struct ActivationTests {
         }
     }
 
-    @Test("a socket is taken once, and no child and no later program finds it")
+    @Test("a socket is used once, and no child and no later program finds it")
     func once() async throws {
         try await withPlace(leaving: .anything) { place in
             let socket = try listener(at: place.declared("name"))
@@ -196,7 +196,7 @@ struct ActivationTests {
         }
     }
 
-    @Test("a process without a declared socket is told so, and may register")
+    @Test("a process without a declared socket gets an error, and may register")
     func notDeclared() async throws {
         try await withPlace(leaving: .anything) { place in
             let port = MachPort()
@@ -215,7 +215,7 @@ struct ActivationTests {
         }
     }
 
-    @Test("what is no listening socket of packets with a path is refused, and so is an environment that makes no sense")
+    @Test("a descriptor that is no listening packet socket with a path is refused, and so is a senseless environment")
     func invalid() async throws {
         try await withPlace(leaving: .anything) { place in
             func expectInvalid(_ descriptor: CInt, names: String = "name", process: String = "$$", count: String = "1")
@@ -246,7 +246,7 @@ struct ActivationTests {
         }
     }
 
-    @Test("a name that another process registered is taken for the declared owner too, and it can check in later")
+    @Test("a name that another process registered is taken for the declared owner too, which can check in later")
     func taken() async throws {
         try await withPlace(leaving: .anything) { place in
             let socket = try listener(at: place.declared("name"))
@@ -294,7 +294,7 @@ struct ActivationTests {
             let server = try ChildProcess(
                 activator,
                 arguments + [try builtProduct("port-test-peer"), "activated", place.directory, name])
-            // It says that it listens on its standard error only. Each look that succeeds is a client.
+            // It reports only on its standard error that it listens. Each look-up that succeeds is a client.
             let deadline = Watchdog.deadline
             var port: RemoteMessagePort?
             while port == nil, .now < deadline {

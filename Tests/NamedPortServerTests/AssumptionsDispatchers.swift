@@ -16,7 +16,7 @@ import Testing
         let local = try place.local(queueLimit: queueLimit, handler)
         defer {
             local.invalidate()
-            queue.sync(flags: .barrier) {}  // a handler that is under way has the port
+            queue.sync(flags: .barrier) {}  // a running handler retains the port
         }
         try local.setDispatcher { queue.async(execute: $0) }
         try body(local)
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test("A21: nil ends it: what comes then waits, for another queue or a loop", arguments: Way.allCases)
+    @Test("A21: nil ends it: later messages wait, for another queue or a loop", arguments: Way.allCases)
     func detach(way: Way) async throws {
         try await withPlace { place in
             let queue = DispatchQueue(label: "server")
@@ -82,7 +82,7 @@ import Testing
                     failure { _ = try remote.request(MachMessage(id: 5), replyLimit: .milliseconds(1)) }?.cfStatus == -2
                 )
                 #expect(seen.elements == [1])
-                try local.setDispatcher { $0() }  // where it is, on the shared thread
+                try local.setDispatcher { $0() }  // where it is called, on the shared thread
                 #expect(seen.waitUntilCount(5) == [1, 2, 3, 4, 5])
                 try local.setDispatcher(nil)
                 try remote.send(MachMessage(id: 6))
@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test(
-        "A17, A18, A21: a queue keeps the port; a handler that ends it replies, and what it holds is released",
+        "A17, A18, A21: a queue retains the port; a handler that ends it replies, and its captures are released",
         arguments: Way.allCases)
     func lifetime(way: Way) async throws {
         try await withPlace { place in
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    /// A loop that sleeps does so once, however long one looks; one that is woken over and over does not.
+    /// A loop that sleeps stays asleep, however long it is watched; one that is woken repeatedly does not.
     private func expectSleep(of loop: ThreadRunLoop) {
         for _ in 0..<1_000 {
             while !loop.isWaiting { yieldThread() }
@@ -206,7 +206,7 @@ import Testing
         }
     }
 
-    /// Replies when nobody waits any more.
+    /// Replies once the request is cancelled.
     private static func keep(_ message: MachMessage) -> [UInt8]? {
         while !message.isCancelled { yieldThread() }
         return nil

@@ -51,7 +51,7 @@ import Testing
                 return nil
             } _: { remote, local, _ in
                 let reply = try remote.ask(1)
-                #expect(reply == "")  // it replied, for it had the request in hand
+                #expect(reply == "")  // it replied, for it was handling the request
                 #expect(!local.isValid)
             }
             let local = try place.local()
@@ -64,14 +64,14 @@ import Testing
         }
     }
 
-    /// Takes a message, ends its port, and lets the message go.
+    /// Receives a message, ends its port, and releases the message.
     private static func takeAndEnd(_ local: LocalMessagePort) throws {
         let message = try #require(try local.port.receive(within: patience))
         local.invalidate()
         withExtendedLifetime(message) {}
     }
 
-    @Test("A13: between processes too: a killed server is -5 for who waits, then -3, and unknown")
+    @Test("A13: between processes too: a killed server is -5 for a waiting request, then -3, and unknown")
     func killed() async throws {
         try await withPlace(leaving: .anything) { place in
             try withServer(at: place, endsAs: .signalled(9)) { server in
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test("A28: the peer's end invalidates the object and is told once, on the loop asked for", arguments: Way.allCases)
+    @Test("A28: the peer's end invalidates the object and notifies once, on the given loop", arguments: Way.allCases)
     func told(way: Way) async throws {
         try await withPlace { place in
             let local = try place.local()
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test("A28: an end of one's own is told once too, on the loop asked for; nil stops that", arguments: Way.allCases)
+    @Test("A28: invalidating the object notifies once too, on the given loop; nil stops that", arguments: Way.allCases)
     func ownEnd(way: Way) async throws {
         try await withPlace { place in
             let local = try place.local()
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test("A16, A28: clients that come, ask to be told of the end, and go, leave no connection")
+    @Test("A16, A28: clients that come, set an invalidation handler, and go, leave no connection")
     func watchersGo() async throws {
         try await withPlace { place in
             try withServer(at: place) { _ in
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test("A local port's end is told once: at once, or on the loop asked for; at once when it has ended already")
+    @Test("A local port's end notifies once: at once, or on the loop asked for; at once when it has ended already")
     func localEnd() async throws {
         try await withPlace { place in
             let told = Recorder<String>("ends")
@@ -193,8 +193,8 @@ import Testing
     }
 }
 
-@Suite("Assumptions of programs: what a handler holds", .ports) struct AssumptionsContext {
-    /// A port whose handler holds something.
+@Suite("Assumptions of programs: what a handler captures", .ports) struct AssumptionsContext {
+    /// A port whose handler captures an object.
     private func port(
         _ place: Place, _ released: Counter, _ handler: @escaping LocalMessagePort.Handler = { _, _ in nil }
     ) throws -> LocalMessagePort {
@@ -203,7 +203,7 @@ import Testing
     }
 
     @Test(
-        "A17: what the handler holds is released when the port ends: after its end was told, before invalidate returns")
+        "A17: the handler's captures are released when the port ends: after its notice, before invalidate returns")
     func released() async throws {
         try await withPlace { place in
             let released = Counter()
@@ -215,7 +215,7 @@ import Testing
             local.invalidate()
             #expect(seen.elements == [0])
             #expect(released.value == 1)
-            _ = try port(place, released)  // nobody has it: it ends
+            _ = try port(place, released)  // no reference is left: it ends
             #expect(released.value == 2)
             #expect(failure { _ = try place.remote(over: .memory) }?.code == .nameUnknown)
         }
@@ -255,7 +255,7 @@ import Testing
         }
     }
 
-    @Test("A17: a loop keeps a port that nobody else has, and its handler gets it; invalidated, it goes")
+    @Test("A17: a loop retains a port without another reference, and its handler gets it; invalidated, it goes")
     func keptByLoop() async throws {
         try await withPlace { place in
             let released = Counter("releases")

@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("A20: a source that is in no loop does not keep its port; one in a loop does")
+    @Test("A20: a source that is in no loop does not retain its port; one in a loop does")
     func sourceLifetime() async throws {
         try await withPlace { place in
             var local: LocalMessagePort? = try place.local()
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("A20: a bare port is kept by its source in a loop; a source that scheduling made ends outside of loops")
+    @Test("A20: its source in a loop retains a bare port; a source that scheduling made ends outside of loops")
     func bareSource() async throws {
         try await withPlace { place in
             let loop = ThreadRunLoop.current
@@ -208,7 +208,7 @@ import Testing
             #expect(error?.code == .wouldDeadlock)
             #expect(error?.cfStatus == -4)
             #expect(error?.delivery == .notSent)
-            // Over a connection nobody knows: the limit ends it.
+            // Over a connection that is not known: the limit ends it.
             let other = try place.remote(over: .socket)
             #expect(try other.ask(1, "abc", mode: .default) == "cba")
             let late = failure { _ = try other.request(MachMessage(), replyLimit: .milliseconds(1)) }

@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test("A1: a name that a bare port has is taken; the handler that comes too late is released")
+    @Test("A1: a name that a bare port has is taken; the late handler is released")
     func notShared() async throws {
         try await withPlace { place in
             let bare = MachPort()
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test("A2: whether something comes at all tells whether a name is there, between processes")
+    @Test("A2: whether the call returns an object says whether a name is there, between processes")
     func nothing() async throws {
         try await withPlace(leaving: .anything) { place in
             func remote() -> RemoteMessagePort? { try? .shared(name: "name", nameServer: place.names) }
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test("A16: the process does not keep a remote object that nobody has, and a new server's name gives a fresh one")
+    @Test("A16: the process does not retain an unreferenced remote object, and a new server's name gives a fresh one")
     func notKept() async throws {
         try await withPlace { place in
             let released = Counter()
@@ -163,7 +163,7 @@ import Testing
             try RemoteMessagePort.shared(name: "name", nameServer: place.names).setInvalidationHandler {
                 captive.withLock { $0 = nil }
             }
-            #expect(released.value == 1)  // its end told its handler, as when CF deallocates one
+            #expect(released.value == 1)  // its end called its handler, as when CF deallocates one
             let old = try RemoteMessagePort.shared(name: "name", nameServer: place.names)
             local.invalidate()
             let other = try place.local()

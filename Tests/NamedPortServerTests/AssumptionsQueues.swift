@@ -37,7 +37,7 @@ import Testing
                 notes.append(message.text)
                 return nil
             }
-            // So many fit into the connection: the sender exits although nobody has read.
+            // This many fit into the connection: the sender exits although none was read.
             try withPeer(["send", place.directory, "name", "50"], at: place) { _ = try $0.waitForExit() }
             try withLoopThread { loop in
                 try local.schedule(on: loop)
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(
-        "A11, A27: a full queue is a send timeout after the limit; zero never waits; what waits gets the room",
+        "A11, A27: a full queue is a send timeout after the limit; zero never waits; a waiting message gets the room",
         arguments: Way.allCases)
     func full(way: Way) async throws {
         try await withPlace { place in
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test("A19: a port that nobody serves keeps its requests until a source is added", arguments: Way.allCases)
+    @Test("A19: an unserved port keeps its requests until a source is added", arguments: Way.allCases)
     func kept(way: Way) async throws {
         try await withPlace { place in
             let local = try place.local()
@@ -110,7 +110,7 @@ import Testing
 }
 
 @Suite struct LimitsFromSeconds {
-    @Test("A11: CF's seconds as a send limit: milliseconds are cut off, ten days are none")
+    @Test("A11: CF's seconds as a send limit: milliseconds are cut off, ten days are no limit")
     func sendLimits() {
         let expected: [(Double, Duration)] = [
             (0, .zero), (-1, .zero), (.nan, .zero), (-.infinity, .zero), (0.0009, .zero), (0.001, .milliseconds(1)),
@@ -123,7 +123,7 @@ import Testing
         #expect(MonotonicInstant.after(.unlimited) == .distantFuture)
     }
 
-    @Test("CF's seconds as a reply limit: fractions count, and what exceeds the clock is none")
+    @Test("CF's seconds as a reply limit: fractions count, and times that exceed the clock are no limit")
     func replyLimits() {
         let expected: [(Double, Duration)] = [
             (0, .zero), (-1, .zero), (.nan, .zero), (0.25, .milliseconds(250)), (864_000, .seconds(864_000)),

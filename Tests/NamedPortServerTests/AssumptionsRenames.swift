@@ -44,7 +44,7 @@ import Testing
         try await withPlace { place in
             let other = try place.local("other")
             let local = try place.local()
-            // CF would cut the last one off.
+            // CF would truncate the last name.
             let codes = ["other", "", "a\0b", String(repeating: "x", count: 129)].map { name in
                 failure { try local.setName(name) }?.code
             }
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test("A31: a name that was unregistered by hand can be set again; another's is not taken away")
+    @Test("A31: a name that was unregistered by hand can be set again; another port's is not removed")
     func unregistered() async throws {
         try await withPlace { place in
             let local = try place.local()
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(
-        "A19, A31: a port without a name is served, keeps what it gets, and may be named later", arguments: Way.allCases
+        "A19, A31: a port without a name is served, keeps its messages, and may be named later", arguments: Way.allCases
     )
     func namedLater(way: Way) async throws {
         try await withPlace { place in
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test("A31: a name is given up also without a descriptor, and when the directory is open to others")
+    @Test("A31: a name is given up even without a descriptor, and when the directory is open to others")
     func givenUpInNeed() async throws {
         try await withPlace { place in
             let local = try place.local("old")
@@ -158,7 +158,7 @@ import Testing
             }
             #expect(hits >= 100)
             try local.setName("old")
-            try local.setName("new")  // takes away what could not be removed
+            try local.setName("new")  // removes what could not be removed before
             local.invalidate()
         }
     }

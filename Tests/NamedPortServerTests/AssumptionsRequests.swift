@@ -135,7 +135,7 @@ import Testing
     }
 
     @Test(
-        "A8: a message without a reply mode is sent when the call returns; nobody need be there to read it",
+        "A8: a message without a reply mode is sent when the call returns; no reader needs to be there",
         arguments: Way.allCases)
     func oneWay(way: Way) async throws {
         try await withPlace { place in
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test("A9: a request whose reply nobody wants to have waits for it all the same", arguments: Way.allCases)
+    @Test("A9: a request whose reply is discarded waits for it all the same", arguments: Way.allCases)
     func replyDropped(way: Way) async throws {
         try await withPlace { place in
             let seen = Counter()
@@ -210,7 +210,7 @@ import Testing
     }
 
     @Test(
-        "A18: a handler ends its own port and stops the loop; the reply in hand is still sent", arguments: Way.allCases)
+        "A18: a handler ends its own port and stops the loop; its pending reply is still sent", arguments: Way.allCases)
     func lastReply(way: Way) async throws {
         try await withPlace { place in
             let local = try place.local { port, _ in

@@ -26,8 +26,7 @@ import Testing
         }
     }
 
-    /// A thread that waits in the private mode, one in the default mode, one in a mode of its own, one that takes
-    /// turns.
+    /// A thread that waits in the private mode, one in the default mode, one in a mode of its own, one that alternates.
     private static func shareOut(_ remote: RemoteMessagePort, requests: Int) throws {
         let modes: [[RunLoopMode]] = [[.portReply], [.default], ["own"], [.portReply, .default]]
         let threads = modes.enumerated().map { number, modes in
@@ -35,7 +34,7 @@ import Testing
                 for round in 0..<requests {
                     let reply = try remote.ask(Act.reverse, "\(number).\(round)", mode: modes[round % modes.count])
                     if String(reply.reversed()) != "\(number).\(round)" { return "\(number).\(round) got \(reply)" }
-                    // Some give up at once: their replies come late, and are nobody's.
+                    // Some give up at once: their replies come late, and go to no request.
                     if round % 10 == 0 {
                         _ = failure { try remote.request(MachMessage(id: Act.reverse), replyLimit: .zero) }
                     }
@@ -51,7 +50,7 @@ import Testing
 @Suite("Assumptions of programs: what a probe costs", .ports) struct AssumptionsProbes {
     private func total(_ calls: [SystemCall: Int]) -> Int { calls.values.reduce(0, +) }
 
-    @Test("A15: whether a server is there costs a few system calls, opens nothing for good, and never waits")
+    @Test("A15: checking whether a server is there costs a few system calls, leaves nothing open, and never waits")
     func cost() async throws {
         try await withPlace { place in
             func probe() -> (isThere: Bool, calls: [SystemCall: Int]) {
@@ -73,7 +72,7 @@ import Testing
                 let again = probe()
                 #expect(total(again.calls) == 9, "\(again.calls)")
                 #expect(kept.isValid)
-                // A server that does not run at the moment is there all the same.
+                // A stopped server still exists.
                 server.pause()
                 #expect(probe().isThere)
                 server.resume()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// What programs that use CFMessagePort rely on: A1 to A32 of Docs/CFMessagePort.md. A test's name begins with the
-// numbers of those that it shows. `Way` runs a test over both transports within the process; a server of another
-// process is `withServer`'s.
+// The assumptions of programs that use CFMessagePort: A1 to A32 of Docs/CFMessagePort.md. A test's name begins with the
+// numbers of those that it shows. `Way` runs a test over both transports within the process; `withServer` starts a
+// server in another process.
 
 import MessagePort
 import NamedPortServer
@@ -11,9 +11,9 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// How a client reaches a port of its own process.
+/// The transport from a client to a port of its own process.
 enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
-    /// As every client of the process.
+    /// In memory, as every client of the process.
     case memory
     /// Over a connection, as a client of another process.
     case socket
@@ -22,7 +22,7 @@ enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
 }
 
 extension Place {
-    /// A client's object of its own.
+    /// A separate object for a client.
     func remote(_ name: String = "name", over way: Way) throws -> RemoteMessagePort {
         let right = try names.lookUp(name)
         if way == .memory { return RemoteMessagePort(name: name, right: right) }
@@ -53,7 +53,7 @@ extension Place {
     }
 }
 
-/// Tells when what holds it has let it go.
+/// Reports when its last reference is released.
 final class Captive: Sendable {
     private let released: Counter
 
@@ -70,7 +70,7 @@ extension Trait where Self == Census {
     /// The census, for tests of named ports.
     static var ports: Self { .census(warmingUp: makeSpareDescriptor) }
 
-    /// The same, for tests of what the shared thread receives: it stays, with what its loop makes first.
+    /// The same, for tests of what the shared thread receives: the thread stays, with what its loop makes first.
     static var shared: Self {
         .census(settles: true, warmingUp: makeSpareDescriptor)
     }

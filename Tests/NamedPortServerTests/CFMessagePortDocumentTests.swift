@@ -31,7 +31,7 @@ import Testing
         #expect(Set(used) == Set(ids))
     }
 
-    @Test("each function of CFMessagePort has its row, and what it is called here is declared")
+    @Test("each function of CFMessagePort has its row, and its counterpart here is declared")
     func functions() throws {
         let functions = [
             "GetTypeID", "CreateLocal", "CreateRemote", "IsRemote", "GetName", "SetName", "GetContext", "Invalidate",
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    /// What follows the letter wherever it stands alone: "A1, A16" gives both.
+    /// The numbers after the letter, at each occurrence: "A1, A16" gives both.
     private static func numbers(_ letter: Character, in text: String) -> [String] {
         text.matches(of: /\b([AM])(\d+)\b/).filter { $0.1.first == letter }.map { String($0.0) }
     }

@@ -90,7 +90,7 @@ struct DyingProcessesTests {
             }
             try withLoopThread { loop in
                 try local.schedule(on: loop)
-                // The pools of the loop's thread and the listener are there after a first client.
+                // The first client makes the pools of the loop's thread and the listener.
                 try withPeer(["ask", place.directory, "name", "1", "ab"], at: place) { try $0.expect("reply ba") }
                 expectConnections(0, of: local.port)
                 try withPeer(["ask", place.directory, "name", "8", ""], at: place, endsAs: .signalled(SIGKILL)) {
@@ -107,7 +107,7 @@ struct DyingProcessesTests {
         }
     }
 
-    /// Waits until the port has so many connections: their ends are noticed by the loop in its own time.
+    /// Waits until the port has this number of connections: the loop notices their ends at some point.
     private func expectConnections(_ count: Int, of port: MachPort) {
         let deadline = Watchdog.deadline
         while port.core.connectionCount != count, .now < deadline { sched_yield() }
@@ -130,7 +130,7 @@ struct DyingProcessesTests {
         }
     }
 
-    @Test("an exit is told once, on the loop that was asked for", arguments: [false, true])
+    @Test("an exit is reported once, on the loop that was asked for", arguments: [false, true])
     func invalidationHandler(kills: Bool) async throws {
         try await withPlace(leaving: .anything) { place in
             try withLoopThread { loop in
@@ -148,7 +148,7 @@ struct DyingProcessesTests {
                 #expect(told.waitUntilCount(1) == [true])
                 #expect(!port.isValid)
                 port.invalidate()
-                // Whatever else the loop had to tell has been told when it comes to this block.
+                // All other reports of the loop have come when it reaches this block.
                 let done = Gate("the loop's next block")
                 loop.perform { done.open() }
                 done.wait()

@@ -6,19 +6,19 @@
 import Glibc
 import PortSystem
 
-/// One call of a run to which one thing happens.
+/// One call of a run, and the fault that it meets.
 struct FaultPlan: Sendable, CustomStringConvertible {
     let call: SystemCall
     let index: Int
     let fault: SystemCallFaults.Fault
-    /// How often in a row.
+    /// How many times in a row.
     let times: Int
 
-    /// Each call of a run, in turn, with each of the errors that it can meet on a system in need.
+    /// Each call of a run, one after the other, with each error that it can meet on a system short of resources.
     ///
     /// - Parameters:
-    ///   - calls: how often each call is made in a run to which nothing happens.
-    ///   - count: how many plans there are at least; after the last the first come again.
+    ///   - calls: how often each call is made in a run without faults.
+    ///   - count: the least number of plans; after the last the first are repeated.
     /// - Returns: the plans, none when there are no calls.
     static func all(_ calls: [SystemCall: Int], atLeast count: Int) -> [FaultPlan] {
         let plans = all(calls)
@@ -41,7 +41,7 @@ struct FaultPlan: Sendable, CustomStringConvertible {
 
     var description: String { "\(call) number \(index): \(fault), \(times) times" }
 
-    /// At least 8 bytes always go: a doorbell takes no fewer.
+    /// At least 8 bytes are always transferred: an eventfd accepts no fewer.
     private static func isTransfer(_ call: SystemCall) -> Bool { call == .read || call == .write }
 
     /// None for `epoll_ctl`: a removal from a set cannot be refused, and is the same call. Other tests refuse

@@ -10,10 +10,10 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// What one process asks of the system for a name and a request: refused at each call in turn.
+/// The system calls of one process for a name and a request: refused one after the other.
 @Suite("Clients when the system refuses", .census(warmingUp: makeSpareDescriptor))
 struct FaultyClientTests {
-    @Test("a client and owner of a name, refused at each call in turn: nothing is lost, doubled or kept, 100 times")
+    @Test("a client and owner of a name, refused at each call in turn: nothing is lost, doubled or leaked, 100 times")
     func client() async throws {
         try await withPlace { place in
             let warm = MachPort()
@@ -39,7 +39,7 @@ struct FaultyClientTests {
                     // A socket that could not be removed stays until another process sweeps it away.
                     if plan.call == .unlink { left.formUnion(try Self.files(place)[1].subtracting(files[1])) }
                     let expected = [files[0], files[1].union(left)]
-                    // A file that could not be locked, or removed, stays, as a dead owner's does, until its name is
+                    // A file that could not be locked, or removed, stays, like a dead owner's, until its name is
                     // registered again.
                     if plan.call != .fcntl, plan.call != .unlink {
                         #expect(try Self.files(place) == expected, "\(plan)")
@@ -57,13 +57,13 @@ struct FaultyClientTests {
         }
     }
 
-    /// What may come of a call that was refused.
+    /// The possible errors of a call that was refused.
     private static let expected: Set<PortError.Code> = [
         .descriptorLimit, .systemCallFailed, .sendTimedOut, .peerDied, .deadName,
-        .nameUnknown,  // a file that cannot be opened is nobody's name
+        .nameUnknown,  // a file that cannot be opened holds no name
     ]
 
-    /// Registers a name, looks another up, sends a request and a note, and gives the name back.
+    /// Registers a name, looks another up, sends a request and a note, and frees the name.
     private static func run(_ number: String, at place: Place) -> (attempts: [Attempt], errors: [PortError]) {
         var (attempts, errors): ([Attempt], [PortError?]) = ([], [])
         let own = MachPort()
@@ -92,7 +92,7 @@ struct FaultyClientTests {
     }
 
     private static func compare(_ attempts: [Attempt], _ ledger: Ledger) throws {
-        // The server handles notes in its own time; nothing waits for them.
+        // The server handles notes at some point; nothing waits for them.
         let sent = attempts.filter { $0.error == nil }.map(\.number)
         try expectSoon("the notes") {
             let handled = try ledger.handled()

@@ -10,11 +10,11 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// What one process asks of the system to receive and to reply: refused at each call in turn.
+/// The system calls of one process for receiving and replying: refused one after the other.
 @Suite("Servers when the system refuses", .census(warmingUp: makeSpareDescriptor))
 struct FaultyServerTests {
     @Test(
-        "a server refused at each call in turn: each request is answered or told of, and handled once, 100 times",
+        "a server refused at each call in turn: each request is answered or fails, and is handled once, 100 times",
         arguments: ["never", "always"])
     func server(rings: String) async throws {
         try await withPlace { place in
@@ -41,7 +41,7 @@ struct FaultyServerTests {
     }
 }
 
-/// Waits until the port has no connection: whoever receives notices that a client has gone.
+/// Waits until the port has no connection: the receiving thread notices that a client has gone.
 private func expectNoConnections(to port: MachPort, _ comment: Comment) {
     expectSoon(comment) {
         _ = try? port.tryReceive()
@@ -56,7 +56,7 @@ private struct FaultyDesk {
 
     /// Serves one request of that text, and then others with the text "end" until one of those was answered.
     ///
-    /// - Returns: what the client says of the first, and which calls the server made, when there are no rules.
+    /// - Returns: the client's result of the first, and the calls that the server made, when there are no rules.
     @discardableResult
     func serve(_ text: String, _ rules: [SystemCallFaults.Rule]) throws
         -> (answer: String, calls: [SystemCall: Int])
@@ -88,7 +88,7 @@ private struct FaultyDesk {
         return try #require(try client.nextLine())
     }
 
-    /// Answers until the gate is open; how often it got each text.
+    /// Answers until the gate is open; returns how often it got each text.
     private static func answer(_ port: MachPort, until end: Gate) -> [String: Int] {
         var handled: [String: Int] = [:]
         while !end.isOpen {

@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test("what is no socket is an unknown name")
+    @Test("a path that is no socket is an unknown name")
     func noSocket() async throws {
         try await withPlace(leaving: .anything) { place in
             for path in [try place.scratch.write("", to: "file"), place.scratch.path, "/dev/null", "/"] {
@@ -136,14 +136,14 @@ import Testing
         return listener
     }
 
-    /// The connection that waits at a listener.
+    /// The connection that is pending at a listener.
     private func accept(_ listener: SharedDescriptor) throws -> SharedDescriptor {
         guard let accepted = try sysAccept(listener.rawValue) else { throw SystemError(EAGAIN) }
         return SharedDescriptor(accepted)
     }
 }
 
-/// What a foreign listener says, with a short name for the test's report.
+/// The answer of a foreign listener, with a short name for the test's report.
 struct Answer: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let bytes: [UInt8]

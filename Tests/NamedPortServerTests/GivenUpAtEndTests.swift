@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite("Requests given up while the port ends", .shared) struct GivenUpAtEndTests {
-    @Test("a handler hears that its client has given up, also when its port is ended at that moment, 200 times")
+    @Test("a handler learns that its client has given up, also when its port is ended at that moment, 200 times")
     func atOnce() async throws {
         try await withPlace { place in
             try withLoopThread { loop in
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test("a handler that has ended its port hears that its client is gone")
+    @Test("a handler that has ended its port learns that its client is gone")
     func clientGone() async throws {
         try await withPlace { place in
             let ended = Gate("the port's end")
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test("a handler hears of each task that gives up, by its limit or cancelled, 300 times")
+    @Test("a handler learns of each task that gives up, by its limit or cancelled, 300 times")
     func tasks() async throws {
         try await withScratchDirectory(leaving: .anything) { scratch in
             let place = try Place(scratch)
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    /// Looks until it is so; false when the watchdog would bark.
+    /// Polls until the request is cancelled; false when the watchdog would bark.
     private static func becomesCancelled(_ message: MachMessage) -> Bool {
         let deadline = MonotonicInstant.after(.seconds(10))
         while !message.isCancelled {

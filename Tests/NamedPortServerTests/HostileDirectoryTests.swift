@@ -31,7 +31,7 @@ struct HostileDirectoryTests {
         }
     }
 
-    @Test("F-A3: a received right to a path that is only equal as text does not take a name's look-up over")
+    @Test("F-A3: a received right to a path that is only equal as text does not hijack a name's look-up")
     func lookUpAfterRight() async throws {
         try await withPlace(leaving: .anything) { place in
             let directory = place.scratch.path("cafe\u{301}")
@@ -64,7 +64,7 @@ struct HostileDirectoryTests {
         }
     }
 
-    @Test("F-A3: ports that differ in the bytes of their path alone are two to a watch")
+    @Test("F-A3: ports that differ only in the bytes of their path are two to a watch")
     func entries() {
         let registration = PortNameServer.Registration(
             name: "a", owner: 1, since: MonotonicInstant(nanoseconds: 0), ownerStart: nil)
@@ -74,7 +74,7 @@ struct HostileDirectoryTests {
 
     // MARK: Floods
 
-    /// Before each of so many reads another change comes.
+    /// Makes a change before each of a number of reads.
     private func flood(_ place: Place, times: Int) throws -> SystemCallFaults.Rule {
         let path = try place.file("flood")
         return .init(
@@ -85,7 +85,7 @@ struct HostileDirectoryTests {
             }, times: times)
     }
 
-    @Test("F-A4: changes that come as fast as they are read end a look, and the next one goes on")
+    @Test("F-A4: changes that come as fast as they are read end a scan, and the next one goes on")
     func floodOfChanges() async throws {
         try await withPlace(leaving: .anything) { place in
             var watch = try NameDirectoryWatch.begin(at: place.directory)
@@ -115,16 +115,16 @@ struct HostileDirectoryTests {
 
     // MARK: Files that cannot be read
 
-    /// Others cannot open the file, nor write it, until the lease is broken.
+    /// Other processes cannot open the file, nor write it, until the lease is broken.
     private func lease(_ path: String) throws -> FileDescriptor {
         let file = FileDescriptor(owning: open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600))
-        // That somebody wants it is told by a signal that ends nobody.
+        // The signal that reports an open of the file ends no process.
         guard fcntl(file.raw, 10 /* F_SETSIG */, SIGURG) == 0, fcntl(file.raw, 1024 /* F_SETLEASE */, F_WRLCK) == 0
         else { throw SystemError(errno) }
         return file
     }
 
-    @Test("F-A5: a file under a lease is nobody's name: others are listed, watched, and waited for; its own is unknown")
+    @Test("F-A5: a file under a lease holds no name: others are listed, watched, and waited for; its own is unknown")
     func leased() async throws {
         try await withPlace(leaving: .anything) { [own] place in
             let port = MachPort()
@@ -150,7 +150,7 @@ struct HostileDirectoryTests {
     }
 
     @Test(
-        "F-A5: whatever the kernel says of one file, the others are names",
+        "F-A5: whatever error the kernel gives for one file, the others are names",
         arguments: [EWOULDBLOCK, EIO, ENXIO, ESTALE, EINVAL], [SystemCall.open, .fcntl, .read])
     func refused(number: CInt, call: SystemCall) async throws {
         try await withPlace { place in
@@ -165,7 +165,7 @@ struct HostileDirectoryTests {
         }
     }
 
-    // MARK: Places that a record claims
+    // MARK: Paths that a record states
 
     @Test("F-A7: only sockets in the directory are asked for statistics, whatever a record or a link says")
     func elsewhere() async throws {
@@ -190,7 +190,7 @@ struct HostileDirectoryTests {
         }
     }
 
-    @Test("F-A7: a sweep follows no link that stands for a socket")
+    @Test("F-A7: a sweep follows no link in place of a socket")
     func sweptLink() async throws {
         try await withPlace(leaving: .anything) { place in
             let path = place.scratch.path("elsewhere")
@@ -208,7 +208,7 @@ struct HostileDirectoryTests {
 
     // MARK: Sockets that are replaced
 
-    @Test("F-B8: a port whose socket somebody has replaced gets another one when it is named again")
+    @Test("F-B8: a port whose socket was replaced gets another one when it is named again")
     func replacedSocket() async throws {
         try await withPlace(leaving: .anything) { place in
             let port = MachPort()
@@ -256,7 +256,7 @@ struct HostileDirectoryTests {
         }
     }
 
-    @Test("F-A15: a link that stands for a declared socket is nobody's, and stays")
+    @Test("F-A15: a link in place of a declared socket holds no name, and stays")
     func declaredLink() async throws {
         try await withPlace(leaving: .anything) { place in
             mkdir(place.directory + "/declared", 0o700)
@@ -275,12 +275,12 @@ struct HostileDirectoryTests {
 
     // MARK: Rubbish
 
-    /// Directories cannot be removed as files are.
+    /// Directories cannot be removed like files.
     private func fill(_ directory: String, with count: Int, _ name: (Int) -> String) {
         for number in 0..<count { mkdir("\(directory)/\(name(number))", 0o700) }
     }
 
-    @Test("F-B9: a sweep looks at so many files at most, however few it can remove")
+    @Test("F-B9: a sweep checks a limited number of files, however few it can remove")
     func sweeps() async throws {
         try await withPlace(leaving: .anything) { place in
             let count = 10_100
@@ -289,7 +289,7 @@ struct HostileDirectoryTests {
             }
             let sockets = try TrustedDirectory.open(path: place.directory + "/sockets")
             let (endpoints, calls) = try SystemCallFaults.counting { try ProcessEndpoints(in: sockets) }
-            // Each is two: the dead process, which costs opening its lock, and its file.
+            // Each counts twice: the dead process, which costs opening its lock, and its file.
             #expect(calls[.open, default: 0] <= 2 * 10_000 && calls[.connect, default: 0] == 0)
             #expect(calls[.unlink, default: 0] <= 10_000)
             fill(place.directory + "/names", with: count) { "n\($0)" }
@@ -300,9 +300,9 @@ struct HostileDirectoryTests {
         }
     }
 
-    // MARK: Owners that a record claims
+    // MARK: Owners that a record states
 
-    @Test("F-A6: a watch takes a descriptor for at most 64 owners, and sees all names come and go")
+    @Test("F-A6: a watch opens a descriptor for at most 64 owners, and sees all names come and go")
     func manyOwners() async throws {
         try await withPlace(leaving: .anything) { place in
             let count = 70
@@ -321,7 +321,7 @@ struct HostileDirectoryTests {
             while let text = try follower.nextText() { told.insert(text) }
             #expect(told == Set(owners.map { "+n\($0) \($0)" }))
             try #require(openDescriptors().count - before.count <= 64)
-            // All names go, and nothing in the directory tells.
+            // All names go, and nothing in the directory reports it.
             for name in held.values { try name.unlock() }
             var gone = Set<String>()
             while gone.count < count {
@@ -338,7 +338,7 @@ struct HostileDirectoryTests {
     }
 }
 
-/// A name that this process holds, and says that another does.
+/// A name that this process holds, with a record that states another owner.
 final class ClaimedName {
     private let file: FileDescriptor
 
@@ -349,7 +349,7 @@ final class ClaimedName {
         try sysWriteAll(file.raw, record.contents)
     }
 
-    /// Gives the name up, without a change that the directory tells.
+    /// Gives the name up, without a change that the directory reports.
     func unlock() throws { try sysUnlock(file.raw, .openFile) }
 }
 

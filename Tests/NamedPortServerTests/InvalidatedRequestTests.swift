@@ -8,12 +8,12 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-/// What a server that never replies was asked, and who has given up.
+/// The requests to a server that never replies, and the clients that have given up.
 private struct Desk: Sendable {
     let kept = Recorder<MachMessage>("kept requests")
     let givenUp = Counter("requests that were given up")
 
-    /// Keeps the reply right.
+    /// Stores the reply right.
     func keep(_ message: MachMessage) -> [UInt8]? {
         guard let right = message.takeReplyRight() else { return [] }
         var copy = MachMessage(id: message.id)
@@ -26,7 +26,7 @@ private struct Desk: Sendable {
 
 @Suite("Remote ports that are invalidated while requests wait on them", .shared)
 struct InvalidatedRequestTests {
-    /// Calls `body` with a client of a port that keeps all requests.
+    /// Calls `body` with a client of a port that stores all requests.
     private func withDesk(over way: Way, _ body: @escaping @Sendable (RemoteMessagePort, Desk) throws -> Void)
         async throws
     {
@@ -41,7 +41,7 @@ struct InvalidatedRequestTests {
         }
     }
 
-    @Test("by the waiting loop's own timer: -5, the receiver is told, and nothing can be sent", arguments: Way.allCases)
+    @Test("by the waiting loop's timer: -5, the receiver is notified, nothing can be sent", arguments: Way.allCases)
     func ownTimer(way: Way) async throws {
         try await withDesk(over: way) { remote, desk in
             let timer = RunLoopTimer(after: .zero) { _ in
@@ -59,7 +59,7 @@ struct InvalidatedRequestTests {
         }
     }
 
-    @Test("by another thread, which all threads that share the object hear", arguments: Way.allCases)
+    @Test("by another thread, which ends the requests of all threads that share the object", arguments: Way.allCases)
     func otherThread(way: Way) async throws {
         try await withDesk(over: way) { remote, desk in
             let modes = [RunLoopMode.portReply, .default, .portReply]
@@ -92,7 +92,7 @@ struct InvalidatedRequestTests {
         }
     }
 
-    @Test("another object for the port, and the port, go on; a request that has its reply is not touched")
+    @Test("another object for the port, and the port, go on; a request that has its reply is not affected")
     func others() async throws {
         try await withPlace { place in
             try place.serving(over: .socket) { _, message in
@@ -106,7 +106,7 @@ struct InvalidatedRequestTests {
         }
     }
 
-    @Test("between processes: the server's later reply finds nobody")
+    @Test("between processes: the server's later reply finds no request")
     func otherProcess() async throws {
         try await withPlace { place in
             try withServer(at: place) { server in

@@ -29,9 +29,9 @@ struct KilledClientTests {
                         try Self.kill(by: plan, desk, at: place, beside: other, "round \(round), \(plan)")
                         expectSoon("round \(round): connections") { local.port.core.connectionCount == 0 }
                         #expect(desk.faults == [], "round \(round), \(plan)")
-                        // The pools of the loop's thread are there after the first round.
+                        // The first round makes the pools of the loop's thread.
                         guard let before else {
-                            // Whatever the loop still had to close is closed when it comes to this block.
+                            // The loop has closed all that it had to close when it reaches this block.
                             let done = Gate("the loop's next block")
                             loop.perform { done.open() }
                             done.wait()
@@ -86,7 +86,7 @@ struct KilledClientTests {
     }
 }
 
-/// A server's handler that checks each sender's numbers and may keep a reply right.
+/// A server's handler that checks each sender's numbers and may store a reply right.
 private final class Desk: Sendable {
     fileprivate struct State {
         var next: [Int32: Int] = [:]
@@ -99,12 +99,12 @@ private final class Desk: Sendable {
 
     private let state = Mutex(State())
 
-    /// From this number on replies are owed, and none is given.
+    /// From this number on, the handler withholds the replies.
     func open(keepingReplyFrom number: Int) {
         state.withLock { $0.keepsFrom = number }
     }
 
-    /// The numbers of this sender are no series.
+    /// Does not check the order of this sender's numbers.
     func ignore(_ sender: Int32) {
         state.withLock { $0.ignored = sender }
     }
@@ -114,7 +114,7 @@ private final class Desk: Sendable {
         state.withLock { $0.seen(sender) }
     }
 
-    /// What came out of order, twice, or not.
+    /// The messages that came out of order, twice, or never.
     var faults: [String] { state.withLock { $0.faults } }
 
     func takeKept() -> [MachMessage] {
@@ -144,7 +144,7 @@ extension Desk.State {
         return counter
     }
 
-    /// - Returns: what to count the message in, and whether its reply is to be kept.
+    /// - Returns: the counter for the message, and whether to store its reply right.
     fileprivate mutating func note(_ message: MachMessage) -> (Counter, Bool) {
         let sender = message.sender.processID
         if sender == ignored { return (seen(sender), false) }

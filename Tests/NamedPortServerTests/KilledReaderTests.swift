@@ -12,7 +12,7 @@ import Testing
 #if PORT_FAULTS
 
 @Suite("A reader that dies while it is woken", .census(warmingUp: makeSpareDescriptor)) struct KilledReaderTests {
-    @Test("a request to a reader that is killed between the look at its state and its wake-up fails as to a dead one")
+    @Test("a request to a reader that is killed between the check of its state and its wake-up fails as to a dead one")
     func killedBeforeWake() async throws {
         try await withPlace(leaving: .anything) { place in
             let serve = ["serve", place.directory, "store"]
@@ -30,7 +30,7 @@ import Testing
                         waitid(P_PID, id_t(id), &information, WEXITED | WNOWAIT)
                     })
                 let (error, hits) = SystemCallFaults.with([kill]) {
-                    // A request finds the reader parked, soon; how soon depends on the processors.
+                    // A request soon finds the reader parked; how soon depends on the processors.
                     failure {
                         while MonotonicInstant.now < Watchdog.deadline {
                             _ = try right.request(MachMessage(id: 1, text: "abc"), replyLimit: patience)
@@ -38,7 +38,7 @@ import Testing
                     }
                 }
                 #expect(hits == 1)
-                // It depends on what sees the death first: the send, or the wait for the reply.
+                // The code depends on which notices the death first: the send, or the wait for the reply.
                 #expect([.peerDied, .deadName].contains(error?.code))
                 #expect(failure { try right.send(MachMessage(id: 1), within: .zero) } != nil)
             }

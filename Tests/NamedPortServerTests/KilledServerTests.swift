@@ -19,7 +19,7 @@ struct KilledServerTests {
         try await withPlace(leaving: .anything) { place in
             var generator = Seed.generator()
             for round in 0..<100 {
-                // The first few go before the rings are there.
+                // The first few are sent before the rings exist.
                 let replies = Int.random(in: 0...(use == .always ? 60 : 12), using: &generator)
                 let turns = Int.random(in: 0...2000, using: &generator)
                 let before = openDescriptors()
@@ -29,13 +29,13 @@ struct KilledServerTests {
                 try Self.compare(attempts, ledger, "round \(round), \(replies) replies and \(turns) turns")
                 #expect(openDescriptors() == before, "round \(round)")
             }
-            // The last one's file of the name is replaced, not joined by another.
+            // The last server's name file is replaced, and no other is added.
             let port = MachPort()
             try place.names.register(port, name: "name")
             #expect(try sysList(place.directory + "/names").count == 1)
             port.invalidate()
             #expect(try sysList(place.directory + "/names") == [])
-            // Each process removes what dead ones left: only the last one's may be there.
+            // Each process removes the files of dead ones: only the last one's may be there.
             #expect(try sysList(place.directory + "/sockets").count <= 3)
         }
     }

@@ -27,7 +27,7 @@ struct Ledger {
     }
 }
 
-/// Runs `body` beside a server process that notes in `ledger` what it handles.
+/// Runs `body` beside a server process that records in `ledger` what it handles.
 func withLedgerServer<Result>(
     _ ledger: Ledger, at place: Place, endsAs end: ProcessEnd = .exited(0),
     sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
@@ -40,13 +40,13 @@ func withLedgerServer<Result>(
     }
 }
 
-/// A message with a number, and what came of it.
+/// A message with a number, and its result.
 struct Attempt: Sendable {
     let number: String
     /// nil: acknowledged.
     let error: PortError?
 
-    /// Expects that the ledger agrees: what was acknowledged was handled once, what was not sent never.
+    /// Expects that the ledger agrees: an acknowledged message was handled once, one that was not sent never.
     func expect(in handled: [String: Int], _ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation) {
         let times = handled[number, default: 0]
         switch error?.delivery {
@@ -57,12 +57,12 @@ struct Attempt: Sendable {
     }
 }
 
-/// Lets some time pass that no clock measures, so that what comes next meets another thread or process anywhere.
+/// Lets some time pass that no clock measures, so that the next step meets another thread or process at a random point.
 func spin(_ turns: Int) {
     for _ in 0..<turns { _ = getppid() }
 }
 
-/// Waits until something is so that another thread or process brings about in its own time.
+/// Waits for a condition that another thread or process makes true at some point.
 func expectSoon(
     _ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ condition: () throws -> Bool
 ) rethrows {

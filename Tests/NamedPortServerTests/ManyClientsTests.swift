@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Ten thousand clients", .census(warmingUp: makeSpareDescriptor))
 struct ManyClientsTests {
-    /// Less than a port takes from one process.
+    /// Fewer than a port accepts from one process.
     static let connectionsPerProcess = 200
     static let processes = 50
 
@@ -23,7 +23,7 @@ struct ManyClientsTests {
             try withPeer(["unlimited", "serve", place.directory, "name"], at: place) { server in
                 try server.expect("ready")
                 let sockets = try Self.sockets(of: server)
-                // What a first client makes the server keep.
+                // A first client makes what the server retains.
                 try withPeer(["ask", place.directory, "name", "1", "ab"], at: place) { try $0.expect("reply ba") }
                 expectSoon("the first client's end") { (try? Self.sockets(of: server)) == sockets }
                 let (descriptors, memory) = (try Self.descriptors(of: server), try Self.memory(of: server))
@@ -75,7 +75,7 @@ struct ManyClientsTests {
         return try #require(line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) })
     }
 
-    /// Whether a process may have so many.
+    /// Whether a process may have enough descriptors.
     private static let hasDescriptors: Bool = {
         var limit = rlimit()
         let isKnown = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0

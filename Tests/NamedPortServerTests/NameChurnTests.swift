@@ -11,7 +11,7 @@ import Testing
 
 @Suite("A directory of names that goes and comes while it is used", .census(warmingUp: makeSpareDescriptor))
 struct NameChurnTests {
-    /// What a call may come upon while the directory is away, or only a part of it is there.
+    /// The errors that a call may meet while the directory is away, or only a part of it is there.
     private static let expected: Set<PortError.Code> = [.systemCallFailed, .nameTaken, .nameUnknown]
 
     @Test("a watch, a wait, lists and registrations beside a thread that removes and remakes it, 100 times")
@@ -30,7 +30,7 @@ struct NameChurnTests {
                     }
                 }
                 for _ in 0..<100 {
-                    // Somebody may put a file into it meanwhile.
+                    // Another thread may put a file into it meanwhile.
                     while FileManager.default.fileExists(atPath: place.directory) {
                         try? FileManager.default.removeItem(atPath: place.directory)
                     }
@@ -41,7 +41,7 @@ struct NameChurnTests {
                     #expect(Self.expected.contains(error.code), "\(error)")
                     if error.code == .systemCallFailed { #expect(error.systemError?.code == ENOENT, "\(error)") }
                 }
-                // The names are there again, and everybody notices.
+                // The names are there again, and every observer notices.
                 let port = MachPort()
                 try place.names.register(port, name: "last")
                 #expect(try waiting.join() == port.makeSendRight())

@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test("a directory that is removed while in use is an error for names, and nothing to the ports")
+    @Test("a directory that is removed while in use is an error for names, and does not affect the ports")
     func removed() async throws {
         try await withPlace { place in
             let port = MachPort()
@@ -87,7 +87,7 @@ import Testing
                     try place.names.register(port, name: "name")
                     #expect(try place.names.lookUp("name") == port.makeSendRight())
                     clients.append(try place.remote("name", over: .socket))
-                    // Whoever was connected before is served as well.
+                    // Clients that were connected before are served as well.
                     for client in clients {
                         let reply = try client.request(MachMessage(id: 1), sendLimit: patience, replyLimit: patience)
                         #expect(reply.id == 2)
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test("a name file of foreign content is no name, and the name can be had")
+    @Test("a name file of foreign content is no name, and the name can be registered")
     func foreignContents() async throws {
         try await withPlace { place in
             let record = try #require(NameRecord(owner: 1, since: 2, socketPath: "/nowhere/at/all")).contents
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test("what is no regular file is not trusted as a name, and does not hide the others from the list")
+    @Test("an entry that is no regular file is not trusted as a name, and does not hide the others from the list")
     func foreignFiles() async throws {
         try await withPlace(leaving: .anything) { place in
             let port = MachPort()
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test("files whose names stand for nothing are left alone")
+    @Test("files whose names stand for no port name are left alone")
     func foreignNames() async throws {
         try await withPlace(leaving: .anything) { place in
             let names = [".hidden", "%", "%zz", "%%", "a b", "\u{FF}", "%41"]

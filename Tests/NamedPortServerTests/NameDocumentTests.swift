@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Documents: names on disk", .census)
 struct NameDocumentTests {
-    @Test("the record of Docs/WireFormat.md is what a name's file holds")
+    @Test("the record of Docs/WireFormat.md is the content of a name's file")
     func record() throws {
         let shown = try #require(try Document("Docs/WireFormat.md").blocks("record").first)
         let path = "/run/user/1000/swift-ports/sockets/0123456789abcdef0123456789abcdef.1"

@@ -32,7 +32,7 @@ struct NameEventsTests {
         }
     }
 
-    @Test("what happens while nobody asks is told later, without what has passed meanwhile")
+    @Test("changes between two calls are reported later, without those that are over meanwhile")
     func unasked() async throws {
         try await withAsyncPlace { place in
             var iterator = place.names.events.makeAsyncIterator()

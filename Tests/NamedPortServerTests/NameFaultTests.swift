@@ -8,7 +8,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// A system call that fails, and what comes of it.
+/// A system call that fails, and the resulting error.
 struct NameFault: Sendable, CustomTestStringConvertible {
     let call: SystemCall
     let number: CInt
@@ -71,7 +71,7 @@ struct NameFaultTests {
         return calls[call, default: 0]
     }
 
-    @Test("interrupted calls are made again: registering, looking up, listing and waiting succeed, 100 times")
+    @Test("interrupted calls are repeated: registering, looking up, listing and waiting succeed, 100 times")
     func interrupted() async throws {
         try await withPlace { place in
             let rules = [
@@ -103,7 +103,7 @@ struct NameFaultTests {
     }
 
     @Test(
-        "on a full disk a name is refused and leaves no file, 100 times; with room again it is had",
+        "on a full disk a name is refused and leaves no file, 100 times; with room again it is registered",
         .enabled(if: FullDisk.reason == nil, Comment(rawValue: FullDisk.reason ?? "")))
     func fullDisk() async throws {
         try await withPlace { place in
@@ -147,7 +147,7 @@ struct NameFaultTests {
         }
     }
 
-    @Test("a file that cannot be opened is nobody's name: the others are listed, watched and had")
+    @Test("a file that cannot be opened holds no name: the others are listed, watched and registered")
     func unreadable() async throws {
         try await withPlace { place in
             let port = MachPort()
@@ -218,7 +218,7 @@ struct NameFaultTests {
         }
     }
 
-    @Test("random names of any bytes but NUL can be had, are listed and freed; others are refused", .seeded)
+    @Test("random names of any bytes but NUL can be registered, are listed and freed; others are refused", .seeded)
     func randomNames() async throws {
         try await withPlace { place in
             var generator = Seed.generator()
@@ -247,7 +247,7 @@ struct NameFaultTests {
         }
     }
 
-    @Test("a registration tells its owner and since when, and the owner's start, as the kernel does")
+    @Test("a registration has its owner and since when, and the owner's start, as in the kernel")
     func registration() async throws {
         try await withPlace { place in
             let before = MonotonicInstant.now
@@ -265,7 +265,7 @@ struct NameFaultTests {
     }
 }
 
-/// A file system of a few pages, or a small one that is there.
+/// A file system of a few pages, or a small existing one.
 private struct FullDisk {
     let path: String
     private let isMounted: Bool
@@ -287,7 +287,7 @@ private struct FullDisk {
         }
     }()
 
-    /// One that is mounted at a path, or a directory on one that is there.
+    /// One that is mounted at a path, or a directory on an existing one.
     static func any(at path: String) throws -> FullDisk {
         do {
             return try FullDisk(mountedAt: path)
@@ -318,7 +318,7 @@ private struct FullDisk {
         if mkdir(path, 0o700) != 0 { return nil }
     }
 
-    /// Takes all pages.
+    /// Fills all pages.
     func fill(_ path: String) {
         let file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0o600)
         let page = [UInt8](repeating: 1, count: 4096)

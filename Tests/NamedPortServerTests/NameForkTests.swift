@@ -12,7 +12,7 @@ import Testing
 @Suite("Names in forked children", .census(warmingUp: makeSpareDescriptor))
 struct NameForkTests {
     @Test(
-        "a child has none of its parent's names and remote ports, and the parent notices nothing",
+        "a child has none of its parent's names and remote ports, and the parent is not affected",
         arguments: [false, true])
     func inherited(locksAreHeld: Bool) async {
         await #expect(processExitsWith: .success) { [locksAreHeld = locksAreHeld as Bool] in
@@ -23,7 +23,7 @@ struct NameForkTests {
     }
 }
 
-/// Named ports, and what a forked child finds when it uses them.
+/// Named ports, and the results of their use in a forked child.
 private struct ForkedNames: Sendable {
     let names: PortNameServer
     let local: LocalMessagePort
@@ -67,7 +67,7 @@ private struct ForkedNames: Sendable {
         local.invalidate()
     }
 
-    /// The calls that did not say that the name or the port is the parent's.
+    /// The calls that did not report that the name or the port is the parent's.
     private func failures() -> [String] {
         var failures: [String] = []
         func expect(_ name: String, _ body: () throws -> Void) {

@@ -10,7 +10,7 @@ import Testing
 
 #if PORT_FAULTS
 
-/// The rules stand on the thread that begins a wait or a watch: the kernel is asked there.
+/// The rules apply on the thread that begins a wait or a watch: the system calls are made there.
 @Suite("Names where the kernel gives no directory watch", .census(warmingUp: makeSpareDescriptor))
 struct NameIntervalTests {
     static let refusals: [(SystemCall, CInt)] = [
@@ -18,7 +18,7 @@ struct NameIntervalTests {
     ]
 
     @Test(
-        "a wait throws watchLimit; with an interval it finds the name at one of its looks, which are counted",
+        "a wait throws watchLimit; with an interval it finds the name at one of its scans, which are counted",
         arguments: refusals)
     func wait(call: SystemCall, code: CInt) async throws {
         try await withPlace { place in
@@ -39,7 +39,7 @@ struct NameIntervalTests {
             }
             let right = try SystemCallFaults.with([rule]) { try place.names.waitFor("late", within: patience) }.result
             #expect(!right.isDead)
-            // By the look that was under way when the name came, by the first that began afterwards, or by one between.
+            // By the scan that was running when the name came, by the first that began afterwards, or by one between.
             let count = place.names.intervalLookCount
             #expect(try registrar.join().contains(count), "\(count)")
             port.invalidate()
@@ -50,7 +50,7 @@ struct NameIntervalTests {
         }
     }
 
-    @Test("a wait that is shorter than the interval looks at its end")
+    @Test("a wait that is shorter than the interval scans at its end")
     func shortWait() async throws {
         try await withPlace { place in
             let rule = SystemCallFaults.Rule(.inotify_init, .fail(EPERM), times: .max)
@@ -94,7 +94,7 @@ struct NameIntervalTests {
         }
     }
 
-    @Test("a watch tells what comes and goes, and what an owner's end takes along", arguments: refusals)
+    @Test("a watch reports names that come and go, and those that go with their owner", arguments: refusals)
     func watch(call: SystemCall, code: CInt) async throws {
         try await withPlace(leaving: .anything) { place in
             place.names.lookInterval = .milliseconds(2)

@@ -14,7 +14,7 @@ import Testing
         #expect(NameRecord(contents: Array(text.utf8)) == record)
     }
 
-    @Test("records come back, at the ends of their ranges too")
+    @Test("records survive writing and reading, at the ends of their ranges too")
     func roundTrip() throws {
         let paths = ["/", "/a", "/a\nend\n", "/end\nend\n ", "/" + String(repeating: "x", count: 4094), "/📮 %"]
         for path in paths {
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test("a part out of its range makes no record")
+    @Test("a part out of range makes no record")
     func ranges() {
         #expect(NameRecord(owner: 0, since: 0, socketPath: "/a") == nil)
         #expect(NameRecord(owner: -1, since: 0, socketPath: "/a") == nil)

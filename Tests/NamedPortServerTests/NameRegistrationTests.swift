@@ -35,7 +35,7 @@ struct BadName: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test("nobody refers weakly to a port because it has a name, or has lost it")
+    @Test("no weak reference to a port exists because it has a name, or has lost it")
     func references() async throws {
         try await withPlace { place in
             let port = MachPort()
@@ -47,7 +47,7 @@ struct BadName: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test("a port may have several names, and loses all of them with its life")
+    @Test("a port may have several names, and loses all of them at its end")
     func severalNames() async throws {
         try await withPlace { place in
             let port = MachPort()
@@ -97,7 +97,7 @@ struct BadName: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test("an unknown name is an error, and so is looking for it again")
+    @Test("an unknown name is an error, and so is looking it up again")
     func unknown() async throws {
         try await withPlace { place in
             for _ in 0..<2 {
@@ -172,7 +172,7 @@ struct BadName: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test("whoever hears of a port's end over a socket finds all its names free, 20 times")
+    @Test("a client that learns of a port's end over a socket finds all its names free, 20 times")
     func freeWhenTold() async throws {
         try await withPlace { place in
             let all = (0..<50).map { "name \($0)" }
@@ -198,7 +198,7 @@ struct BadName: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test("a port that is let go frees its name")
+    @Test("a port that is released frees its name")
     func dropped() async throws {
         try await withPlace { place in
             var port: MachPort? = MachPort()
@@ -235,7 +235,7 @@ struct BadName: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test("the list tells names in alphabetical order with their owner")
+    @Test("the list gives names in alphabetical order with their owner")
     func list() async throws {
         try await withPlace { place in
             let ports = [MachPort(), MachPort(), MachPort()]

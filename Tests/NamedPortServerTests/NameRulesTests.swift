@@ -10,7 +10,7 @@ import Testing
         try #require(NameRules(contents: Array(rules.utf8))).allow(user, PortName(name))
     }
 
-    @Test("the first rule that fits a name decides, and without one nobody may have it")
+    @Test("the first rule that fits a name decides, and without one no user may have it")
     func first() throws {
         let rules = "a.b 1\na.* 2 3\n* *\n"
         #expect(try allow(1, "a.b", by: rules) && !allow(2, "a.b", by: rules))
@@ -27,7 +27,7 @@ import Testing
         #expect(try !allow(1, "ab", by: "a 1") && !allow(1, "a", by: "ab* 1"))
     }
 
-    @Test("blanks, empty lines and comments say nothing")
+    @Test("blanks, empty lines and comments have no meaning")
     func blanks() throws {
         #expect(try allow(1, "a", by: "\n\n# a 2\n  \t\n \ta \t 1\t\n") && !allow(2, "a", by: "#a 2\na 1"))
     }

@@ -13,7 +13,7 @@ import Testing
             socketPath: path)
     }
 
-    @Test("each change is told once, however often it is seen")
+    @Test("each change is reported once, however often it is seen")
     func once() {
         var table = NameSnapshot()
         let first = entry("a")
@@ -24,7 +24,7 @@ import Testing
         #expect(table.note("a", nil) == [])
     }
 
-    @Test("another owner, time or port under the name is a going and a coming, in this order")
+    @Test("another owner, time or port under the name is a disappearance and an appearance, in this order")
     func handover() {
         var table = NameSnapshot()
         var before = entry("a")
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("a look at everything tells the differences: all that went, then all that came, each by name")
+    @Test("reading everything reports the differences: all that went, then all that came, each by name")
     func all() {
         var table = NameSnapshot()
         let (a, b, c, d, otherB) = (entry("a"), entry("b"), entry("c"), entry("d"), entry("b", 7))
@@ -54,7 +54,7 @@ import Testing
         #expect(table.noteAll([:]).count == 3)
     }
 
-    @Test("random looks: what was told always adds up to what is there", .seeded)
+    @Test("random readings: the reported changes always add up to the present names", .seeded)
     func random() {
         var generator = Seed.generator()
         for _ in 0..<200 {
@@ -96,7 +96,7 @@ import Testing
     @Test("a name, its owner and its age print as one line")
     func registration() throws {
         let now = MonotonicInstant.now
-        // In the middle of a second: the time is told to the second, and each time by another look at the clocks.
+        // In the middle of a second: the time is given to the second, and each time from another reading of the clocks.
         let wall = sysWallTime(before: { now.duration(to: .now) })
         let middle = wall - .seconds(wall.components.seconds) + .milliseconds(500)
         let old = PortNameServer.Registration(

@@ -41,7 +41,7 @@ struct NameWaitTests {
         }
     }
 
-    @Test("a name that comes at any moment of the call is found, 200 times in a row, without looking again and again")
+    @Test("a name that comes at any moment of the call is found, 200 times in a row, without polling")
     func race() async throws {
         try await withPlace { place in
             for round in 0..<200 {
@@ -59,7 +59,7 @@ struct NameWaitTests {
                     try place.names.waitFor("name", within: patience)
                 }
                 #expect(right == port.makeSendRight(), "round \(round)")
-                // Created, cut, written: few events, so few looks.
+                // Created, truncated, written: few events, so few look-ups.
                 #expect(calls[.poll, default: 0] <= 8, "round \(round)")
                 try registration.join()
                 port.invalidate()
@@ -67,7 +67,7 @@ struct NameWaitTests {
         }
     }
 
-    @Test("a name that another process takes ends the wait, and other names do not")
+    @Test("a name that another process registers ends the wait, and other names do not")
     func otherProcess() async throws {
         try await withPlace { place in
             let waiter = runOnThread { try place.names.waitFor("name", within: patience) }
@@ -84,7 +84,7 @@ struct NameWaitTests {
         }
     }
 
-    @Test("a dead owner's record is waited over until the next owner has written its own")
+    @Test("a wait ignores a dead owner's record until the next owner has written its own")
     func deadOwner() async throws {
         try await withPlace(leaving: .anything) { place in
             try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { try $0.killAndReap() }
@@ -121,7 +121,7 @@ struct NameWaitTests {
                 } else {
                     try FileManager.default.removeItem(atPath: target)
                 }
-                // One that begins while the directory is away.
+                // A wait that begins while the directory is away.
                 let late = Gate("the late one's wait")
                 let lateWaiter = runOnThread {
                     try SystemCallFaults.with([.init(.poll, .precede { late.open() })]) {
@@ -171,7 +171,7 @@ struct NameWaitTests {
     }
 
     @Test(
-        "a wait hears of a directory that comes back whatever its path looks like",
+        "a wait notices a directory that comes back whatever the form of its path",
         arguments: ["/./ports", "//ports", "/.//./ports"])
     func oddPath(path: String) async throws {
         try await withPlace(leaving: .anything) { place in
@@ -238,7 +238,7 @@ struct NameWaitTests {
                 #expect(error?.code == code, "\(call) \(number)")
                 #expect(openDescriptors() == before)
             }
-            // All descriptors are taken: that is no limit of inotify's.
+            // No descriptor is left: that is no limit of inotify.
             let error = failure {
                 _ = try SystemCallFaults.with([
                     .init(.inotify_init, .fail(EMFILE)), .init(.epoll_create, .fail(EMFILE)),

@@ -9,7 +9,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-/// An event without what differs from run to run.
+/// An event without the parts that differ from run to run.
 func short(_ event: NameEvent) -> String {
     switch event {
     case .appeared(let registration): "+\(registration.name) \(registration.owner)"
@@ -22,7 +22,7 @@ extension NameMonitor {
     func nextText() throws -> String? { try next().map(short) }
 }
 
-/// Watches a place's names on a loop of its own, and records what it is told.
+/// Watches the names of a directory on a loop of its own, and records the events.
 func withWatch(
     _ place: Place, in mode: RunLoopMode = .default,
     _ body: (Recorder<String>, ThreadRunLoop, NameWatch) throws -> Void
@@ -37,7 +37,7 @@ func withWatch(
         }
         try body(told, loop, watch)
         watch.invalidate()
-        // The loop lets go of the watch.
+        // The loop releases the watch.
         let done = Gate("the loop's next block")
         loop.perform { done.open() }
         done.wait()
@@ -72,7 +72,7 @@ struct NameWatchTests {
         }
     }
 
-    @Test("an owner that is killed takes its names along, 100 times in a row")
+    @Test("the names of a killed owner go with it, 100 times in a row")
     func killed() async throws {
         try await withPlace(leaving: .anything) { place in
             try withWatch(place) { told, _, _ in
@@ -94,7 +94,7 @@ struct NameWatchTests {
     }
 
     #if PORT_FAULTS
-    @Test("an owner that is killed takes its names along where process descriptors are refused, 5 times in a row")
+    @Test("the names of a killed owner go with it where process descriptors are refused, 5 times in a row")
     func killedWithoutProcessDescriptors() async throws {
         try await withPlace(leaving: .anything) { [own] place in
             try Refusals.forgetting {
@@ -120,7 +120,7 @@ struct NameWatchTests {
     }
     #endif
 
-    @Test("an owner that is killed while others try for its name goes once, 100 times in a row")
+    @Test("an owner that is killed while others try to get its name goes once, 100 times in a row")
     func killedAmongOthers() async throws {
         try await withPlace(leaving: .anything) { place in
             try withWatch(place) { told, _, _ in
@@ -150,8 +150,7 @@ struct NameWatchTests {
                 #expect(try follower.nextText() == "+name \(server.processID)")
                 #expect(try follower.nextText() == nil)
                 try server.killAndReap()
-                // As if the look had come between the event and the lock's end: the report is taken and seen as
-                // nothing.
+                // As if the scan had come between the event and the lock's end: the report is read and discarded.
                 follower.forgetDirectoryReports()
                 #expect(try follower.nextText() == "-name \(server.processID)")
                 #expect(try follower.nextText() == nil)
@@ -178,7 +177,7 @@ struct NameWatchTests {
     }
 
     @Test(
-        "a removed directory takes all names along, and one that comes back brings its own, below a symbolic link too",
+        "all names go with a removed directory, and one that comes back brings its own, below a symbolic link too",
         arguments: [true, false], [false, true])
     func replaced(isMoved: Bool, isLinked: Bool) async throws {
         try await withPlace(leaving: .anything) { [own] first in
@@ -227,7 +226,7 @@ struct NameWatchTests {
         }
     }
 
-    @Test("more changes than the kernel keeps are told as the difference")
+    @Test("more changes than the kernel queues are reported as the difference")
     func overflow() async throws {
         try await withPlace(leaving: .anything) { [own] place in
             let ports = [MachPort(), MachPort()]
@@ -239,7 +238,7 @@ struct NameWatchTests {
             let limit = try String(contentsOfFile: "/proc/sys/fs/inotify/max_queued_events", encoding: .utf8)
             let count = try #require(Int(limit.trimmingCharacters(in: .whitespacesAndNewlines)))
             let (one, two) = (try place.file("x"), try place.file("y"))
-            // Reports that differ from the one before are kept one by one.
+            // The kernel queues each report that differs from the one before.
             for _ in 0...(count / 4) {
                 for path in [one, two] {
                     close(open(path, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0o600))
@@ -257,7 +256,7 @@ struct NameWatchTests {
         }
     }
 
-    @Test("in a mode that does not run nothing is told; later it is")
+    @Test("in a mode that does not run nothing is reported; later it is")
     func modes() async throws {
         try await withPlace { place in
             let told = Counter()
@@ -279,7 +278,7 @@ struct NameWatchTests {
         }
     }
 
-    @Test("a handler that ends its watch is told nothing more, and a loop whose thread ends lets its watches go")
+    @Test("a handler that ends its watch gets no more events, and a loop whose thread ends releases its watches")
     func ends() async throws {
         try await withPlace { place in
             let ports = (0..<3).map { _ in MachPort() }
@@ -328,7 +327,7 @@ struct NameWatchTests {
     }
 
     @Test(
-        "a look that fails loses nothing: the next one tells", arguments: [SystemCall.open, .read, .fstat])
+        "a scan that fails loses nothing: the next one reports", arguments: [SystemCall.open, .read, .fstat])
     func failedLook(call: SystemCall) async throws {
         try await withPlace { place in
             let follower = try NameMonitor(place.directory)
@@ -347,7 +346,7 @@ struct NameWatchTests {
 
     #if PORT_FAULTS
     @Test(
-        "F-A2: a watch on a loop looks again when this process has no descriptor or memory left, and misses nothing",
+        "F-A2: a watch on a loop tries again when this process has no descriptor or memory left, and misses nothing",
         arguments: [(SystemCall.open, EMFILE), (.open, ENOMEM), (.read, ENFILE)])
     func shortageOnLoop(call: SystemCall, code: CInt) async throws {
         try await withPlace { place in
@@ -371,7 +370,7 @@ struct NameWatchTests {
     #endif
 
     @Test(
-        "F-A6: an owner that cannot be watched ends no watch: its names are looked at now and then",
+        "F-A6: an owner that cannot be watched ends no watch: its names are read now and then",
         arguments: [(SystemCall.pidfd_open, EMFILE), (.pidfd_open, ENOSYS), (.pidfd_open, EPERM), (.epoll_ctl, ENOSPC)])
     func unwatchedOwner(call: SystemCall, number: CInt) async throws {
         try await withPlace(leaving: .anything) { place in
@@ -396,7 +395,7 @@ struct NameWatchTests {
         }
     }
 
-    @Test("F-A6: a loop's watch looks now and then at the names of an owner that it cannot watch")
+    @Test("F-A6: a loop's watch reads now and then the names of an owner that it cannot watch")
     func unwatchedOwnerOnLoop() async throws {
         try await withPlace(leaving: .anything) { place in
             let names = try TrustedDirectory.open(path: place.directory + "/names")
@@ -410,7 +409,7 @@ struct NameWatchTests {
         }
     }
 
-    @Test("a directory that goes while it is looked at takes all names along, and ends nothing")
+    @Test("all names go with a directory that goes while it is read, and no watch ends")
     func goesDuringLook() async throws {
         try await withPlace(leaving: .anything) { [own] place in
             let port = MachPort()
@@ -434,7 +433,7 @@ struct NameWatchTests {
         }
     }
 
-    @Test("a watch that ends while it looks tells nothing more, neither a name nor a failure")
+    @Test("a watch that ends while it scans reports nothing more, neither a name nor a failure")
     func endsDuringLook() async throws {
         try await withPlace { place in
             let port = MachPort()

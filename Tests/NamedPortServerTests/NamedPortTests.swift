@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test("a handler may take the reply right out and reply later, or hand the request on: then it replies nothing")
+    @Test("a handler may remove the reply right and reply later, or forward the request: then it replies nothing")
     func replyLater() async throws {
         try await withPlace { place in
             let kept = Recorder<MachMessage>("a request handed on")
@@ -111,7 +111,7 @@ import Testing
                 let onward = try #require(try other.tryReceive())
                 #expect(!kept.elements[0].expectsReply)
                 #expect(onward.expectsReply)
-                // The first handler has returned when its loop has done another block.
+                // The first handler has returned when its loop has run another block.
                 let returned = Gate("the handler's return")
                 loop.perform { returned.open() }
                 returned.wait()
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test("both ends hear of the port's end exactly once, the client on the loop that it asked for")
+    @Test("both ends are notified of the port's end exactly once, the client on the loop that it asked for")
     func invalidationHandlers() async throws {
         try await withPlace { place in
             let local = try LocalMessagePort(name: "name", nameServer: place.names) { _, _ in nil }
@@ -176,12 +176,12 @@ import Testing
                 #expect(!remote.isValid)
                 remote.invalidate()
                 try remote.setInvalidationHandler { told.append(false) }
-                #expect(told.count == 2)  // the second handler, which came too late, was called for itself
+                #expect(told.count == 2)  // the second handler, set too late, was called by itself
             }
         }
     }
 
-    @Test("a full queue takes nothing more within the send limit, and goes on when there is room")
+    @Test("a full queue accepts nothing more within the send limit, and goes on when there is room")
     func fullQueue() async throws {
         try await withPlace { place in
             let notes = Recorder<String>("the notes")

@@ -12,7 +12,7 @@ import Testing
 
 @Suite("Names between processes", .census(warmingUp: makeSpareDescriptor))
 struct NamesAcrossProcessesTests {
-    @Test("a name that another process holds is taken, and its owner is told")
+    @Test("a name that another process holds is taken, and the error names its owner")
     func taken() async throws {
         try await withPlace { place in
             try withServer("name", at: place) { server in
@@ -28,7 +28,7 @@ struct NamesAcrossProcessesTests {
         }
     }
 
-    @Test("the list tells the names of all processes that live, and none of a killed one")
+    @Test("the list has the names of all live processes, and none of a killed one")
     func list() async throws {
         try await withPlace(leaving: .anything) { place in
             let own = MachPort()
@@ -85,12 +85,12 @@ struct NamesAcrossProcessesTests {
         }
     }
 
-    @Test("of eight processes that want a dead one's name at once, one gets it and the others hear which, 100 times")
+    @Test("of eight processes that want a dead one's name at once, one gets it and the others learn which, 100 times")
     func race() async throws {
         try await withPlace { place in
             let dead = try Self.recordOfDead(at: place)
             try withHolders(8, at: place) { holders in
-                // The first name of each, so that nobody sweeps from now on.
+                // The first name of each, so that no process sweeps from now on.
                 for (index, holder) in holders.enumerated() {
                     try holder.write("take warm\(index)\n")
                     try holder.expect("taken")
@@ -103,7 +103,7 @@ struct NamesAcrossProcessesTests {
                     let answers = try holders.map { try $0.nextLine() ?? "nothing" }
                     let winner = try #require(answers.firstIndex(of: "taken"))
                     #expect(answers.filter { $0.hasPrefix("error nameTaken") }.count == 7, "round \(round)")
-                    // On a busy machine the winner may take longer to say who it is than the others ask.
+                    // On a busy machine the winner may take longer to write its record than the others try.
                     let refusal = "error nameTaken, owner \(holders[winner].processID)"
                     if start.duration(to: .now) < Self.askedFor {
                         #expect(answers.filter { $0 == refusal }.count == 7, "round \(round): \(answers)")
@@ -120,17 +120,17 @@ struct NamesAcrossProcessesTests {
         }
     }
 
-    /// How long who finds a name taken by a process that has ended asks who has it now.
+    /// How long a process that finds a name taken by a dead owner tries to find the new owner.
     private static let askedFor = Duration.milliseconds(200)
 
-    /// Leaves a record as a killed process does.
+    /// Leaves a record, like a killed process.
     private static func leave(_ record: Data, at place: Place) throws {
         let file = try place.file("name")
         try record.write(to: URL(fileURLWithPath: file))
         chmod(file, 0o600)
     }
 
-    /// What the file of a killed process's name says.
+    /// The record in the file of a killed process's name.
     private static func recordOfDead(at place: Place) throws -> Data {
         try withServer("name", at: place, endsAs: .signalled(SIGKILL)) { server in
             let record = try Data(contentsOf: URL(fileURLWithPath: place.file("name")))
@@ -139,7 +139,7 @@ struct NamesAcrossProcessesTests {
         }
     }
 
-    @Test("who finds a name taken at the moment at which it passes from a dead owner hears of the new one, 20 times")
+    @Test("a process that finds a name taken while it passes from a dead owner learns the new one, 20 times")
     func takenOverFromDead() async throws {
         try await withPlace(leaving: .anything) { place in
             let warm = MachPort()
@@ -212,7 +212,7 @@ struct NamesAcrossProcessesTests {
         }
     }
 
-    /// Runs `body` beside so many processes that take and free names.
+    /// Runs `body` beside `count` processes that register and free names.
     private func withHolders(_ count: Int, at place: Place, _ body: ([ChildProcess]) throws -> Void) throws {
         func start(_ holders: [ChildProcess]) throws {
             if holders.count == count {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Processes in user, process, mount and IPC namespaces of their own, which see of the test's directory that of names and
-// nothing else: as in two containers that share a volume.
+// Processes in user, process, mount and IPC namespaces of their own, which see only the directory of names of the
+// test's directory: as in two containers that share a volume.
 
 import ContractServices
 import Foundation
@@ -13,12 +13,12 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// Runs its words where the directory `$0` is all that is left of the one in which it lies.
+/// Runs its words where only the directory `$0` is left of its parent directory.
 private let apart =
     "mount --bind \"$0\" /mnt && mount -t tmpfs tmpfs \"${0%/*}\" && mkdir \"$0\" && mount --bind /mnt \"$0\""
     + " && exec \"$@\""
 
-/// Who the processes are outside: root, or somebody else.
+/// The users of the processes outside: root, or another user.
 private let users = [0, Strangers.service]
 
 /// Whether such namespaces can be made here, by root and by others.
@@ -30,7 +30,7 @@ private let isAllowed: Bool = {
     }
 }()
 
-/// Starts a command in namespaces of its own; the process that waits for it is outside, and takes it along when it ends.
+/// Starts a command in namespaces of its own; the process that waits for it is outside, and its end kills the command.
 private let unshareWords = [
     "unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc", "--mount", "--ipc",
 ]
@@ -49,7 +49,7 @@ struct NamespaceTests {
         let scratch: ScratchDirectory
         let path: String
         let user: UInt32
-        /// What a process in namespaces of its own has in common with the outside.
+        /// The directory that a process in namespaces of its own shares with the outside.
         let common: String
 
         /// Runs `body` beside a `port-test-peer`, inside or outside.
@@ -58,7 +58,7 @@ struct NamespaceTests {
             sourceLocation: SourceLocation = #_sourceLocation, _ body: (ChildProcess) throws -> Result
         ) throws -> Result {
             let peer = try builtProduct("port-test-peer")
-            // What unshare(1) ends with when the command was killed depends on its version.
+            // The exit status of unshare(1) after the command was killed depends on its version.
             let killed = end == .signalled(SIGKILL) ? ["sh", "-c", "\"$@\"; exit 0", "sh"] : []
             let words = inside ? ["exec"] + killed + wordsApart(in: common, [peer] + arguments) : arguments
             let end = inside ? .exited(0) : end
@@ -70,14 +70,14 @@ struct NamespaceTests {
         /// Kills a peer that `with` has started to be killed.
         func kill(_ peer: ChildProcess, isInside: Bool) throws {
             guard isInside else { return peer.kill() }
-            // The shell waits for unshare(1), which takes the process inside along.
+            // The shell waits for unshare(1), whose end kills the process inside.
             let children = try sysOpen("/proc/\(peer.processID)/task/\(peer.processID)/children", .reading)
             let text = String(decoding: try sysReadAll(children.raw), as: UTF8.self)
             let unshare = try #require(pid_t(text.filter { !$0.isWhitespace }))
             #expect(Glibc.kill(unshare, SIGKILL) == 0)
         }
 
-        /// What a `port-test-peer` says first.
+        /// The first line of a `port-test-peer`.
         func first(
             inside: Bool, _ arguments: [String], rings: String? = nil,
             sourceLocation: SourceLocation = #_sourceLocation
@@ -159,7 +159,7 @@ struct NamespaceTests {
                     try second.write("find store\n")
                     try second.expect("found")
                     try border.kill(first, isInside: isInside)
-                    // Inside it ends when the one outside has that waits for it.
+                    // Inside, it ends after the process outside that waits for it.
                     var said = try take()
                     while said?.hasPrefix("error nameTaken") == true, MonotonicInstant.now < Watchdog.deadline {
                         said = try take()
@@ -175,7 +175,7 @@ struct NamespaceTests {
         }
     }
 
-    @Test("a process inside hears of the death of one outside, on its loop")
+    @Test("a process inside is notified of the death of one outside, on its loop")
     func noticeInside() async throws {
         try await withBorder(0) { border in
             try border.with(inside: false, ["serve", border.path, "store"], endsAs: .signalled(SIGKILL)) { server in
@@ -189,7 +189,7 @@ struct NamespaceTests {
         }
     }
 
-    @Test("whoever is told of deaths, or waits for a reply, hears that a process inside was killed")
+    @Test("a process that watches for deaths, or waits for a reply, learns that a process inside was killed")
     func deathInside() async throws {
         try await withBorder(0) { border in
             let names = try PortNameServer(directory: border.path)
@@ -199,7 +199,7 @@ struct NamespaceTests {
                 let died = Counter()
                 try withLoopThread { loop in
                     try right.notifyWhenDead(on: loop) { died.increment() }
-                    // Seen from inside it has the number 1, and nobody there can kill it.
+                    // Seen from inside it has the number 1, and no process there can kill it.
                     let inside = try right.request(MachMessage(id: Act.process)).sender.processID
                     kill(inside, SIGKILL)
                     #expect(died.waitUntilCount(1))
@@ -209,7 +209,7 @@ struct NamespaceTests {
         }
     }
 
-    @Test("a process inside hears that the one outside which it asks was killed")
+    @Test("a process inside learns that the process outside to which it sent a request was killed")
     func deathOutside() async throws {
         try await withBorder(0) { border in
             let serve = ["serve", border.path, "store"]
@@ -222,7 +222,7 @@ struct NamespaceTests {
         }
     }
 
-    @Test("processes without a number here are told apart, and each is charged for its own")
+    @Test("processes without a number here are distinguished, and each is charged for its own")
     func quotas() async throws {
         try await withBorder(0) { border in
             // The server inside sees those outside with the number 0.
@@ -242,18 +242,19 @@ struct NamespaceTests {
         }
     }
 
-    /// Whether the kernel gives each process a number that no other has, also to one that does not see it. Older ones do not.
+    /// Whether the kernel gives each process a unique number, also for a process that does not see it. Older kernels do
+    /// not.
     private func tellsProcessesApart() throws -> Bool {
         let (near, far) = try sysPacketSocketPair()
         defer { withExtendedLifetime(far) {} }
         return (try? sysPeerProcessInode(near.rawValue)) ?? nil != nil
     }
 
-    @Test("a user without a number in a namespace is admitted there by nobody, as the overflow user neither")
+    @Test("a user without a number in a namespace is admitted there by no port, not as the overflow user either")
     func overflow() async throws {
         try await withSharedPlace(mode: 0o3770, owner: Strangers.service) { place in
             let peer = try builtProduct("port-test-peer")
-            // Inside, the service alone has a number: 0.
+            // Inside, only the service has a number: 0.
             let policy = ["policy", "users:0,65534,\(Strangers.client)", "serve", place.word, "store"]
             let serve = ["exec"] + wordsApart(in: place.path, [peer] + policy)
             try place.with(Strangers.service, serve) { service in

@@ -8,8 +8,8 @@ import PortSystem
 import TestSupport
 import Testing
 
-@Suite("The way to a directory", .census) struct PathWalkTests {
-    /// Goes to a path in a directory whose own way is left out.
+@Suite("The path to a directory", .census) struct PathWalkTests {
+    /// Resolves a path in a directory; omits the steps to the directory itself.
     private func steps(_ path: String, in scratch: ScratchDirectory) throws -> (steps: [String], way: PathWalk) {
         let way = try PathWalk(to: scratch.path + path)
         let steps = way.steps.filter { $0.directory.hasPrefix(scratch.path) }.map { step in
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test("each directory is told to move only, the last one also to lose its name")
+    @Test("each directory is watched for its move only, the last one also for the loss of its name")
     func plain() throws {
         try withScratchDirectory { scratch in
             try make(["a/b/names"], in: scratch)
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test("where a name is missing the way ends, and the directory before it may go too")
+    @Test("where a name is missing the path ends, and the directory before it may go too")
     func missing() throws {
         try withScratchDirectory { scratch in
             try make(["a"], in: scratch)
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test("a link is followed and watched, in the middle alone; a circle of links is an error")
+    @Test("a link is followed and watched, only in the middle; a circle of links is an error")
     func links() throws {
         try withScratchDirectory { scratch in
             try make(["real/x/top/names"], in: scratch)
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test("the directory that is left by \"..\" belongs to the way")
+    @Test("the directory that is left by \"..\" belongs to the path")
     func above() throws {
         try withScratchDirectory { scratch in
             try make(["a/b", "a/top/names"], in: scratch)

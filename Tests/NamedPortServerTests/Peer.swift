@@ -37,7 +37,7 @@ func withServer<Result>(
 }
 
 extension ChildProcess {
-    /// Waits for the next line and expects it to be this one.
+    /// Waits for the next line and expects this one.
     func expect(_ line: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
         let next = try nextLine(sourceLocation: sourceLocation)
         try #require(next == line, sourceLocation: sourceLocation)
@@ -49,21 +49,21 @@ extension ChildProcess {
         try waitForExit()
     }
 
-    /// Stops the child and waits until it stands still.
+    /// Stops the child and waits until it is stopped.
     func pause() {
         kill(SIGSTOP)
         var information = siginfo_t()
         while waitid(P_PID, id_t(processID), &information, WSTOPPED | WNOWAIT) == -1 && errno == EINTR {}
     }
 
-    /// Lets a stopped child go on.
+    /// Continues a stopped child.
     func resume() {
         kill(SIGCONT)
     }
 }
 
 extension RemoteMessagePort {
-    /// Asks with a text and gives the reply's; waits long.
+    /// Sends a request with a text and returns the reply's; with long limits.
     func ask(_ act: Int32, _ text: String = "", mode: RunLoopMode = .portReply) throws(PortError) -> String {
         try request(MachMessage(id: act, text: text), sendLimit: patience, replyLimit: patience, mode: mode).text
     }

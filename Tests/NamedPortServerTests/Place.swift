@@ -9,14 +9,14 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-/// Longer than any wait takes; the end of a request that would hang.
+/// Longer than any wait takes; ends a request that would hang.
 let patience = Watchdog.patience
 
-/// A directory of names of one test.
+/// A test's directory of names.
 struct Place: Sendable {
-    /// The directory's own directory.
+    /// The directory that contains the directory of names.
     let scratch: ScratchDirectory
-    /// The directory of names and sockets; also what `PortNameServer.shared` is in a child process.
+    /// The directory of names and sockets; in a child process also that of `PortNameServer.shared`.
     let directory: String
     let names: PortNameServer
 
@@ -38,9 +38,9 @@ struct Place: Sendable {
 
 /// What a test may leave in its directory.
 enum Remains {
-    /// No name and no socket: all ports ended in order.
+    /// No name and no socket: all ports ended properly.
     case nothing
-    /// What killed processes leave.
+    /// The files that killed processes leave.
     case anything
 }
 
@@ -61,7 +61,7 @@ func withPlace(
     }
 }
 
-/// Makes what a process keeps once it has had a port with an address: the spare descriptor, and the thread that sends
+/// Makes what a process retains once it has had a port with an address: the spare descriptor, and the thread that sends
 /// replies for which there was no room.
 @Sendable func makeSpareDescriptor() throws {
     try withScratchDirectory(leaving: .anything) { scratch in

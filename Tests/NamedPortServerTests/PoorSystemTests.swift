@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// What a process may find missing: /proc, a directory that can be written, descriptors, processes. Each is a clear error, or
-/// a documented slower way.
+/// a documented slower path.
 @Suite("Systems that lack something", .census(warmingUp: makeSpareDescriptor)) struct PoorSystemTests {
     private static let nobody: uid_t = 65534
     private static let isRoot = sysUserID() == 0
@@ -38,7 +38,7 @@ import Testing
             ])
     }
 
-    /// Where the Swift runtime of this process is: programs find theirs, and their arguments, through /proc.
+    /// The path of this process's Swift runtime: programs find theirs, and their arguments, through /proc.
     private var libraries: String {
         get throws {
             let file = try sysOpen("/proc/self/maps", .reading)
@@ -160,7 +160,7 @@ import Testing
     }
 
     @Test(
-        "a user who may have no further process gets an error for a worker, and ports that serve",
+        "a user that may have no further process gets an error for a worker, and ports that serve",
         .enabled(if: isRoot, "only root can become another user"))
     func fewProcesses() async throws {
         try await withPlace(leaving: .anything) { place in
@@ -188,7 +188,7 @@ import Testing
     }
 
     @Test(
-        "a directory that another user gets while names are held is used no more; what talks goes on",
+        "a directory that another user gets while names are held is used no more; existing connections go on",
         .enabled(if: isRoot, "only root can give files away"))
     func otherOwner() async throws {
         try await withPlace(leaving: .anything) { place in

@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(
-        "a file name that is not the one of a name stands for none",
+        "a file name that is not a name's own stands for none",
         arguments: [
             "", ".", "..", ".hidden", "a b", "a/b", "é", "%", "a%", "a%4", "%4a", "%2f", "%41", "%61bc", "%00", "a%00",
             "%%", "%%YWJj", "%%YWJ=", "%C3", "%FF", "a%2", "%G0", "+", "a\n", "%%%%",
@@ -44,14 +44,14 @@ import Testing
 
     @Test("other bits in the rest of the last base64url letter make another file name, of no name")
     func canonicalEnd() throws {
-        // 67 bytes give 90 letters, the last with two bits of the name and four that are zero.
+        // 67 bytes give 90 letters, the last with two bits of the name and four zero bits.
         let name = try PortName(String(repeating: "/", count: 67))
         #expect(name.fileName.hasSuffix("Lw"))
         #expect(PortName(fileName: name.fileName) == name)
         for letter in "xyz-_" { #expect(PortName(fileName: name.fileName.dropLast() + String(letter)) == nil) }
     }
 
-    @Test("random names have distinct file names of at most 255 bytes, and come back", .seeded)
+    @Test("random names have distinct file names of at most 255 bytes, which decode to them", .seeded)
     func random() throws {
         var generator = Seed.generator()
         var names: [String: PortName] = [:]

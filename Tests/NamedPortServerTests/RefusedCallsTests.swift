@@ -8,8 +8,8 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-/// Processes to which the kernel refuses system calls, by a filter as containers have it.
-/// Not under the thread sanitizer: each starts processes, which takes minutes there, and what they run has tests of its own.
+/// Processes for which the kernel refuses system calls, by a filter like a container's. Not under the thread sanitizer:
+/// each test starts processes, which takes minutes there, and their code has tests of its own.
 @Suite(
     "Processes whose calls are refused", .census(warmingUp: makeSpareDescriptor),
     .disabled(if: hasThreadSanitizer, "its processes take minutes under the thread sanitizer"))
@@ -28,7 +28,7 @@ struct RefusedCallsTests {
     }
 
     @Test(
-        "a service serves whichever call is refused, and says nothing but of the main queue", arguments: calls,
+        "a service serves whichever call is refused, and prints only a note on the main queue", arguments: calls,
         ["ENOSYS", "EPERM"])
     func service(call: String, error: String) async throws {
         try await withPlace(leaving: .anything) { place in
@@ -44,7 +44,7 @@ struct RefusedCallsTests {
     }
 
     @Test(
-        "a client asks whichever call is refused, after names were held with the locks of other processes",
+        "a client sends requests whichever call is refused, after names were held with the locks of other processes",
         arguments: calls)
     func client(call: String) async throws {
         try await withPlace(leaving: .anything) { place in
@@ -57,14 +57,14 @@ struct RefusedCallsTests {
     }
 
     @Test(
-        "a worker process is launched, asked, told apart and reaped whichever call is refused; without pairs of sockets it is an error",
+        "a worker process is launched, asked, identified and reaped whichever call is refused; without socketpair it fails",
         arguments: calls,
         ["ENOSYS", "EPERM"])
     func worker(call: String, error: String) async throws {
         try await withPlace(leaving: .anything) { place in
             let launcher = try peer(["-e", error, call], ["launch"], at: place)
             if call == "socketpair" {
-                // Its first way to its launcher is one.
+                // Its first connection to its launcher is a pair.
                 try launcher.expect("error workerNotStarted")
             } else {
                 try launcher.expect("reply cba")
@@ -95,7 +95,7 @@ struct RefusedCallsTests {
         }
     }
 
-    @Test("where others have open-file-description locks, who is refused them gets an error and holds no name")
+    @Test("where others have open-file-description locks, a process refused them gets an error and holds no name")
     func otherLocks() async throws {
         try await withPlace(leaving: .anything) { place in
             let port = MachPort()
@@ -110,7 +110,7 @@ struct RefusedCallsTests {
     }
 
     @Test(
-        "what talks goes on when calls are refused in mid-life, and what is new takes the second way",
+        "existing connections go on when calls are refused in mid-life, and new ones use the second path",
         arguments: ["ENOSYS", "EPERM"])
     func inMidLife(error: String) async throws {
         await #expect(processExitsWith: .success) { [error = error as String] in
@@ -133,7 +133,7 @@ struct RefusedCallsTests {
                     #expect(answers == Array(repeating: "cba", count: 50))
                     refuseCalls("ofd-locks")
                     #expect(failure { try place.names.register(MachPort(), name: "late") }?.code == .systemCallFailed)
-                    // What is not known of names is no empty list.
+                    // A failure to read the names is no empty list.
                     #expect(failure { _ = try place.names.list() }?.code == .systemCallFailed)
                     #expect(try one.ask(1, "abc") == "cba")
                     name.invalidate()

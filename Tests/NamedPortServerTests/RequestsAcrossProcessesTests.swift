@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Requests between processes", .census(warmingUp: makeSpareDescriptor))
 struct RequestsAcrossProcessesTests {
-    @Test("a request gets its reply, and each side knows who the other is")
+    @Test("a request gets its reply, and each side knows the identity of the other")
     func requestAndReply() async throws {
         try await withPlace { place in
             try withServer(at: place) { server in
@@ -108,7 +108,7 @@ struct RequestsAcrossProcessesTests {
         }
     }
 
-    @Test("a right that is let go unused is told at once")
+    @Test("a reply right that is released unused is reported at once")
     func dropped() async throws {
         try await withPlace { place in
             try withServer(at: place) { _ in
@@ -138,7 +138,7 @@ struct RequestsAcrossProcessesTests {
         }
     }
 
-    @Test("a stopped server costs the reply limit, then the send limit, and goes on as if nothing had been")
+    @Test("a stopped server costs the reply limit, then the send limit, and goes on as if nothing had happened")
     func stoppedServer() async throws {
         try await withPlace { place in
             try withServer(at: place) { server in
@@ -155,13 +155,13 @@ struct RequestsAcrossProcessesTests {
                 #expect(port.isValid)
                 server.resume()
                 #expect(try port.ask(Act.reverse, "abc") == "cba")
-                try server.expect("error deadName")  // nobody waited for the late one any more
+                try server.expect("error deadName")  // no request waited for the late one any more
                 for number in 0..<sent { try server.expect("note \(number)") }
             }
         }
     }
 
-    /// Sends numbered notes until no more go.
+    /// Sends numbered notes until there is no more room.
     private func fill(_ port: RemoteMessagePort) -> Int {
         var sent = 0
         while failure({ try port.send(MachMessage(id: Act.note, text: "\(sent)"), sendLimit: .zero) }) == nil {

@@ -66,7 +66,7 @@ struct RightsAcrossProcessesTests {
 
     @Test("a port that has no name travels as a right, and lives until its process ends")
     func unnamedPort() async throws {
-        // A process that ends leaves the lock file of the directory that it shares with all others; the next one sweeps
+        // A process that ends leaves its lock file in the directory that it shares with all others; the next one sweeps
         // it.
         try await withPlace(leaving: .anything) { place in
             let right = try withServer(at: place) { server in
@@ -96,7 +96,7 @@ struct RightsAcrossProcessesTests {
         }
     }
 
-    @Test("a request that is handed on to another process is answered by that one, once")
+    @Test("a request that is forwarded to another process is answered by that process, once")
     func handOn() async throws {
         try await withPlace { place in
             try withServer("b", at: place) { _ in
@@ -112,7 +112,7 @@ struct RightsAcrossProcessesTests {
         }
     }
 
-    @Test("a request that was handed on to a process that dies is told")
+    @Test("the death of a process to which a request was forwarded is reported")
     func handedOnToTheDead() async throws {
         try await withPlace(leaving: .anything) { place in
             try withServer("b", at: place) { b in

@@ -18,7 +18,7 @@ struct SharedDirectoryTests {
     // MARK: Privilege separation
 
     @Test(
-        "a service under a user of its own serves clients of two others, and refuses whom its policy does not admit",
+        "a service under a user of its own serves clients of two others, and refuses those not admitted by its policy",
         arguments: ["never", "always"])
     func privilegeSeparation(rings: String) async throws {
         try await withSharedPlace(mode: 0o2750, owner: Strangers.service) { place in
@@ -30,12 +30,12 @@ struct SharedDirectoryTests {
             try place.with(Strangers.service, serve, rings: rings) { service in
                 try service.expect("ready")
                 for user in [Strangers.client, Strangers.otherClient] {
-                    // Ends with 3 if a reply is another's.
+                    // Exits with 3 if a reply belongs to another request.
                     try place.with(user, ["stream", place.word, "store", "500"], rings: rings) { _ in }
                 }
                 let asked = ["ask", place.word, "store", "1", "abc"]
                 #expect(try place.first(Strangers.client, asked, rings: rings) == "reply abc")
-                // A member of the group whom the policy does not admit, and one who cannot enter the directory.
+                // A member of the group that the policy does not admit, and a user that cannot enter the directory.
                 #expect(try place.first(Strangers.outsider, asked, rings: rings) == "error peerRefused")
                 let stranger = ["as", "\(Strangers.outsider)", "ask", place.word, "store", "1", "abc"]
                 try withPeer(stranger, at: Place(place.scratch)) { try $0.expect("error systemCallFailed") }
@@ -59,21 +59,21 @@ struct SharedDirectoryTests {
                     var readCount = 0
                     for process in [service, client] {
                         let path = "/proc/\(process.processID)/maps"
-                        // Root may not look everywhere: in a container not into another user's process.
+                        // Root may not read everything: in a container not another user's process.
                         guard let file = try? sysOpen(path, .reading), let maps = try? sysReadAll(file.raw) else {
                             continue
                         }
                         readCount += 1
                         #expect(String(decoding: maps, as: UTF8.self).contains("memfd:port-ring"))
                     }
-                    // Outside of containers root looks everywhere.
+                    // Outside of containers root can read all processes.
                     #expect(try readCount == 2 || !mayTrace())
                 }
             }
         }
     }
 
-    @Test("members of the group are admitted by their supplementary group, and are told apart by user and process")
+    @Test("members of the group are admitted by their supplementary group, and distinguished by user and process")
     func members() async throws {
         try await withSharedPlace(mode: 0o3770) { place in
             let seen = Recorder<PeerIdentity>()
@@ -99,7 +99,7 @@ struct SharedDirectoryTests {
         }
     }
 
-    @Test("a right to a port of another user comes in a message, and leads there")
+    @Test("a right to a port of another user, received in a message, leads to that port")
     func rightOfOtherUser() async throws {
         try await withSharedPlace(mode: 0o3770) { place in
             try place.setRules("* *\n")
@@ -119,7 +119,7 @@ struct SharedDirectoryTests {
         }
     }
 
-    @Test("a service of another user is reached whichever opening of the directory goes, and by any path to it")
+    @Test("a service of another user is reached whichever opening of the directory ends, and by any path to it")
     func openedTwice() async throws {
         try await withSharedPlace(mode: 0o2750, owner: Strangers.service) { place in
             let serve = ["policy", "users:0", "serve", place.word, "store"]
@@ -175,7 +175,7 @@ struct SharedDirectoryTests {
                 try service.write("take store\n")
                 try service.expect("taken")
             }
-            // By the environment a shared one is named as by the option.
+            // The environment may name a shared directory, like the option.
             let environment = [PortDirectory.variable: place.path]
             let again = try ChildProcess(portctl, ["list", "--names"], environment: environment)
             #expect(try again.waitForExit().end == .exited(0))
@@ -206,16 +206,16 @@ struct SharedDirectoryTests {
         }
     }
 
-    @Test("doctor says with whom a directory is shared, and that a member registers nothing there")
+    @Test("doctor reports with whom a directory is shared, and that a member registers nothing there")
     func doctor() async throws {
         try await withSharedPlace(mode: 0o3770) { place in
             _ = try PortNameServer(sharedDirectory: place.path)
             let doctor = [try builtProduct("portctl"), "doctor", "--json", "--directory", place.path]
             for user in [0, Strangers.client] {
-                // The worker that is tried has a directory of its user's.
+                // The worker that doctor tries has a directory of its user.
                 let own = place.scratch.path("own-\(user)")
                 #expect(mkdir(own, 0o700) == 0 && chown(own, user, user) == 0)
-                // What else it finds depends on the system.
+                // Its other findings depend on the system.
                 let words = ["exec", "/bin/sh", "-c", "XDG_RUNTIME_DIR=\(own) \"$@\"; exit 0", "sh"] + doctor
                 let text = try place.with(user, words) { doctor in
                     var lines: [String] = []
@@ -237,7 +237,7 @@ struct SharedDirectoryTests {
         ] as [(mode_t, PortError.StaticReason?)])
     func modes(mode: mode_t, reason: PortError.StaticReason?) async throws {
         try await withSharedPlace(mode: mode, owner: Strangers.service) { place in
-            // Root makes the parts: it keeps the directory, too.
+            // Root makes the parts: it is a keeper of the directory, too.
             let refusal = failure { _ = try PortNameServer(sharedDirectory: place.path) }
             guard let reason else {
                 #expect(refusal == nil)
@@ -330,7 +330,7 @@ struct SharedDirectoryTests {
         }
     }
 
-    @Test("rules that a member has written count for nothing")
+    @Test("rules that a member has written have no effect")
     func foreignRules() async throws {
         try await withSharedPlace(mode: 0o3770) { place in
             _ = try PortNameServer(sharedDirectory: place.path)
@@ -346,7 +346,7 @@ struct SharedDirectoryTests {
 
     // MARK: Members against each other
 
-    @Test("no member replaces, removes or opens to others what is another's")
+    @Test("no member replaces, removes or opens to others another member's files")
     func sticky() async throws {
         try await withSharedPlace(mode: 0o3770) { place in
             _ = try PortNameServer(sharedDirectory: place.path)
@@ -373,7 +373,7 @@ struct SharedDirectoryTests {
         }
     }
 
-    @Test("a record that a user has made who may not have the name is nobody's, and the owner takes it away")
+    @Test("a record of a user that may not have the name is void, and the directory's owner removes it")
     func impersonation() async throws {
         try await withSharedPlace(mode: 0o3770) { place in
             let names = try PortNameServer(sharedDirectory: place.path)
@@ -381,7 +381,7 @@ struct SharedDirectoryTests {
             let record = place.path + "/names/store"
             try place.with(Strangers.client, ["policy", "members", "serve", place.word, "mine.port"]) { mallory in
                 try mallory.expect("ready")
-                // Its record under the name of another, with a lock that would hold.
+                // Its record under another name, with a lock that would hold.
                 let copy = "cp \(place.path)/names/mine.port \(record) && chmod 640 \(record)"
                 #expect(try place.shell(Strangers.client, copy))
                 let file = FileDescriptor(owning: open(record, O_RDWR | O_CLOEXEC))
@@ -406,12 +406,12 @@ struct SharedDirectoryTests {
     }
 
     #if PORT_FAULTS
-    @Test("a file whose user takes its lock while it is taken away is put back, unless that user may not have it")
+    @Test("a file whose user locks it while it is removed is put back, unless that user may not have it")
     func takenMeanwhile() async throws {
         try await withSharedPlace(mode: 0o3770) { place in
             let names = try TrustedDirectory.open(path: place.path, mayBeShared: true).subdirectory("names")
             let path = names.path + "/store"
-            // Is the lock taken, who may not have the file, and is it removed?
+            // Is the lock held, which user may not have the file, and is it removed?
             let cases =
                 [
                     (true, nil, false), (true, Strangers.client, false), (true, Strangers.service, true),
@@ -435,7 +435,7 @@ struct SharedDirectoryTests {
     }
     #endif
 
-    @Test("what is another user's under the id of a process does not keep that user from sweeping what is left of it")
+    @Test("another user's file under the id of a process does not keep the process's user from sweeping its leftovers")
     func sweptAmongOthers() async throws {
         try await withSharedPlace(mode: 0o3770) { place in
             let names = try PortNameServer(sharedDirectory: place.path)
@@ -447,7 +447,7 @@ struct SharedDirectoryTests {
                 #expect(chown(path, owner, Strangers.group) == 0)
             }
             let endpoints = try ProcessEndpoints(in: sockets)
-            // Root may take the other's away, too.
+            // Root may remove the other user's file, too.
             #expect(try sysList(sockets.path).allSatisfy { !$0.hasPrefix(id) })
             withExtendedLifetime((names, endpoints)) {}
         }
@@ -468,7 +468,7 @@ struct SharedDirectoryTests {
         }
     }
 
-    @Test("a lock for reading, which every member can take, holds no name and keeps nobody from one")
+    @Test("a lock for reading, which every member can acquire, holds no name and keeps no process from one")
     func readLock() async throws {
         try await withSharedPlace(mode: 0o3770) { place in
             let names = try PortNameServer(sharedDirectory: place.path)
@@ -490,7 +490,7 @@ struct SharedDirectoryTests {
         }
     }
 
-    @Test("a port whose address lies elsewhere cannot be registered where others would not reach it")
+    @Test("a port whose address is elsewhere cannot be registered where others would not reach it")
     func addressElsewhere() async throws {
         try await withSharedPlace(mode: 0o3770) { place in
             let names = try PortNameServer(sharedDirectory: place.path)
@@ -534,7 +534,7 @@ struct SharedDirectoryTests {
         }
     }
 
-    @Test("portctl takes a shared directory, and serves those who share it")
+    @Test("portctl accepts a shared directory, and serves the users that share it")
     func portctl() async throws {
         try await withSharedPlace(mode: 0o2750, owner: Strangers.service) { place in
             let portctl = try builtProduct("portctl")

@@ -8,7 +8,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// Users of the tests, who have no name on any machine, and the group that some of them share.
+/// Users of the tests, without a name on any machine, and the group that some of them share.
 enum Strangers {
     static let service: UInt32 = 70001
     static let client: UInt32 = 70002
@@ -30,13 +30,13 @@ enum Strangers {
     static func member(_ user: UInt32) -> [String] { ["as", "\(user):\(group)"] }
 }
 
-/// A directory that an owner shares with a group, in a test's own.
+/// A directory that an owner shares with a group, in a test's scratch directory.
 struct SharedPlace: Sendable {
     let scratch: ScratchDirectory
     /// Its path.
     let path: String
 
-    /// What a `port-test-peer` is told.
+    /// The argument for a `port-test-peer`.
     var word: String { "shared:" + path }
 
     init(_ scratch: ScratchDirectory, mode: mode_t, owner: UInt32) throws {
@@ -72,7 +72,7 @@ struct SharedPlace: Sendable {
         return try result.get()
     }
 
-    /// What a `port-test-peer` says first.
+    /// The first line of a `port-test-peer`.
     func first(
         _ user: UInt32, _ arguments: [String], rings: String? = nil,
         sourceLocation: SourceLocation = #_sourceLocation
@@ -84,7 +84,7 @@ struct SharedPlace: Sendable {
 
     /// Runs a command of the shell as a member of the group.
     ///
-    /// - Returns: whether it could do what it should.
+    /// - Returns: whether it succeeded.
     func shell(_ user: UInt32, _ command: String) throws -> Bool {
         let words = Strangers.member(user) + ["exec", "sh", "-c", command]
         return try ChildProcess(builtProduct("port-test-peer"), words).waitForExit().end == .exited(0)
@@ -103,7 +103,7 @@ func withSharedPlace(
     }
 }
 
-/// Whether this process may look into every other (CAP_SYS_PTRACE).
+/// Whether this process may inspect every other process (CAP_SYS_PTRACE).
 func mayTrace() throws -> Bool {
     let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
     let line = status.split(separator: "\n").first { $0.hasPrefix("CapEff:") }

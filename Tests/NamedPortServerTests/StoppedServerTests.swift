@@ -25,7 +25,7 @@ struct StoppedServerTests {
                             _ = try port.request(request, replyLimit: .milliseconds(1))
                         }
                         #expect(error?.code == .replyTimedOut && error?.delivery == .unknown, "round \(round)")
-                        // Sent while the late one still lies unread: the reply to that comes first.
+                        // Sent while the late request is still unread: the reply to that comes first.
                         let next = runOnThread { try port.ask(Act.reverse, "next \(round)") }
                         if round % 2 == 0 { spin(round * 20) }
                         server.resume()

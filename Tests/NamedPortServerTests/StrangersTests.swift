@@ -10,7 +10,7 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-/// A user who is not this one: `nobody`.
+/// Another user than this one: `nobody`.
 private let stranger = "65534"
 
 @Suite(
@@ -34,7 +34,7 @@ struct StrangersTests {
         }
     }
 
-    @Test("a directory that was opened to others is trusted by nobody from then on, its owner included")
+    @Test("no process trusts a directory that was opened to others from then on, its owner's included")
     func openedLater() async throws {
         try await withPlace { place in
             chmod(place.scratch.path, 0o711)
@@ -50,7 +50,7 @@ struct StrangersTests {
         }
     }
 
-    @Test("another user who gets at the socket is refused before anything it says is read")
+    @Test("another user that reaches the socket is refused before any byte from it is read")
     func knock() async throws {
         try await withPlace { place in
             let seen = Counter()
@@ -81,14 +81,14 @@ struct StrangersTests {
         }
     }
 
-    @Test("F-B2: a program with more rights than whoever started it takes nothing of that one's environment")
+    @Test("F-B2: a program with more rights than the user that started it uses nothing of that user's environment")
     func privileged() async throws {
         try await withPlace { place in
             chmod(place.scratch.path, 0o711)
             let program = place.scratch.path("peer")
             try FileManager.default.copyItem(atPath: builtProduct("port-test-peer"), toPath: program)
             let names = [PortDirectory.variable, "XDG_RUNTIME_DIR", "SWIFT_PORT_TRACE", "SWIFT_PORT_BOOTSTRAP"]
-            // On a file system that gives no program more rights, as in many containers, there is nothing to take.
+            // On a file system that gives no program more rights, as in many containers, the test does not apply.
             var system = statvfs()
             try #require(statvfs(program, &system) == 0)
             let expected = system.f_flag & UInt(ST_NOSUID) == 0 ? "no variable" : "variable /theirs"
@@ -105,7 +105,7 @@ struct StrangersTests {
         }
     }
 
-    @Test("F-B7: a directory that another user has made first is an error that says so")
+    @Test("F-B7: a directory that another user has made first is an error that reports it")
     func madeFirst() async throws {
         try await withPlace { place in
             let path = place.scratch.path("swift-ports-0")
@@ -119,7 +119,7 @@ struct StrangersTests {
         }
     }
 
-    @Test("a policy that admits another user lets it in, and tells who it is")
+    @Test("a policy that admits another user admits it, and the message has its identity")
     func admitted() async throws {
         try await withPlace { place in
             let asked = Recorder<PeerIdentity>()
@@ -152,7 +152,7 @@ struct StrangersTests {
                 #expect(asked.elements.count == 1)
                 #expect(String(identity.userID) == stranger)
                 #expect(identity.processID == child)
-                // Its end can be waited for, whoever has got its number since.
+                // Its end can be waited for, whichever process has its number since.
                 if case .success(let ended)? = process.elements.first {
                     #expect(try !sysPoll(ended.rawValue, .readable, until: Watchdog.deadline).isEmpty)
                 }

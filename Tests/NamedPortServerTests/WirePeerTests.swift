@@ -7,7 +7,7 @@ import PortSystem
 import TestSupport
 import Testing
 
-/// `wire-peer` is written in C from Docs/WireFormat.md alone: what it can say is what the page says.
+/// `wire-peer` is written in C from Docs/WireFormat.md alone: it shows that the page is sufficient.
 @Suite("A foreign implementation", .census(warmingUp: makeSpareDescriptor)) struct WirePeerTests {
     @Test("a client in C gets from a port all that the page promises")
     func client() async throws {
@@ -60,7 +60,7 @@ import Testing
         try peer.expect("message 77")
     }
 
-    /// The server writes to a descriptor of ours, and speaks to a port of ours.
+    /// The server writes to a descriptor of this process, and sends to a port of this process.
     private func descriptorAndRight(_ port: RemoteMessagePort, _ place: Place) throws {
         var ends: [CInt] = [-1, -1]
         try #require(pipe(&ends) == 0)
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test("a client that falls silent, floods, or crowds keeps nobody else out", arguments: ["half", "crowd", "flood"])
+    @Test("a client that falls silent, floods, or crowds keeps no other out", arguments: ["half", "crowd", "flood"])
     func greed(act: String) async throws {
         try await withPlace { place in
             try withForeignService(at: place) { port in
@@ -135,7 +135,7 @@ private func withForeignService(at place: Place, _ body: (RemoteMessagePort) thr
     }
 }
 
-/// What `wire-peer client` asks for.
+/// Handles the requests of `wire-peer client`.
 private func serve(_ message: MachMessage) {
     switch message.id {
     case 1: try? message.reply(MachMessage(id: 1, bytes: message.bytes.reversed()))
@@ -149,6 +149,6 @@ private func serve(_ message: MachMessage) {
         try? sysWriteAll(writing.rawValue, Array("there".utf8))
         try? message.reply(MachMessage(id: 5, components: [.descriptor(reading)]))
     case 100: try? message.replyPort?.send(MachMessage(id: 102, text: "hello"), within: patience)
-    default: break  // lets the reply right go
+    default: break  // releases the reply right
     }
 }

@@ -11,7 +11,7 @@ package final class Gate: Sendable {
 
     /// Makes a closed gate.
     ///
-    /// - Parameter name: what the gate stands for, as it shall be called when nobody opens it.
+    /// - Parameter name: what the gate stands for, for the issue when it is not opened.
     package init(_ name: String = "a gate") {
         self.name = name
     }
