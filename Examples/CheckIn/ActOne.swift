@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Act 1: listings 3-12 to 3-15, step by step and with their names. The main thread makes a port, puts it on its run loop and
-// launches a worker thread with it. The worker makes a port of its own and checks in with it. From then on each side sends
-// to the other's port.
+// Act 1: listings 3-12 to 3-15, step by step and with their names. The main thread makes a port, puts it on its run
+// loop and launches a worker thread with it. The worker makes a port of its own and checks in with it. From then on
+// each side sends to the other's port.
 
 import Foundation
 import NamedPortServer

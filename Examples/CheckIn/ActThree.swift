@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Act 3: the check-in between two processes, by the library. The program launches itself as the worker, which inherits a
-// right to a port of the main process: there is no name to agree on.
+// Act 3: the check-in between two processes, by the library. The program launches itself as the worker, which inherits
+// a right to a port of the main process: there is no name to agree on.
 
 import Foundation
 import NamedPortServer

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Act 2: listings 3-16 to 3-19. The worker is given the main port's name, looks it up, and checks in with the name of its
-// own port. The main thread then sends requests and waits for each reply.
+// Act 2: listings 3-16 to 3-19. The worker is given the main port's name, looks it up, and checks in with the name of
+// its own port. The main thread then sends requests and waits for each reply.
 
 import Foundation
 import NamedPortServer
@@ -76,7 +76,7 @@ private final class NamedBoss: Sendable {
         return table
     }
 
-    /// Ends the port once the worker has left. Earlier, the worker would take its main thread for gone.
+    /// Ends the port once the worker has left. Earlier, the worker would conclude that the main thread has gone.
     func close() {
         port.invalidate()
     }

@@ -3,8 +3,8 @@
 
 import Foundation
 
-/// Lines, words and bytes, as GNU wc counts them: a word is a run of characters between white space that has at least one
-/// printable character, in the locale of the environment.
+/// Lines, words and bytes, as GNU wc counts them: a word is a run of characters between white space that has at least
+/// one printable character, in the locale of the environment.
 struct Counts: Equatable {
     var lines = 0
     var words = 0
@@ -78,7 +78,8 @@ extension Unicode.Scalar {
     /// As iswprint(3).
     fileprivate var isPrintable: Bool { CharacterClass.print.contains(self) }
 
-    /// As wc(1) does: white space, and the no-break spaces and the word joiner, which the C library does not count as such.
+    /// As wc(1) does: white space, and the no-break spaces and the word joiner, which the C library does not count as
+    /// such.
     fileprivate var separatesWords: Bool {
         switch value {
         case 9...13, 32: true

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Listings 3-12 to 3-15: the main thread launches a worker with its port; the worker checks in with a port of its own; then
-// each sends to the other's port.
+// Listings 3-12 to 3-15: the main thread launches a worker with its port; the worker checks in with a port of its own;
+// then each sends to the other's port.
 
 import Foundation
 import MessagePort

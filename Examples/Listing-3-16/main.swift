@@ -19,7 +19,8 @@ do {
     let localPortName = "MyPortName"
     try PortNameServer.shared.register(localPort, name: localPortName)
 
-    // The chapter's next sentence: another thread gets the port by its name. A thread of another process would do the same.
+    // The chapter's next sentence: another thread gets the port by its name. A thread of another process would do the
+    // same.
     Thread.detachNewThread {
         do {
             let remotePort = try PortNameServer.shared.lookUp(localPortName)

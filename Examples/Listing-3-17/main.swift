@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 //
-// Listings 3-17 to 3-19: the main thread gives a worker the name of its port; the worker checks in with the name of its own;
-// then each sends to the other's port.
+// Listings 3-17 to 3-19: the main thread gives a worker the name of its port; the worker checks in with the name of its
+// own; then each sends to the other's port.
 
 import Foundation
 import NamedPortServer

@@ -4,7 +4,8 @@
 import RunLoopCore
 import Synchronization
 
-/// Listing 3-3: the custom input source object. The chapter calls it RunLoopSource, which is a type of the library here.
+/// Listing 3-3: the custom input source object. The chapter calls it RunLoopSource, which is a type of the library
+/// here.
 final class MyRunLoopSource: Sendable {
     private let runLoopSource = Mutex<RunLoopSource?>(nil)
     private let commands = Mutex<[(command: Int, data: String)]>([])

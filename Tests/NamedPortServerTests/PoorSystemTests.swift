@@ -8,8 +8,8 @@ import RunLoopCore
 import TestSupport
 import Testing
 
-/// What a process may find missing: /proc, a directory that can be written, descriptors, processes. Each is a clear error, or
-/// a documented slower path.
+/// What a process may find missing: /proc, a directory that can be written, descriptors, processes. Each is a clear
+/// error, or a documented slower path.
 @Suite("Systems that lack something", .census(warmingUp: makeSpareDescriptor)) struct PoorSystemTests {
     private static let nobody: uid_t = 65534
     private static let isRoot = sysUserID() == 0

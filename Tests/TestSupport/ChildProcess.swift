@@ -93,8 +93,8 @@ package final class ChildProcess: Sendable {
         }
     }
 
-    /// Suspends until the child has ended by itself: its standard input stays as it is. When the watchdog ends the wait,
-    /// records an issue.
+    /// Suspends until the child has ended by itself: its standard input stays as it is. When the watchdog ends the
+    /// wait, records an issue.
     package func waitUntilEnded(sourceLocation: SourceLocation = #_sourceLocation) async {
         await offThePool { [self] in
             _ = Watchdog.wait(

@@ -22,7 +22,7 @@
 int bare_bind_thread(pthread_t thread, int place);
 
 /// After one of many polls that found nothing: waits a moment, and now and then yields the processor. Ends the program
-/// after so many polls, some seconds of them, that the other side must have gone.
+/// after some seconds of polls: the other side must have gone.
 static inline void bare_look_again(unsigned *looks) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Messages of 64 bytes, each in memory of its own, through a list that a mutex guards: the least that a queue of messages
-// of any size does. Neither side sleeps.
+// Messages of 64 bytes, each in memory of its own, through a list that a mutex guards: the least that a queue of
+// messages of any size does. Neither side sleeps.
 
 #include "common.h"
 

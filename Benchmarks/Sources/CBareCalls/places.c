@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Threads that stay on one processor. A place is a number among the processors that this program may use: 0 is the first.
+// Threads that stay on one processor. A place is a number among the processors that this program may use: 0 is the
+// first.
 
 #include "common.h"
 #include <sched.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// Counts the system calls of a child process with ptrace. The child marks the stretch that counts with a system call that
-// no kernel has. The process stops twice at each call, so its times say nothing; its counts do.
+// Counts the system calls of a child process with ptrace. The child marks the stretch that counts with a system call
+// that no kernel has. The process stops twice at each call, so its times say nothing; its counts do.
 
 #include "common.h"
 #include <signal.h>

@@ -106,8 +106,8 @@ extension DeclaredName {
 }
 
 extension PortNameServer {
-    /// The names that supervisors hold and whose owners do not run, in alphabetical order. Names that other programs
-    /// hold, such as systemd, are not known here. A look-up of such a name starts its owner.
+    /// The names that supervisors hold and whose owners do not run, in alphabetical order. Names held by other
+    /// programs, such as systemd, are not known here. A look-up of such a name starts its owner.
     ///
     /// - Returns: each with the supervisor's process.
     /// - Throws: as ``list()``.

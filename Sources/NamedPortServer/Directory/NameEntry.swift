@@ -18,8 +18,8 @@ struct NameEntry: Sendable {
     ///
     /// - Returns: nil when no process holds the name, its record is not written yet, or the file cannot be opened or
     ///   read, for whatever reason: files of this library can be, and any process of the user can put another there.
-    /// - Throws: `descriptorLimit`, `systemCallFailed` when this process has no descriptor or memory left, or the system
-    ///   refuses the locks of the directory: then nothing is known of any name.
+    /// - Throws: `descriptorLimit`, `systemCallFailed` when this process has no descriptor or memory left, or the
+    ///   system refuses the locks of the directory: then nothing is known of any name.
     static func look(at file: String, in names: TrustedDirectory) throws(PortError) -> NameEntry? {
         guard let name = PortName(fileName: file) else { return nil }
         do throws(PortError) {
@@ -59,8 +59,8 @@ extension NameRecord {
     /// Reads the record in a name's file, whether or not the name is held.
     ///
     /// - Returns: nil when there is no such file, or it is no record, or it cannot be opened or read.
-    /// - Throws: `directoryUntrusted` when it is no regular file of this user alone; `descriptorLimit`, `systemCallFailed`
-    ///   when this process has no descriptor or memory left.
+    /// - Throws: `directoryUntrusted` when it is no regular file of this user alone; `descriptorLimit`,
+    ///   `systemCallFailed` when this process has no descriptor or memory left.
     static func read(of name: PortName, in names: TrustedDirectory) throws(PortError) -> NameRecord? {
         try readSigned(of: name, in: names)?.record
     }

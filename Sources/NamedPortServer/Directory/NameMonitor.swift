@@ -14,7 +14,8 @@ final class NameMonitor: Sendable {
     private struct State: ~Copyable {
         var watch: NameDirectoryWatch
         var table = NameSnapshot()
-        /// Descriptors of the processes that hold names, this one excepted: of the first `ownerLimit` that can be watched.
+        /// Descriptors of the processes that hold names, this one excepted: of the first `ownerLimit` that can be
+        /// watched.
         var owners: [Int32: SharedDescriptor] = [:]
         /// The other owners.
         var unwatched: Set<Int32> = []

@@ -15,8 +15,8 @@ import Synchronization
 ///
 /// - Important: Thread safety: any thread.
 public final class PortNameServer: Sendable {
-    /// The names of this process's user: in `$XDG_RUNTIME_DIR/swift-ports`, else in `swift-ports` in the first directory
-    /// of `$RUNTIME_DIRECTORY`, else in `swift-ports-<user id>` in the temporary directory; or where
+    /// The names of this process's user: in `$XDG_RUNTIME_DIR/swift-ports`, else in `swift-ports` in the first
+    /// directory of `$RUNTIME_DIRECTORY`, else in `swift-ports-<user id>` in the temporary directory; or where
     /// `SWIFT_PORT_DIRECTORY` says, which is set in programs that were started for a name in a private directory.
     public static let shared = PortNameServer(directory: nil)
 
@@ -47,8 +47,9 @@ public final class PortNameServer: Sendable {
 
     /// Makes a name server whose names are shared by the users of one group.
     ///
-    /// The directory's owner or an administrator makes it, with mode 3770, 2750 or 0750 and that group: `Docs/Security.md`
-    /// says which user may do what in it. A directory of mode 0700 of this process's own user will do, too.
+    /// The directory's owner or an administrator makes it, with mode 3770, 2750 or 0750 and that group:
+    /// `Docs/Security.md` says which user may do what in it. A directory of mode 0700 of this process's own user will
+    /// do, too.
     ///
     /// A port that other users are to reach needs a ``/MessagePort/PeerPolicy`` that admits them, such as
     /// `members(of:)`, and its address in this directory: it is registered here before it is registered elsewhere or

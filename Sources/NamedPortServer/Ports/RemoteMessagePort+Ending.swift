@@ -4,7 +4,7 @@
 public import MessagePort
 import Synchronization
 
-/// Whom to notify of a remote port's end. The thread that notifies removes it first, so it is notified once.
+/// The handler for a remote port's end, with its loop. The thread that notifies removes it first, so it is called once.
 final class EndWatch: Sendable {
     let loop: ThreadRunLoop  // immutable
     let mode: RunLoopMode  // immutable
@@ -113,7 +113,7 @@ extension RemoteMessagePort {
 }
 
 extension RemoteMessagePort.State {
-    /// Removes the watch of the end, so that it is notified once.
+    /// Removes the watch of the end, so that it is called once.
     mutating func takeWatch() -> (watch: EndWatch?, request: NoticeRequest?) {
         (watch.take(), request.take())
     }

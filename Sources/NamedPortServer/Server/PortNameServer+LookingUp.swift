@@ -76,7 +76,7 @@ extension PortNameServer {
 
     /// The names that are held now, in alphabetical order.
     ///
-    /// - Returns: each with its owner, and since when that holds it.
+    /// - Returns: each with its owner, and the time of its registration.
     /// - Throws: ``/MessagePort/PortError/Code/directoryUntrusted``, ``/MessagePort/PortError/Code/descriptorLimit``,
     ///   ``/MessagePort/PortError/Code/systemCallFailed``.
     public func list() throws(PortError) -> [Registration] {

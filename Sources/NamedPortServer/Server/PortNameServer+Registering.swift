@@ -15,8 +15,9 @@ extension PortNameServer {
     /// Gives a port a name. A port may have several. The name is free again when the port becomes invalid, or this
     /// process ends; it does not depend on this object's lifetime.
     ///
-    /// A port whose address has gone, because its socket or the whole directory was removed or replaced, gets a new one. Rights
-    /// that other processes have to it stay valid, and are not equal to those that they look up from then on.
+    /// A port whose address has gone, because its socket or the whole directory was removed or replaced, gets a new
+    /// one. Rights that other processes have to it stay valid, and are not equal to those that they look up from then
+    /// on.
     ///
     /// - Parameters:
     ///   - port: the port; from now on other processes can reach it.
@@ -24,8 +25,8 @@ extension PortNameServer {
     /// - Throws: ``/MessagePort/PortError/Code/nameTaken``; ``/MessagePort/PortError/Code/nameEmpty``,
     ///   ``/MessagePort/PortError/Code/nameTooLong``, ``/MessagePort/PortError/Code/nameHasNUL``;
     ///   ``/MessagePort/PortError/Code/invalidPort``; ``/MessagePort/PortError/Code/forkedProcess``;
-    ///   ``/MessagePort/PortError/Code/nameNotAllowed`` in a shared directory that does not let this user have the name;
-    ///   ``/MessagePort/PortError/Code/directoryUntrusted``, ``/MessagePort/PortError/Code/descriptorLimit``,
+    ///   ``/MessagePort/PortError/Code/nameNotAllowed`` in a shared directory that does not let this user have the
+    ///   name; ``/MessagePort/PortError/Code/directoryUntrusted``, ``/MessagePort/PortError/Code/descriptorLimit``,
     ///   ``/MessagePort/PortError/Code/systemCallFailed``. The name is not held then.
     public func register(_ port: MachPort, name: String) throws(PortError) {
         try port.core.checkProcess()

@@ -80,6 +80,6 @@ extension Invocation {
 }
 
 extension PortNameServer.Registration {
-    /// Whether it is the service that `portctl trace` asks, and not a name that only looks like it.
+    /// Whether it is the service that `portctl trace` asks, and not a name that only resembles it.
     var isTraceService: Bool { name == TraceService.name(of: owner) }
 }

@@ -32,8 +32,8 @@ size_t bare_heap_bytes(void);
 /// How many processors this program could use when it started; 0 when the system does not say.
 int bare_place_count(void);
 
-/// Keeps the calling thread, and the threads that it starts from now on, on one processor: the one with this number among
-/// those that this program could use when it started, from 0. Does nothing for -1. Returns 0, or an errno.
+/// Keeps the calling thread, and the threads that it starts from now on, on one processor: the one with this number
+/// among those that this program could use when it started, from 0. Does nothing for -1. Returns 0, or an errno.
 int bare_bind(int place);
 
 // MARK: - eventfd + epoll, two threads

@@ -6,8 +6,8 @@ import Dispatch
 
 /// Counts the round trips of one run, on the thread on which they end.
 ///
-/// @unchecked: from `begin` until `finished` is signalled only the thread on which the answers arrive uses it; before and
-/// after that only the thread that waits for them.
+/// @unchecked: from `begin` until `finished` is signalled only the thread on which the answers arrive uses it; before
+/// and after that only the thread that waits for them.
 final class Rally: @unchecked Sendable {
     private var left = 0
     private var start: Int64 = 0

@@ -5,8 +5,8 @@ import Foundation
 
 /// A chart of the ratios to the baselines, on a logarithmic scale: to the left is better.
 ///
-/// A group of bars for each row: ours, then the others that were measured with it. The line in the middle is the baseline,
-/// and a mark shows the goal.
+/// A group of bars for each row: ours, then the others that were measured with it. The line in the middle is the
+/// baseline, and a mark shows the goal.
 struct Chart {
     private static let width = 1000.0
     private static let plotLeft = 330.0
