@@ -40,7 +40,7 @@ public final class LocalMessagePort: Sendable {
         port = MachPort(queueLimit: queueLimit)
         port.core.setOwner(self)
         port.setHandler { [weak self] _, message in
-            // When the reply arrives, this object has been released.
+            // The handler's reference to this object is released before the reply is sent.
             guard let reply = self.map({ handler($0, message) }) else { return }
             // The requester may have gone meanwhile: then the reply has no receiver.
             if message.expectsReply { try? message.reply(MachMessage(id: message.id, bytes: reply ?? [])) }

@@ -107,7 +107,7 @@ extension Diagnosis {
         }
     }
 
-    /// How long it takes to wake a sleeping process.
+    /// How long it takes to wake a sleeping thread or process.
     static let speed = [
         Probe(
             subject: "wake-up of a thread", cost: "Run loops do not run here.",
