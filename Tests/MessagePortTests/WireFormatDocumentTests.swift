@@ -63,7 +63,7 @@ struct WireFormatDocumentTests {
         sent["refused"] = try packets { SocketConnection.sendRefusal(.peerRefused, to: $0.descriptor) }.first
         sent["ring"] = try packets { connection in
             connection.useRings(.always)
-            connection.offerRings()
+            RingNegotiation.offerIfDue(over: connection)
         }.first
         sent["ring-answer"] = PacketHeader(kind: .ringAnswer, descriptorCount: 2).encoded
         sent["lane"] = PacketHeader(kind: .lane).encoded

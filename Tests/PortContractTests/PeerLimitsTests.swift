@@ -216,7 +216,7 @@ import Testing
             // One thread pauses it and has not changed the kernel's set yet; another sees the end.
             let key = try #require(sockets.state.withLock { $0.keys[ObjectIdentifier(connection)] })
             #expect(sockets.accounts.withLock { $0.pause(key) })
-            connection.isHeldBack.store(true, ordering: .releasing)
+            connection.receiver.isHeldBack.store(true, ordering: .releasing)
             sockets.silence(connection)
             connection.updateInterest()
             for id in Int32(1)...2 { #expect(try port.tryReceive()?.id == id) }

@@ -179,7 +179,7 @@ extension MachPort {
     /// Has a new connection offer rings, and both ends accept them; later, when the port reads nothing now.
     fileprivate func agreeOnRings(with connection: SocketConnection) {
         guard connection.sender.lock.tryLock() else { return }
-        connection.offerRings()
+        RingNegotiation.offerIfDue(over: connection)
         connection.sender.lock.unlock()
         for _ in 0..<100 where connection.awaitsRingAnswer {
             core.receiveFromSockets()

@@ -3,18 +3,17 @@
 
 import PortSystem
 
-/// What a connection keeps from one burst to the next.
+/// What a connection retains from one batch of plain messages to the next.
 struct ReceiveBatch: ~Copyable, Sendable {
     /// The packets that were seen.
     var packets: [PacketPrefix] = []
     /// Their messages, before they are queued.
     var messages = MessageBuffer()
-    /// How many packets are worth a look: fewer where there was no place for all of the last burst.
-    private(set) var most = ReceiveBatch.mostPackets
-    static let mostPackets = 32
+    /// How many packets are worth reading ahead: fewer where the queue had no slots for all of the last batch.
+    private(set) var most = Tuning.batchCount
 
-    /// Of so many messages that may be taken, so many have found a place.
-    mutating func didReserve(_ places: Int, of count: Int) {
-        most = places < count ? max(1, places) : min(Self.mostPackets, 2 * most)
+    /// Of `count` messages that may be read, this many have slots in the queue.
+    mutating func didReserve(_ slots: Int, of count: Int) {
+        most = slots < count ? max(1, slots) : min(Tuning.batchCount, 2 * most)
     }
 }

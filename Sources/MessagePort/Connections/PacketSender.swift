@@ -82,7 +82,7 @@ struct PacketSender: ~Copyable, Sendable {
     /// - Returns: false when there is no room.
     private func offerPlain(_ packet: OutgoingPacket, over connection: SocketConnection) throws(PortError) -> Bool {
         guard try sendBacklog(over: connection) else { return false }
-        connection.offerRings()
+        RingNegotiation.offerIfDue(over: connection)
         guard try offer(packet, over: connection) else { return false }
         didSend(packet.payloadSize)
         return true
@@ -166,7 +166,7 @@ struct PacketSender: ~Copyable, Sendable {
         // What joins the backlog between two pieces waits: pieces of one message follow each other.
         if !message.isBegun {
             if try !sendBacklog(over: connection) { return false }
-            connection.offerRings()
+            RingNegotiation.offerIfDue(over: connection)
         }
         while !message.isDone {
             let packet = message.next(atMost: pieceLimit(for: message))

@@ -47,7 +47,7 @@ final class PendingCloses: CloseObserver {
     ///   - connection: over which they came.
     ///   - ledger: the accounts of the connection's port, at its end; nil at the right's end.
     init(_ connection: SocketConnection, _ ledger: PeerQuotas?) {
-        count = connection.closingCount
+        count = connection.receiver.closingCount
         owner = connection.owner
         self.ledger = ledger
     }
@@ -68,12 +68,12 @@ extension SocketConnection {
     /// Whether nothing more is read at the right's end, because too many descriptors wait to be closed: then it is
     /// paused.
     func holdBackUntilClosed() -> Bool {
-        guard closingCount.isAtLimit else { return false }
-        closingCount.setWaiting(self, isHeldBack)
+        guard receiver.closingCount.isAtLimit else { return false }
+        receiver.closingCount.setWaiting(self, receiver.isHeldBack)
         // They may have been closed since. Whoever closed the last may see no mark to take away any more. And a connection
         // that is closed waits for nothing.
-        guard closingCount.isAtLimit, !isClosed else {
-            closingCount.setWaiting(nil, isHeldBack)
+        guard receiver.closingCount.isAtLimit, !isClosed else {
+            receiver.closingCount.setWaiting(nil, receiver.isHeldBack)
             updateInterest()  // who has seen the mark meanwhile may have put the connection aside
             return false
         }
@@ -83,8 +83,8 @@ extension SocketConnection {
 
     /// A descriptor was closed.
     fileprivate func readAgainAfterClosing() {
-        guard port == nil, isHeldBack.load(ordering: .sequentiallyConsistent), !closingCount.isAtLimit else { return }
-        closingCount.setWaiting(nil, isHeldBack)
+        guard port == nil, receiver.isHeldBack.load(ordering: .sequentiallyConsistent), !receiver.closingCount.isAtLimit else { return }
+        receiver.closingCount.setWaiting(nil, receiver.isHeldBack)
         updateInterest()
     }
 }

@@ -29,7 +29,7 @@ extension PortSockets {
     func resume(_ owner: PeerID? = nil) {
         let resumed = state.withLock { state in
             let members = accounts.withLock { $0.takeResumable(of: owner) }.compactMap { state.members[$0] }
-            for member in members { member.isHeldBack.store(false, ordering: .releasing) }
+            for member in members { member.receiver.isHeldBack.store(false, ordering: .releasing) }
             return members
         }
         for member in resumed { member.updateInterest() }
@@ -42,7 +42,7 @@ extension PortSockets {
             guard let key = state.keys[ObjectIdentifier(connection)], accounts.withLock({ $0.pause(key) }) else {
                 return false
             }
-            connection.isHeldBack.store(true, ordering: .releasing)
+            connection.receiver.isHeldBack.store(true, ordering: .releasing)
             return true
         }
         if isHeldBack { connection.updateInterest() }
@@ -53,7 +53,7 @@ extension PortSockets {
     /// read again.
     func silence(_ connection: SocketConnection) {
         state.withLock { state in
-            guard connection.isHeldBack.load(ordering: .acquiring),
+            guard connection.receiver.isHeldBack.load(ordering: .acquiring),
                 let key = state.keys[ObjectIdentifier(connection)]
             else { return }
             epoll.remove(connection.descriptor.rawValue)

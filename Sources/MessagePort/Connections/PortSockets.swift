@@ -235,7 +235,7 @@ package final class PortSockets: QuotaObserver {
             budget.spend(count, by: member.owner)
             // The second one was none.
             if reports.count == 1, count == 2, !hasMore { lone = member }
-            if member.isHeldBack.load(ordering: .acquiring) { putsAside = true }
+            if member.receiver.isHeldBack.load(ordering: .acquiring) { putsAside = true }
             if member.isClosed, remove(report.key), member.port?.object === core, !member.looksOn { endedCount += 1 }
         }
         state.withLock { state in
@@ -261,7 +261,7 @@ package final class PortSockets: QuotaObserver {
         // A right's end never gets messages for a port, and the end of another port's connection has its own.
         let result = member.receive(into: member.port?.object, limit: limit, isReported: true)
         noteRing(of: member)
-        if !report.events.isDisjoint(with: .hangUpOrError), member.isHeldBack.load(ordering: .acquiring) {
+        if !report.events.isDisjoint(with: .hangUpOrError), member.receiver.isHeldBack.load(ordering: .acquiring) {
             member.peerDidGo()
             silence(member)
         }

@@ -78,12 +78,12 @@ struct ReplyRoutine: SourceRoutine {
         if let connection, connection.hasRings { body(connection) }
     }
 
-    func isReady() -> Bool { connection?.hasReadableUntold ?? false }
+    func isReady() -> Bool { connection?.hasReadableData ?? false }
 
     func perform() -> SourceOutcome {
         connection?.receive(into: connection?.port?.object)
         connection?.pauseSource()
-        connection?.ringSource()
+        connection?.signalSource()
         return .nothing
     }
 }

@@ -103,26 +103,10 @@ package final class SocketConnection: Sendable {
     let port: Kept<any MessageSink>?  // immutable
     let descriptor: SharedDescriptor  // immutable
     let state = Mutex(State())
-    let assembly = Mutex(ReceiveState())  // held while receiving, so that messages keep their order
+    let receiver = PacketReceiver()
     let sender: PacketSender
-    /// How many descriptors that came over the connection wait to be closed.
-    let closingCount = ClosingCount()
-    /// Nothing new is read, because the peer's process takes up too much. At the port's end changed under the lock of the
-    /// port's sockets.
-    let isHeldBack = Atomic<Bool>(false)
-    /// The ring from which this end reads, to be closed with the connection or its port. Set once, when there are rings.
-    let incomingRing = SetOnceReference<SharedRing>()
-    /// What this end has brought for the rings. Set once, before that ring.
-    let ringEnd = SetOnceReference<RingEnd>()
     /// The accounts of the port that this end belongs to: set when they are first asked for.
     private let knownLedger = SetOnceReference<PeerQuotas>()
-    /// Something may be in the ring of which neither the socket nor the peer will tell. Changed under the lock of `assembly`.
-    let isUntold = Atomic<Bool>(false)
-    /// The number of the look of a loop that looks into the ring also while it handles; zero for none. Set under the lock of
-    /// `assembly`.
-    let keptLook = Atomic<UInt64>(0)
-    /// The port is gone, and nothing more comes from the peer: what lies unread is the last.
-    let isDeaf = Atomic<Bool>(false)
     /// The connection is closed: `state` has a failure. Changed under its lock; to read it needs none.
     private let hasFailed = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
@@ -174,7 +158,13 @@ package final class SocketConnection: Sendable {
     }
 
     /// Whether the connection has rings.
-    var hasRings: Bool { incomingRing.object != nil }
+    var hasRings: Bool { receiver.ring.object != nil }
+
+    /// Says when rings are offered from now on.
+    func useRings(_ use: RingUse) { sender.channel.path.withLock { $0.use = use } }
+
+    /// Whether rings were offered and neither accepted nor refused.
+    var awaitsRingAnswer: Bool { sender.channel.path.withLock { $0.isOffered } }
 
     func checkProcess() throws(PortError) {
         if isInherited { throw PortError(.forkedProcess) }
@@ -220,11 +210,11 @@ package final class SocketConnection: Sendable {
             return (old, state.requests.endAllSent(), state.requests.abandonAll())
         }
         guard let (old, unanswered, abandoned) = remains else { return }
-        incomingRing.object?.close()
-        ringEnd.object?.wakeChannel.end()
+        receiver.ring.object?.close()
+        receiver.ringEnd.object?.wakeChannel.end()
         sysShutDown(descriptor.rawValue)  // ends the sleep of a loop that is parked, too
         // One that has waited for descriptors to be closed may have been put aside: its end is to be seen.
-        if port == nil, closingCount.setWaiting(nil, isHeldBack) { updateInterest() }
+        if port == nil, receiver.closingCount.setWaiting(nil, receiver.isHeldBack) { updateInterest() }
         _ = sender.backlog.withLock { backlog in
             backlog.isOver = true
             return backlog.charge.take()
@@ -273,11 +263,11 @@ extension SocketConnection {
         // Said before there is room: who waits for that finds a dead name.
         if owesReplies { sayPortHasEnded() }
         // First: whoever finds the socket closed, and the ring too, knows that what is in the ring will be dropped here.
-        incomingRing.object?.close()
+        receiver.ring.object?.close()
         sysShutDown(descriptor.rawValue, .receiving)
         // Set after the last packet can have come: whoever is receiving now, and sees it afterwards, drops them all.
-        isDeaf.store(true, ordering: .sequentiallyConsistent)
-        dropUnread()
+        receiver.isDeaf.store(true, ordering: .sequentiallyConsistent)
+        receiver.dropUnread(from: self)
         if !state.withLock({ $0.requests.owesReply }) { return close(PortError(.peerDied)) }
         if !owesReplies { sayPortHasEnded() }
     }
@@ -317,21 +307,23 @@ extension SocketConnection {
     }
 }
 
+// MARK: What listens
+
 extension SocketConnection {
     /// Whether replies wait for room.
     var isAwaitingRoom: Bool { sender.isAwaitingRoom }
 
     /// Whether nothing more is read from the peer now.
-    var isPaused: Bool { isHeldBack.load(ordering: .acquiring) || isAwaitingRoom }
+    var isPaused: Bool { receiver.isHeldBack.load(ordering: .acquiring) || isAwaitingRoom }
 
     /// What a port that listens to the connection waits for.
     var interest: EpollEvents {
-        guard port != nil else { return isHeldBack.load(ordering: .acquiring) ? [] : .arrival }
+        guard port != nil else { return receiver.isHeldBack.load(ordering: .acquiring) ? [] : .arrival }
         return sender.backlog.withLock { backlog in
             if !backlog.isPausing {
-                if isHeldBack.load(ordering: .acquiring) { return [] }
+                if receiver.isHeldBack.load(ordering: .acquiring) { return [] }
                 // A socket with room is reported until what is untold was read.
-                return isUntold.load(ordering: .acquiring) ? [.readable, .peerClosed, .writable] : .arrival
+                return receiver.hasUnsignalledData.load(ordering: .acquiring) ? [.readable, .peerClosed, .writable] : .arrival
             }
             // That the peer is gone is told all the same.
             return backlog.isWatched ? [] : .writable
@@ -344,7 +336,7 @@ extension SocketConnection {
         let (listeners, source) = state.withLock { ($0.listeners, $0.source) }
         for listener in listeners { listener.object?.updateInterest(in: self) }
         if let source, !isPaused { source.watchSoon(pollable: descriptor.rawValue) }
-        ringSource()
+        signalSource()
     }
 
     /// The peer is gone, though there may still be something to read from it: it does not wait for replies any more.
@@ -363,4 +355,77 @@ extension SocketConnection {
 extension EpollEvents {
     /// Something to read, or the end.
     static let arrival: EpollEvents = [.readable, .peerClosed]
+}
+
+// MARK: Receiving
+
+extension SocketConnection: IncomingChannelObserver {
+    /// Receives what has arrived. Never waits. `PacketReceiver.receive` says what the parameters are.
+    @discardableResult
+    func receive(
+        into core: (any MessageSink)?, limit: Int = Tuning.packetBudget, endsPolling: Bool = false, isReported: Bool = false
+    ) -> (count: Int, hasMore: Bool, isWithinMessage: Bool) {
+        receiver.receive(into: core, limit: limit, endsPolling: endsPolling, isReported: isReported, from: self)
+    }
+
+    /// Receives what has arrived, unless that is being done.
+    func receiveUnlessReceiving() { receiver.receiveUnlessReceiving(from: self) }
+
+    func peerDidOpenRing() { sender.channel.path.withLock { $0.peerDidOpen() } }
+
+    func peerDidLeaveRing() { receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent) }
+
+    func closeObserver() -> any CloseObserver { PendingCloses(self, ledger(of: port?.object)) }
+
+    /// Whether nothing is read from the ring any more.
+    var hasEndedReading: Bool {
+        state.withLock { $0.life.failure != nil || port != nil && $0.life.hasLostOwner }
+    }
+
+    /// All that the peer sent before it went has been read.
+    func peerDidEnd() {
+        // The end of a port ends what it receives; what it owes is still to be sent.
+        if !(port != nil && state.withLock { $0.life.hasLostOwner }) { close(PortError(.peerDied)) }
+    }
+
+    /// Drops a message for whose descriptors this process has no descriptor. Without them it is not what was sent: requests that wait
+    /// for it, or for its answer, fail.
+    func loseMessage(asks: UInt64, answers: UInt64) {
+        if asks != 0 {
+            willOweReply(to: asks)
+            dropReply(to: asks, because: .descriptorsLost, delivery: .unread)
+        }
+        if answers != 0 { failAwaited(answers, PortError(.descriptorsLost, delivery: .read)) }
+    }
+
+    /// Ends the connection because of what the peer sent, and says why to it.
+    ///
+    /// - Returns: false: there is nothing more to receive.
+    func refuse(_ code: PortError.Code) -> Bool {
+        Self.sendRefusal(code, to: descriptor)
+        close(PortError(code))
+        return false
+    }
+
+    /// Says to a peer, if there is room, that this process does not talk to it.
+    static func sendRefusal(_ code: PortError.Code, to socket: SharedDescriptor) {
+        let header = PacketHeader(kind: .refused, messageID: Int32(code.rawValue))
+        _ = try? sysSendPacket(socket.rawValue, head: header.words, body: [], descriptors: [])
+    }
+}
+
+extension PortError {
+    /// What a peer's refusal means here.
+    init(refusal: Int32) {
+        let known: [PortError.Code] = [.descriptorsLost, .malformedPacket, .descriptorLimit, .tooManyConnections]
+        switch known.first(where: { Int32($0.rawValue) == refusal }) {
+        case PortError.Code.descriptorLimit?:
+            // It was accepted only to be refused: what was sent is unread.
+            self.init(
+                .descriptorLimit, subject: .reason(.init("it is the other process that has none")), delivery: .unread)
+        case PortError.Code.tooManyConnections?: self.init(.tooManyConnections, delivery: .unread)
+        case let code?: self.init(code)
+        case nil: self.init(.peerRefused)
+        }
+    }
 }

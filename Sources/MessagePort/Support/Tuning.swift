@@ -36,4 +36,28 @@ enum Tuning {
     /// When the kernel has no memory for a packet, too many descriptors are in flight, or there is none to wait with, the packet is
     /// sent again after this time.
     static let timeUntilRetry = Duration.milliseconds(10)
+
+    // MARK: Receiving
+
+    /// The most packets that one call receives, so that one busy connection delays the others little.
+    static let packetBudget = 32
+
+    /// The most bytes of a ring whose plain messages are queued together. Docs/Decisions/0018-batch-receive.md.
+    static let batchSize = 64 << 10
+
+    /// The most messages that are queued together.
+    static let batchCount = 32
+
+    /// The most steps between two packets: a peer that plays with its counters holds its reader no longer.
+    static let stepLimit = 16
+
+    /// After this many polls that found nothing a loop polls a ring no more, until the kernel reports something: each ring that is
+    /// polled costs each spin. Docs/Decisions/0023-busy-polling-while-handling.md.
+    static let emptyPollLimit: UInt8 = 64
+
+    /// How often the right's end reads what a ring holds before the shared thread does.
+    static let passLimit = 256
+
+    /// The most connections of a port whose rings a loop polls. Docs/Decisions/0025-a-thousand-connections-beside-ten.md.
+    static let busyLimit = 4
 }

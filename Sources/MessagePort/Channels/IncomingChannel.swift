@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// The way into a connection: reads the next packet, from the socket or the ring, in the order in which they were sent.
+//
+// What keeps packets from waiting unnoticed: as long as something is in a ring, its reader's socket is readable, or a wake-up is on
+// its way there. The reader removes a wake-up from the socket only after it has said that it sleeps, and has found the ring empty
+// then; what comes later brings another wake-up. A wake-up that comes while the socket is next was sent for what has been read. So
+// whatever waits for the socket, in whatever way, needs to know nothing of rings. Docs/MemoryOrder.md has the proof.
+
+import PortSystem
+
+/// How thoroughly to search for a packet.
+enum PollDepth: Comparable, Sendable {
+    /// What is on the socket beside a ring may wait: it is reported again.
+    case quick
+    /// The kernel has reported that something is on the socket.
+    case reported
+    /// Also behind a wake-up.
+    case thorough
+}
+
+/// What a read of the channel has found.
+enum Received: Sendable {
+    /// A packet. Its descriptors are nil when they were lost.
+    case packet(PacketHeader, [UInt8], [SharedDescriptor]?)
+    /// The next piece of the message that was begun, whose bytes are where they belong.
+    case piece(PacketHeader, Int, [SharedDescriptor]?)
+    /// The peer offers rings, or answers an offer.
+    case rings(PacketHeader, [UInt8], [SharedDescriptor]?)
+    /// Nothing now.
+    case nothing
+    /// No packet, but there may be one.
+    case again
+    /// All that the peer has sent was read, and it is gone.
+    case ended
+    /// What breaks the format.
+    case malformed
+    case failed(SystemError)
+}
+
+/// What a connection retains from one packet to the next.
+struct ReceiveState: ~Copyable, Sendable {
+    var assembly = PacketAssembly()
+    var path = IncomingPath()
+    var batch = ReceiveBatch()
+    /// What the message that is being put together takes up in its sender's account.
+    var charge: PeerCharge?
+    /// The peer has sent messages to the port: it is noted as one of its senders.
+    var hasNotedSender = false
+    /// The last packet was a message for the port, and there is room for another, also in the account of its process: a thread that
+    /// reads on at once need not ask.
+    var mayReadOn = false
+    /// What is there cannot be read now, because there is no room, say.
+    var isBlocked = false
+
+    /// Nothing more comes: a message that was begun will not be finished.
+    mutating func giveUp() {
+        assembly.giveUp()
+        charge = nil
+    }
+
+    /// A packet was handled.
+    mutating func didHandlePacket() {
+        if !assembly.isBegun { charge = nil }
+    }
+}
+
+/// The events of a channel that its connection acts upon before the next packet is read.
+protocol IncomingChannelObserver {
+    /// The peer's packets are in the ring from now on.
+    func peerDidOpenRing()
+    /// The peer's next packets are on the socket.
+    func peerDidLeaveRing()
+    /// What hears of the descriptors of a packet that are closed.
+    func closeObserver() -> any CloseObserver
+}
+
+extension ReceiveState {
+    /// Reads the next packet.
+    mutating func next(
+        from socket: SharedDescriptor, depth: PollDepth, for observer: some IncomingChannelObserver
+    ) -> Received {
+        path.hasRing
+            ? nextOfBoth(socket, depth: depth, for: observer) : nextOfSocket(socket, for: observer)
+    }
+
+    /// Reads a packet from the ring or the socket. A peer that plays with its counters holds the reader no longer than the limit of
+    /// steps.
+    private mutating func nextOfBoth(
+        _ socket: SharedDescriptor, depth: PollDepth, for observer: some IncomingChannelObserver
+    ) -> Received {
+        for _ in 0..<Tuning.stepLimit {
+            if path.isOnRing {
+                let (outcome, landed) = nextRecord()
+                switch consume outcome {
+                case .packet(let words, var payload):
+                    path.didReadRing()
+                    guard let header = PacketHeader(words) else { return .malformed }
+                    if landed > 0 {
+                        if header.kind == .continuation { return .piece(header, landed, []) }
+                        payload = assembly.takeBack(landed)
+                    }
+                    return .packet(header, payload, [])
+                case .mark(let count):
+                    path.leaveRing(before: count)
+                    observer.peerDidLeaveRing()
+                case .broken: return .malformed
+                case .empty, nil: break
+                }
+            }
+            if path.isOnRing, !path.hasSpentWakeUp, path.isPolled || path.wasPolled {
+                if path.mustReadOn() { continue }
+                // Nothing else reads the socket while a loop polls.
+                if depth < (path.isPolled ? .reported : .thorough) { return .nothing }
+            }
+            let received =
+                path.hasSpentWakeUp
+                ? removeWakeUp(socket, depth) : nextBesideRing(socket, for: observer)
+            if let received { return received }
+        }
+        return .again
+    }
+
+    /// Reads the next record of the ring; the next piece of a large message goes where it belongs.
+    ///
+    /// - Returns: what it is; and how many bytes of it were written behind the message that was begun.
+    private mutating func nextRecord() -> (RingConsumer.Outcome?, landed: Int) {
+        guard assembly.hasRoomForPiece, var reader = path.reader else { return (path.reader?.read(), 0) }
+        var outcome = RingConsumer.Outcome.empty
+        let landed = try? assembly.land { outcome = reader.read(into: &$0) }
+        path.reader = reader
+        return (outcome, landed ?? 0)
+    }
+
+    /// The ring is empty, or the socket is next: removes the wake-up from the socket, unless something came meanwhile.
+    ///
+    /// - Returns: what the read has found; nil to read the ring again.
+    private mutating func removeWakeUp(_ socket: SharedDescriptor, _ depth: PollDepth) -> Received? {
+        // A loop that polls needs no wake-up for what comes.
+        if path.isOnRing, !path.isPolled {
+            if path.mustReadOn() { return nil }  // the wake-up is still there
+        }
+        do throws(SystemError) {
+            let (outcome, head, _) = try sysReceiveHeadedPacket(socket.rawValue, limit: PacketHeader.size)
+            switch outcome {
+            case .packet(_, let descriptors):
+                // Descriptors that came with it go as all that come from a peer.
+                guard descriptors.isEmpty, head.flatMap(PacketHeader.init)?.isBell == true else { return .malformed }
+            case .descriptorsLost, .truncated: return .malformed
+            // Reported once, when the peer has gone with something unread; the wake-up is still there.
+            case .reset: return .again
+            case .wouldBlock: return .nothing  // it is there all the same, and removed later
+            case .peerClosed: break  // the next read finds it
+            }
+            path.hasSpentWakeUp = false
+            return depth == .thorough || !path.isOnRing ? .again : .nothing
+        } catch {
+            return .failed(error)
+        }
+    }
+
+    /// The ring is empty, or the socket is next: peeks at the first packet of the socket. Where it cannot lead to the ring it is read at
+    /// once.
+    ///
+    /// - Returns: what the read has found; nil to read the ring again.
+    private mutating func nextBesideRing(
+        _ socket: SharedDescriptor, for observer: some IncomingChannelObserver
+    ) -> Received? {
+        if path.promisedCount > 0 { return nextOfSocket(socket, for: observer) }
+        let seen: PeekOutcome
+        do throws(SystemError) {
+            seen = try sysPeekPacket(socket.rawValue)
+        } catch {
+            return .failed(error)
+        }
+        switch seen {
+        case .wouldBlock: return .nothing
+        case .reset: return .again
+        case .peerClosed:
+            // What it has published is still read; nothing is added any more.
+            if path.isOnRing, let reader = path.reader {
+                reader.ring.close()
+                if reader.hasMore { return nil }
+            }
+            return .ended
+        case .packet(let first):
+            switch PacketHeader.kind(ofPacketWith: first) {
+            case .bell:
+                path.hasSpentWakeUp = true
+                return nil
+            case .lane:
+                if path.isOnRing { return .malformed }
+                observer.peerDidOpenRing()
+                path.isOnRing = true
+                path.hasSpentWakeUp = true
+                return nil
+            case .refused: return nextOfSocket(socket, for: observer)
+            default:
+                if !path.isOnRing { return nextOfSocket(socket, for: observer) }
+                // It is behind a mark, which was in the ring before it was on the socket.
+                return path.reader?.hasMore == true ? nil : .malformed
+            }
+        }
+    }
+
+    /// Reads a packet from the socket.
+    private mutating func nextOfSocket(
+        _ socket: SharedDescriptor, for observer: some IncomingChannelObserver
+    ) -> Received {
+        do throws(SystemError) {
+            if assembly.hasRoomForPiece { return try nextPieceOfSocket(socket, for: observer) }
+            let (outcome, head, payload) = try sysReceiveHeadedPacket(
+                socket.rawValue, limit: PacketHeader.packetLimit, from: observer.closeObserver())
+            return Self.received(outcome) { sort(head, payload, $0) }
+        } catch {
+            return .failed(error)
+        }
+    }
+
+    /// Reads a packet from the socket, which is likely to be the next piece of a large message.
+    private mutating func nextPieceOfSocket(
+        _ socket: SharedDescriptor, for observer: some IncomingChannelObserver
+    ) throws(SystemError) -> Received {
+        var outcome = ReceiveOutcome.wouldBlock
+        var head: PacketWords?
+        let count = try assembly.land { (room) throws(SystemError) in
+            (outcome, head) = try sysReceiveHeadedPacket(socket.rawValue, into: &room, from: observer.closeObserver())
+        }
+        return Self.received(outcome) { descriptors in
+            if let header = head.flatMap(PacketHeader.init), header.kind == .continuation {
+                path.didReadSocket()
+                return .piece(header, count, descriptors)
+            }
+            return sort(head, assembly.takeBack(count), descriptors)
+        }
+    }
+
+    /// - Parameter packet: what a packet with the descriptors is; nil when they were lost, or this process has none to spare for them.
+    private static func received(_ outcome: ReceiveOutcome, _ packet: ([SharedDescriptor]?) -> Received) -> Received {
+        switch outcome {
+        case .packet(_, let descriptors):
+            packet(descriptors.isEmpty || DescriptorShares().admits(descriptors) ? descriptors : nil)
+        case .descriptorsLost: packet(nil)
+        case .truncated: .malformed
+        case .wouldBlock: .nothing
+        case .reset: .again
+        case .peerClosed: .ended
+        }
+    }
+
+    /// Sorts a packet from the socket.
+    private mutating func sort(
+        _ head: PacketWords?, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?
+    ) -> Received {
+        guard let head, let header = PacketHeader(head) else { return .malformed }
+        switch header.kind {
+        case .ring, .ringAnswer: return .rings(header, payload, descriptors)
+        // One that was sent before the ring was left.
+        case .bell where path.promisedCount > 0:
+            return header.isBell && payload.isEmpty && descriptors?.isEmpty == true ? .again : .malformed
+        default:
+            path.didReadSocket()
+            return .packet(header, payload, descriptors)
+        }
+    }
+}

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// Receives what comes over a connection: reads packets, has them charged to the peer's process, puts messages together, and hands
+// each to the port, or to what awaits it. Nothing is read while the port's queue is full, while the peer's process is over its
+// limits, or while replies to the peer wait for room: the packets stay where they are, and their sender waits.
+//
+// A stream of plain messages through a ring is received in batches: the heads of all that are there are read first; then they are
+// charged together, slots of the queue are reserved, and they go there together. Whatever else the ring holds is received packet by
+// packet.
+//
+// It is a part of its connection, which it is given with each call, as `PacketSender` is.
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+struct PacketReceiver: ~Copyable, Sendable {
+    /// Held while receiving, so that messages keep their order.
+    let state = Mutex(ReceiveState())
+    /// How many descriptors that came over the connection wait to be closed.
+    let closingCount = ClosingCount()
+    /// Nothing new is read, because the peer's process takes up too much. At the port's end changed under the lock of the port's
+    /// sockets.
+    let isHeldBack = Atomic<Bool>(false)
+    /// The ring from which this end reads, to be closed with the connection or its port. Set once, when there are rings.
+    let ring = SetOnceReference<SharedRing>()
+    /// What this end has brought for the rings. Set once, before that ring.
+    let ringEnd = SetOnceReference<RingEnd>()
+    /// Something may be in the ring for which no wake-up is pending. Changed under the lock of `state`.
+    let hasUnsignalledData = Atomic<Bool>(false)
+    /// The number of the polling period of a loop that polls the ring also while it handles messages; zero for none. Set under the
+    /// lock of `state`.
+    let polledPeriod = Atomic<UInt64>(0)
+    /// The port is gone, and nothing more comes from the peer: what is unread is the last.
+    let isDeaf = Atomic<Bool>(false)
+
+    // MARK: Reading
+
+    /// Receives what has arrived. Never waits.
+    ///
+    /// - Parameters:
+    ///   - core: the port that takes messages which answer nothing; while its queue is full, packets stay where they are and their
+    ///     sender waits.
+    ///   - limit: the most packets.
+    ///   - endsPolling: the loop that polls the ring stops that when it has read a message to its end.
+    ///   - isReported: the kernel says that something is on the socket.
+    ///   - connection: this receiver's.
+    /// - Returns: how many packets it read; whether there may be more; and whether it ended within a message.
+    func receive(
+        into core: (any MessageSink)?, limit: Int, endsPolling: Bool, isReported: Bool, from connection: SocketConnection
+    ) -> (count: Int, hasMore: Bool, isWithinMessage: Bool) {
+        let (result, isWithinMessage, mustUpdate, isBlocked) = state.withLock { state in
+            let depth = isReported ? PollDepth.reported : .quick
+            let result = receive(into: core, &state, limit: limit, depth: depth, from: connection)
+            let isWithinMessage = state.assembly.isBegun
+            if endsPolling, !connection.isInherited, !isWithinMessage, !result.hasMore { _ = state.path.endPolling() }
+            return (result, isWithinMessage, noteUnsignalledData(state.path, at: connection), state.isBlocked)
+        }
+        // What a loop that polls cannot read now is reported otherwise.
+        if isBlocked { connection.endKeeping() }
+        if mustUpdate { connection.updateInterest() }
+        connection.flush()  // a peer that sends has perhaps read, and made room
+        dropUnreadIfDeaf(from: connection)
+        return (result.count, result.hasMore, isWithinMessage)
+    }
+
+    /// Receives what has arrived, unless that is being done: by another thread, or further up on this one, where a message that
+    /// nothing takes makes us answer that it is dropped.
+    func receiveUnlessReceiving(from connection: SocketConnection) {
+        let core = connection.port?.object
+        let mustUpdate = state.withLockIfAvailable { state in
+            _ = receive(into: core, &state, limit: Tuning.packetBudget, depth: .thorough, from: connection)
+            return noteUnsignalledData(state.path, at: connection)
+        }
+        if mustUpdate == true { connection.updateInterest() }
+        dropUnreadIfDeaf(from: connection)
+    }
+
+    /// Notes whether something may be in the ring for which no wake-up is pending.
+    ///
+    /// - Returns: whether that has changed for those who listen.
+    private func noteUnsignalledData(_ path: IncomingPath, at connection: SocketConnection) -> Bool {
+        let isNow = path.wasPolled && !path.isPolled && !connection.isClosed
+        return hasUnsignalledData.exchange(isNow, ordering: .sequentiallyConsistent) != isNow && connection.port != nil
+    }
+
+    /// The port may have ended while its connection was being read, and have found the lock taken.
+    func dropUnreadIfDeaf(from connection: SocketConnection) {
+        if isDeaf.load(ordering: .sequentiallyConsistent) { dropUnread(from: connection) }
+    }
+
+    /// Receives what the peer sent to a port that is gone, and drops it: senders that wait for room, or for a reply, learn of it.
+    ///
+    /// Does nothing while packets are being received: that may be further up on this thread, where the last reference to a port may
+    /// go; the thread that receives does it afterwards.
+    func dropUnread(from connection: SocketConnection) {
+        if connection.isInherited { return }
+        state.withLockIfAvailable { state in
+            // What is beyond that closes with the socket.
+            while !closingCount.isAtLimit, receivePacket(&state, nil, depth: .thorough, from: connection) {}
+        }
+    }
+
+    /// - Parameters:
+    ///   - core: as above.
+    ///   - state: what is retained from one packet to the next.
+    ///   - limit: the most packets.
+    ///   - depth: how thoroughly to search.
+    ///   - connection: this receiver's.
+    /// - Returns: as above.
+    private func receive(
+        into core: (any MessageSink)?, _ state: inout ReceiveState, limit: Int, depth: PollDepth,
+        from connection: SocketConnection
+    ) -> (count: Int, hasMore: Bool) {
+        if connection.isInherited { return (0, false) }
+        defer { if connection.isClosed { state.giveUp() } }
+        state.mayReadOn = false
+        var (count, isFirst) = (0, true)
+        while count < limit {
+            state.isBlocked = connection.isAwaitingRoom || mustWaitUntilClosed(core, connection)
+            if state.isBlocked { return (count, false) }
+            // A batch asks by itself whether there is room; but not again and again when there is hardly any.
+            if isFirst || state.mayReadOn, let core,
+                let batch = receiveBatch(&state, core, limit: limit - count, from: connection)
+            {
+                isFirst = false
+                count += batch
+                if batch > 0 {
+                    if depth == .quick, count < limit, state.path.isReadForNow { return (count, false) }
+                    continue
+                }
+                state.mayReadOn = false
+            }
+            isFirst = false
+            state.isBlocked = !state.mayReadOn && core.map { mustWait(for: $0, state.assembly, connection) } == true
+            if state.isBlocked { return (count, false) }
+            state.mayReadOn = false
+            count += 1
+            guard receivePacket(&state, core, depth: depth, from: connection) else { return (count, false) }
+        }
+        return (limit, true)
+    }
+
+    /// Whether nothing more is read until descriptors are closed: at the right's end, and for a port that is gone, whose packets are in
+    /// no account.
+    private func mustWaitUntilClosed(_ core: (any MessageSink)?, _ connection: SocketConnection) -> Bool {
+        connection.port == nil ? connection.holdBackUntilClosed() : core == nil && closingCount.isAtLimit
+    }
+
+    /// Whether nothing more is read for a port now.
+    private func mustWait(
+        for core: any MessageSink, _ assembly: borrowing PacketAssembly, _ connection: SocketConnection
+    ) -> Bool {
+        // A message that was begun is finished. Asked before there is room, so that a process that has more than its share does not
+        // stand in line for it.
+        let isOver = !assembly.isBegun && connection.ledger(of: core)?.isOver(connection.owner) == true
+        if isOver, core.sockets?.holdBack(connection) == true { return true }
+        // Of a message that was begun all but the last piece is read: that waits for a slot of the queue.
+        return assembly.mayNeedPlace && !core.hasRoomForSockets()
+    }
+
+    /// Receives one packet.
+    ///
+    /// - Returns: whether to go on.
+    private func receivePacket(
+        _ state: inout ReceiveState, _ core: (any MessageSink)?, depth: PollDepth, from connection: SocketConnection
+    ) -> Bool {
+        if connection.isClosed { return false }
+        switch state.next(from: connection.descriptor, depth: depth, for: connection) {
+        case .packet(let header, let payload, let descriptors):
+            return handle(header, payload, descriptors, &state, core, from: connection)
+        case .piece(let header, let count, let descriptors):
+            let event = state.assembly.didLand(count, header, descriptors: descriptors)
+            return handle(event, mustAsk: true, &state, core, from: connection)
+        case .rings(let header, let payload, let descriptors):
+            return header.kind == .ring
+                ? RingNegotiation.accept(offer: header, payload, descriptors, &state.path, over: connection)
+                : RingNegotiation.accept(answer: header, payload, descriptors, &state.path, over: connection)
+        case .nothing: return false
+        case .again: return true
+        case .ended:
+            connection.peerDidEnd()
+            return false
+        case .malformed: return connection.refuse(.malformedPacket)
+        case .failed(let error):
+            // Without memory for a packet the kernel keeps it: it is read later.
+            if !error.isMemoryShortage { connection.close(PortError(error)) }
+            return false
+        }
+    }
+
+    // MARK: Batches
+
+    /// Moves the plain messages that come next in the ring into the port's queue, as far as there is room for them.
+    ///
+    /// - Parameters:
+    ///   - state: what is retained from one packet to the next.
+    ///   - core: the port.
+    ///   - limit: the most messages.
+    ///   - connection: this receiver's.
+    /// - Returns: how many there were: none when there is no room, or no more may be read from the process; nil when the next packet is
+    ///   another, or on the socket.
+    private func receiveBatch(
+        _ state: inout ReceiveState, _ core: any MessageSink, limit: Int, from connection: SocketConnection
+    ) -> Int? {
+        guard connection.port != nil, core.takesBursts, state.path.isOnRing, !state.assembly.isBegun, !connection.isClosed,
+            let ledger = connection.ledger(of: core)
+        else { return nil }
+        let most = min(limit, state.batch.most)
+        state.path.reader?.seePlain(&state.batch.packets, atMost: most, size: Tuning.batchSize)
+        if state.batch.packets.isEmpty { return nil }
+        var isOver = false
+        var cost = ledger.charge(connection.owner, forFirstOf: state.batch.packets, &isOver)
+        if cost.messages == 0 { return 0 }
+        let slots = core.reserveRoom(atMost: cost.messages)
+        state.batch.didReserve(slots, of: cost.messages)
+        if slots < cost.messages {
+            var rest = ResourceUsage()
+            for packet in state.batch.packets[slots..<cost.messages] { rest += packet.cost }
+            ledger.giveBack(rest, by: connection.owner)
+            cost -= rest
+        }
+        if slots == 0 { return 0 }
+        state.path.didReadRing()
+        noteSender(of: core, &state, connection)
+        let byteCount = readBatch(
+            &state, PeerCharge(ledger, connection.owner, cost), count: slots, from: connection.peer)
+        let hasRoom = core.fillReserved(by: &state.batch.messages, byteCount: byteCount)
+        if !state.batch.messages.isEmpty { state.batch.messages = MessageBuffer() }  // the port is dead
+        state.mayReadOn = hasRoom && !isOver
+        return slots
+    }
+
+    /// Reads the first of the packets that were seen out of the ring.
+    ///
+    /// - Returns: how many bytes their messages have.
+    private func readBatch(
+        _ state: inout ReceiveState, _ charge: consuming PeerCharge, count: Int, from peer: PeerIdentity
+    ) -> Int {
+        let envelope = MessageEnvelope(ofBurst: count, from: peer, charge)
+        var byteCount = 0
+        for index in 0..<count {
+            let packet = state.batch.packets[index]
+            let bytes = state.path.reader?.takeBody(behind: packet) ?? []
+            state.batch.messages.append(MachMessage(ofBurst: envelope, id: packet.messageID, bytes: bytes))
+            byteCount += packet.byteCount
+        }
+        return byteCount
+    }
+
+    /// The peer sends messages to the port: it is one of its senders.
+    private func noteSender(of core: any MessageSink, _ state: inout ReceiveState, _ connection: SocketConnection) {
+        if state.hasNotedSender { return }
+        state.hasNotedSender = true
+        if connection.state.withLock({ $0.noteMessages() }) { core.clientMayCome() }
+    }
+
+    // MARK: Packets
+
+    /// Handles a packet, wherever it came from. A payload that nothing else retains keeps its memory.
+    private func handle(
+        _ header: PacketHeader, _ payload: consuming [UInt8], _ descriptors: [SharedDescriptor]?,
+        _ state: inout ReceiveState, _ core: (any MessageSink)?, from connection: SocketConnection
+    ) -> Bool {
+        // What was never asked cannot be answered. The field is zero in packets that answer nothing.
+        if header.answers > 0, header.kind.mayAnswer,
+            header.answers > connection.state.withLock({ $0.requests.lastToken })
+        {
+            return connection.refuse(.malformedPacket)
+        }
+        var (limit, isWanted, mustAsk) = (MessageLimits.payload, true, true)
+        if header.kind == .message {
+            // Only a port takes messages that answer nothing.
+            if connection.port == nil, header.answers == 0 { return connection.refuse(.malformedPacket) }
+            let (isAwaited, isBreach, hasOnlyWatched) = connection.state.withLock { state in
+                // One token cannot stand for two requests.
+                (
+                    state.requests.isAwaited(header.answers), state.requests.isOwed(header.asks), state.noteMessages()
+                )
+            }
+            if isBreach { return connection.refuse(.malformedPacket) }
+            if hasOnlyWatched { core?.clientMayCome() }
+            isWanted = header.answers == 0 || isAwaited
+            // What a port that has ended left unread is in no account.
+            if isWanted, core != nil, let ledger = connection.ledger(of: core) {
+                (limit, mustAsk) = ledger.charge(
+                    connection.owner, for: header, descriptors: descriptors?.count ?? 0, &state.charge)
+            }
+        }
+        let event = state.assembly.take(
+            header, payload: payload, descriptors: descriptors, limit: limit, isWanted: isWanted)
+        return handle(event, mustAsk: mustAsk, &state, core, from: connection)
+    }
+
+    /// - Parameters:
+    ///   - event: what a packet amounts to.
+    ///   - mustAsk: whether it has to be asked before the next packet whether its process may send more.
+    ///   - state: what is retained from one packet to the next.
+    ///   - core: the port.
+    ///   - connection: this receiver's.
+    /// - Returns: whether to go on.
+    private func handle(
+        _ event: consuming PacketAssembly.Event, mustAsk: Bool, _ state: inout ReceiveState,
+        _ core: (any MessageSink)?, from connection: SocketConnection
+    ) -> Bool {
+        defer { state.didHandlePacket() }
+        switch consume event {
+        case .incomplete: return true
+        case .message(let encoded, let asks, let answers):
+            var hasRoom = false
+            defer { state.mayReadOn = hasRoom && !mustAsk }
+            return handle(encoded, asks: asks, answers: answers, &state.charge, core, &hasRoom, from: connection)
+        case .withoutDescriptors(let asks, let answers):
+            connection.loseMessage(asks: asks, answers: answers)
+            return true
+        case .tooLarge(let asks):
+            if asks == 0 {
+                core?.didDropTooLarge()
+            } else {
+                connection.willOweReply(to: asks)
+                connection.dropReply(to: asks, because: .messageTooLarge, delivery: .unread)
+            }
+            return true
+        case .unwanted(let asks):
+            if asks == 0 { return true }
+            connection.willOweReply(to: asks)
+            connection.dropReply(to: asks)
+            return true
+        case .replyDropped(let token, let reason, let delivery):
+            let known: [PortError.Code] = [.peerDied, .messageTooLarge, .descriptorsLost, .messageDropped]
+            let code = known.first { Int32($0.rawValue) == reason } ?? .replyDropped
+            connection.failAwaited(token, PortError(code, delivery: delivery))
+            return true
+        case .replyFailed(let token, let code, let text):
+            connection.failAwaited(token, .remote(code: code, text: text))
+            return true
+        case .abandoned(let token):
+            connection.requesterGaveUp(token)
+            return true
+        case .portEnded:
+            guard connection.port == nil else { return connection.refuse(.malformedPacket) }
+            connection.otherPortDidEnd()
+            return true
+        case .statisticsAsked(let token):
+            guard connection.port != nil else { return connection.refuse(.malformedPacket) }
+            if let core { connection.answerQuestion(token, about: core) }
+            return true
+        case .watchAsked(let byteLimit):
+            guard connection.port != nil else { return connection.refuse(.malformedPacket) }
+            if let core { connection.beginWatch(of: core, byteLimit: byteLimit) }
+            return true
+        // Questions go over connections of their own.
+        case .statistics, .watchAnswered, .shown: return connection.refuse(.malformedPacket)
+        case .refused(let code):
+            connection.close(PortError(refusal: code))
+            return false
+        case .violation: return connection.refuse(.malformedPacket)
+        }
+    }
+
+    private func handle(
+        _ encoded: consuming EncodedMessage, asks: UInt64, answers: UInt64, _ charge: inout PeerCharge?,
+        _ core: (any MessageSink)?, _ hasRoom: inout Bool, from connection: SocketConnection
+    ) -> Bool {
+        var message = encoded.decoded(resolve: { RightsTable.shared.right(receivedAt: $0) })
+        if message == nil { return connection.refuse(.malformedPacket) }
+        // Its head did not announce them.
+        if let rightCount = message?.rightCount, rightCount > 0 {
+            charge?.add(ResourceUsage(bytes: rightCount * ResourceUsage.right))
+        }
+        let target = asks == 0 ? nil : ReplyTarget(RemoteReplyReceiver(connection, token: asks))
+        message?.envelope.stamp(remoteSender: connection.peer, charge: charge.take(), replyTarget: target)
+        return deliver(&message, answering: answers, core, &hasRoom, from: connection)
+    }
+
+    /// Hands a message to what awaits it, or to the port.
+    ///
+    /// - Parameters:
+    ///   - message: the message.
+    ///   - token: of the request that it answers; zero for none.
+    ///   - core: the port.
+    ///   - hasRoom: set to whether the port has room for another.
+    ///   - connection: this receiver's.
+    /// - Returns: whether to go on.
+    private func deliver(
+        _ message: inout MachMessage?, answering token: UInt64, _ core: (any MessageSink)?, _ hasRoom: inout Bool,
+        from connection: SocketConnection
+    ) -> Bool {
+        if token != 0 {
+            // Nothing awaits it any more: it comes too late.
+            guard let target = connection.takeAwaited(token), target.take() else { return true }
+            message?.envelope.dropCharge()  // it was put together
+            if let message { try? target.handOn(message) }
+            return true
+        }
+        if core?.admitFromSocket(&message, &hasRoom) == true { return true }
+        message?.replyTarget?.fail(PortError(.peerDied))
+        return core == nil
+    }
+}

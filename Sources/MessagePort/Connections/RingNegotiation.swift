@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// How both ends of a connection agree on rings: the right's end offers its memory once there is traffic that is worth it, and the
+// port's end answers with its own. From then on each end writes into a ring of its own memory: see `OutgoingPath`.
+
+import PortSystem
+import Synchronization
+
+enum RingNegotiation {
+    /// Offers rings to the port's end, when it is time. The caller has the send lock.
+    static func offerIfDue(over connection: SocketConnection) {
+        guard connection.port == nil else { return }
+        switch connection.sender.channel.path.withLock({ $0.nextOffer() }) {
+        case .none: return
+        // A program that only sends reads nothing, and would never see the answer.
+        case .pending: return connection.receiveUnlessReceiving()
+        case .due: break
+        }
+        do throws(SystemError) {
+            let (end, descriptors) = try RingEnd.make()
+            // First: the answer may be there before this goes on.
+            connection.sender.channel.path.withLock { $0.didOffer(end) }
+            let header = PacketHeader(
+                kind: .ring, descriptorCount: UInt16(descriptors.count), totalLength: UInt64(SharedRing.memorySize))
+            let outcome = try sysSendPacket(
+                connection.descriptor.rawValue, head: header.words, body: [], descriptors: descriptors)
+            if outcome != .sent { connection.sender.channel.path.withLock { $0.withdrawOffer() } }
+        } catch {
+            // What there is too little of now may be there later: then they have to be earned anew.
+            let mayBeLater = error.isShortage || error.isInFlightLimit
+            connection.sender.channel.path.withLock { if mayBeLater { $0.withdrawOffer() } else { $0.refuse() } }
+        }
+    }
+
+    /// The right's end offers rings: its memory, and the other end of its wake channel.
+    static func accept(
+        offer header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath,
+        over connection: SocketConnection
+    ) -> Bool {
+        guard connection.port != nil, !path.wasOffered, payload.isEmpty, 1...2 ~= header.descriptorCount,
+            descriptors.map({ $0.count == header.descriptorCount }) ?? true
+        else { return connection.refuse(.malformedPacket) }
+        path.wasOffered = true
+        var answer = OutgoingPacket(header: PacketHeader(kind: .ringAnswer))
+        if header.totalLength == UInt64(SharedRing.memorySize), RingUse.standard != .never,
+            let memory = descriptors.flatMap(mapMemory), let sockets = connection.port?.object?.sockets,
+            let (end, own) = sockets.withRings(for: connection, { try? RingEnd.make() })
+        {
+            openRings(end, memory, channel: descriptors?.dropFirst().first, &path, over: connection)
+            answer.descriptors = own
+            answer.header.descriptorCount = UInt16(own.count)
+        } else {
+            answer.header.messageID = Int32(PortError.Code.systemCallFailed.rawValue)
+        }
+        connection.enqueue([BacklogPacket(packet: answer)])
+        return true
+    }
+
+    /// Maps the memory that the peer has made, the first of the descriptors.
+    private static func mapMemory(_ descriptors: [SharedDescriptor]) -> SharedMemory? {
+        guard let file = descriptors.first else { return nil }
+        return (try? SharedMemory.map(file, size: SharedRing.memorySize)) ?? nil
+    }
+
+    /// The port's end has answered, with its memory and its channel if it takes rings. Where its memory is lost, everything stays on
+    /// the socket: the port's end uses no ring before this end does.
+    static func accept(
+        answer header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath,
+        over connection: SocketConnection
+    ) -> Bool {
+        guard connection.port == nil, payload.isEmpty, (header.messageID == 0 ? 1...2 : 0...0) ~= header.descriptorCount,
+            descriptors.map({ $0.count == header.descriptorCount }) ?? true,
+            let end = connection.sender.channel.path.withLock({ $0.takeOffered() })
+        else { return connection.refuse(.malformedPacket) }
+        if let memory = descriptors.flatMap(mapMemory) {
+            openRings(end, memory, channel: descriptors?.dropFirst().first, &path, over: connection)
+        }
+        return true
+    }
+
+    /// Both ends have the other's memory.
+    private static func openRings(
+        _ end: RingEnd, _ peersMemory: SharedMemory, channel: SharedDescriptor?, _ path: inout IncomingPath,
+        over connection: SocketConnection
+    ) {
+        connection.receiver.ringEnd.set(end)
+        let incoming = SharedRing(from: peersMemory, to: end.memory)
+        path.reader = RingConsumer(incoming, limit: PacketHeader.packetLimit)
+        connection.receiver.ring.set(incoming)
+        // The end of the connection, or of its port, says so first and closes the ring then: one of the two sees the other.
+        if connection.hasEndedReading { incoming.close() }
+        if connection.isClosed { end.wakeChannel.end() }
+        let outgoing = SharedRing(from: end.memory, to: peersMemory)
+        let waker = channel.flatMap { WakeSender($0) }
+        connection.sender.channel.path.withLock {
+            $0.open(outgoing, waker: waker, isPortsEnd: connection.port != nil)
+        }
+    }
+}

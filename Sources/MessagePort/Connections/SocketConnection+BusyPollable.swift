@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+//
+// A loop that spins polls the ring, and the peer sends no wake-ups. That ends with the last packet that the loop receives, or before
+// the loop sleeps: it reads the ring, asks the peer for wake-ups, and checks the ring once more. If it cannot read the ring to its
+// end (the queue is full, say), data remains for which no wake-up is pending (`hasUnsignalledData`). Until that is read, the ports
+// that listen at the port's end get the event "writable", and a source that listens there for replies is
+// signalled. At the right's end, where only a peer that floods gets so far, the shared thread reads on.
+
+import PortSystem
+import RunLoopCore
+import Synchronization
+
+extension SocketConnection: BusyPollable {
+    package func beginLooking() -> UInt64? {
+        if isInherited || isClosed { return nil }
+        let period = receiver.state.withLockIfAvailable { state -> UInt64? in
+            // With a wake-up on the socket the kernel reports it already.
+            guard let reader = state.path.reader, state.path.isOnRing, !state.path.hasSpentWakeUp,
+                !state.path.isPolled, !state.path.wasPolled, state.path.isWorthPolling
+            else { return nil }
+            state.path.beginPolling()
+            reader.wake()
+            return state.path.period
+        }
+        return period ?? nil
+    }
+
+    package var hasArrived: Bool { receiver.ring.withObject { $0.isFilled } ?? false }
+
+    package func takeIn() -> Bool {
+        let core = port?.object
+        // Where the loop may keep polling, `keepLooking` or `endLooking` follows.
+        let mayKeep = core?.isReceivedElsewhere == false
+        return !receive(into: core, endsPolling: !mayKeep).isWithinMessage
+    }
+
+    package var wakeChannel: WakeChannelWatch? { receiver.ringEnd.object?.wakeChannel }
+
+    package func park(_ period: UInt64) -> ParkAnswer {
+        if isInherited { return .ended }
+        defer { receiver.dropUnreadIfDeaf(from: self) }
+        return receiver.state.withLock { state in
+            guard let reader = state.path.reader, state.path.isPolled, state.path.isOnRing,
+                state.path.period == period
+            else { return .ended }
+            reader.park()
+            // The end of the connection shuts the socket down afterwards, which ends the sleep.
+            // A sleep counts as a poll that found nothing, until a packet is read from the ring.
+            state.path.didPollEmptyRing()
+            if reader.hasMore || isClosed {
+                reader.wake()
+                return isClosed ? .ended : .arrived
+            }
+            if !state.path.isWorthPolling { receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent) }
+            return .parked
+        }
+    }
+
+    package func unpark(_ period: UInt64) {
+        if isInherited { return }
+        defer { receiver.dropUnreadIfDeaf(from: self) }
+        receiver.state.withLock { state in
+            if state.path.period == period { state.path.reader?.ring.unpark() }
+        }
+    }
+
+    package func isKept(_ period: UInt64) -> Bool {
+        receiver.polledPeriod.load(ordering: .sequentiallyConsistent) == period && !isClosed && !isInherited
+    }
+
+    /// Whether some loop keeps polling.
+    var isKept: Bool { receiver.polledPeriod.load(ordering: .sequentiallyConsistent) != 0 && !isClosed }
+
+    package func keepLooking(_ period: UInt64, for source: ItemID, on loop: ThreadRunLoop) -> Bool {
+        guard !isInherited, let core = port?.object else { return false }
+        defer { receiver.dropUnreadIfDeaf(from: self) }
+        var only: RunLoopSource?  // goes without the lock
+        return receiver.state.withLock { state in
+            guard let reader = state.path.reader, state.path.isPolled, state.path.isOnRing,
+                state.path.period == period, !state.path.hasSpentWakeUp, state.path.isWorthPolling, !reader.hasMore
+            else { return false }
+            // Stored first: what begins to listen does so first, and then loads this. One of the two sees the other.
+            receiver.polledPeriod.store(period, ordering: .sequentiallyConsistent)
+            only = core.onlySource
+            if let only, only.id == source, only.isIn(only: loop), core.sockets?.isBusy(self) == true,
+                isHeardByPortAlone
+            {
+                return true
+            }
+            receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent)
+            return false
+        }
+    }
+
+    /// Whether the port alone listens to the connection.
+    private var isHeardByPortAlone: Bool {
+        state.withLock { state in
+            state.life.failure == nil && !state.life.hasLostOwner && state.source == nil && state.listeners.isEmpty
+        }
+    }
+
+    /// Something else listens from now on: a loop that polls the ring while it handles messages stops that. Not to be called under
+    /// the lock of a receiver.
+    func endKeeping() {
+        if receiver.polledPeriod.exchange(0, ordering: .sequentiallyConsistent) != 0 { endLooking() }
+    }
+
+    /// The same, soon, where such a lock may be held.
+    func endKeepingSoon() {
+        if receiver.polledPeriod.exchange(0, ordering: .sequentiallyConsistent) != 0 { readOn() }
+    }
+
+    package func endLooking(_ period: UInt64) {
+        if isInherited { return }
+        if receiver.state.withLock({ $0.path.period == period }) { endLooking() }
+    }
+
+    /// Ends the polling, if there is any.
+    func endLooking() {
+        // If another thread ends it, a loop that is parked sleeps on: its set has the socket, too.
+        let isDone = receiver.state.withLock { state in
+            receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent)
+            defer { state.path.isPolled = false }
+            return !state.path.isPolled && !state.path.wasPolled
+        }
+        // `takeIn` has ended it already, or another thread, or the ring was left: then the kernel reports what comes.
+        if isDone { return }
+        for _ in 0..<(port == nil ? Tuning.passLimit : 1) {
+            receive(into: port?.object)
+            if !receiver.hasUnsignalledData.load(ordering: .acquiring) { return }
+        }
+        if port == nil { readOn() }
+    }
+
+    /// Has the shared thread read what this one would have to read without an end.
+    private func readOn() {
+        do throws(PortError) {
+            try IOThread.loop().perform { [weak self] in self?.endLooking() }
+        } catch {
+            close(error)
+        }
+    }
+}
+
+extension SocketConnection {
+    /// Whether data is there for which no wake-up is pending, and may be read now. What allows it to be read later has it read.
+    var hasReadableData: Bool {
+        guard receiver.hasUnsignalledData.load(ordering: .sequentiallyConsistent), !isPaused, let core = port?.object else { return false }
+        return core.hasRoomForSockets()
+    }
+
+    /// Signals the source that listens at the port's end for replies alone, if data is there for which no wake-up is pending.
+    func signalSource() {
+        guard hasReadableData, let source = state.withLock({ $0.source }) else { return }
+        source.ring()
+    }
+}
+
+extension PortSockets {
+    /// A connection had something.
+    func noteRing(of member: SocketConnection) {
+        guard member.port != nil, member.hasRings, !member.isClosed else { return }
+        let other = state.withLock { state -> SocketConnection? in
+            if state.busyRings.last === member || state.keys[ObjectIdentifier(member)] == nil { return nil }
+            state.busyRings.removeAll { $0 === member }
+            let other = state.busyRings.count == Tuning.busyLimit ? state.busyRings.removeFirst() : nil
+            state.busyRings.append(member)
+            return other
+        }
+        other?.endKeeping()
+    }
+
+    /// Whether a loop polls the ring of this one.
+    func isBusy(_ member: SocketConnection) -> Bool {
+        state.withLock { state in state.busyRings.contains { $0 === member } }
+    }
+
+    /// Loops that poll connections while they handle messages stop that.
+    func endKeeping() {
+        for member in state.withLock({ $0.busyRings }) { member.endKeeping() }
+    }
+}
