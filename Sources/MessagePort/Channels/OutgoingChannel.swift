@@ -23,6 +23,9 @@ enum SendFailure: Error {
 }
 
 struct OutgoingChannel: ~Copyable, Sendable {
+    /// The largest piece of a message that goes through a ring, in bytes of its payload.
+    static var ringPieceLimit: Int { SharedRing.capacity / Tuning.piecesInRing - PacketHeader.size - 8 }
+
     private let descriptor: SharedDescriptor  // immutable
     private let isPortsEnd: Bool  // immutable
     /// Which way the next packet takes. Changed by the thread that sends, or receives.

@@ -48,7 +48,8 @@ struct PacketReceiver: ~Copyable, Sendable {
     ///   - connection: this receiver's.
     /// - Returns: how many packets it read; whether there may be more; and whether it ended within a message.
     func receive(
-        into core: (any MessageSink)?, limit: Int, endsPolling: Bool, isReported: Bool, from connection: SocketConnection
+        into core: (any MessageSink)?, limit: Int, endsPolling: Bool, isReported: Bool,
+        from connection: SocketConnection
     ) -> (count: Int, hasMore: Bool, isWithinMessage: Bool) {
         let (result, isWithinMessage, mustUpdate, isBlocked) = state.withLock { state in
             let depth = isReported ? PollDepth.reported : .quick
@@ -204,7 +205,8 @@ struct PacketReceiver: ~Copyable, Sendable {
     private func receiveBatch(
         _ state: inout ReceiveState, _ core: any MessageSink, limit: Int, from connection: SocketConnection
     ) -> Int? {
-        guard connection.port != nil, core.takesBursts, state.path.isOnRing, !state.assembly.isBegun, !connection.isClosed,
+        guard connection.port != nil, core.takesBursts, state.path.isOnRing, !state.assembly.isBegun,
+            !connection.isClosed,
             let ledger = connection.ledger(of: core)
         else { return nil }
         let most = min(limit, state.batch.most)

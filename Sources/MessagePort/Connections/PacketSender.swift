@@ -51,7 +51,7 @@ struct PacketSender: ~Copyable, Sendable {
         over connection: SocketConnection
     ) throws(PortError) -> Bool {
         let size = ComponentKind.headSize + bytes.count
-        guard size <= Tuning.ringPieceLimit, lock.tryLock() else { return false }
+        guard size <= OutgoingChannel.ringPieceLimit, lock.tryLock() else { return false }
         let header = PacketHeader(
             kind: .message, messageID: id, componentCount: 1, answers: token, totalLength: UInt64(size))
         let lead = ComponentKind.bytes.head(bytes.count).littleEndian
@@ -179,10 +179,10 @@ struct PacketSender: ~Copyable, Sendable {
     }
 
     private func pieceLimit(for message: borrowing Transmission) -> Int {
-        guard message.restSize > Tuning.ringPieceLimit, channel.path.withLock({ $0.usesRing }) else {
+        guard message.restSize > OutgoingChannel.ringPieceLimit, channel.path.withLock({ $0.usesRing }) else {
             return PacketHeader.payloadLimit
         }
-        return Tuning.ringPieceLimit
+        return OutgoingChannel.ringPieceLimit
     }
 
     /// Offers one packet to the peer. The caller has the lock.

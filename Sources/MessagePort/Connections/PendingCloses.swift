@@ -83,7 +83,8 @@ extension SocketConnection {
 
     /// A descriptor was closed.
     fileprivate func readAgainAfterClosing() {
-        guard port == nil, receiver.isHeldBack.load(ordering: .sequentiallyConsistent), !receiver.closingCount.isAtLimit else { return }
+        guard port == nil, receiver.isHeldBack.load(ordering: .sequentiallyConsistent), !receiver.closingCount.isAtLimit
+        else { return }
         receiver.closingCount.setWaiting(nil, receiver.isHeldBack)
         updateInterest()
     }

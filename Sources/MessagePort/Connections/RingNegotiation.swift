@@ -69,7 +69,8 @@ enum RingNegotiation {
         answer header: PacketHeader, _ payload: [UInt8], _ descriptors: [SharedDescriptor]?, _ path: inout IncomingPath,
         over connection: SocketConnection
     ) -> Bool {
-        guard connection.port == nil, payload.isEmpty, (header.messageID == 0 ? 1...2 : 0...0) ~= header.descriptorCount,
+        guard connection.port == nil, payload.isEmpty,
+            (header.messageID == 0 ? 1...2 : 0...0) ~= header.descriptorCount,
             descriptors.map({ $0.count == header.descriptorCount }) ?? true,
             let end = connection.sender.channel.path.withLock({ $0.takeOffered() })
         else { return connection.refuse(.malformedPacket) }

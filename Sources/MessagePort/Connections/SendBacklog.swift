@@ -58,46 +58,48 @@ struct BacklogPacket {
     var size: Int { packet.payloadSize + Self.cost }
 }
 
-/// What is overdue on a connection, under a lock; who sends has to know, twice for each message, that nothing is, and
-/// needs no lock for that.
+/// The backlog of a connection, under a lock. A sender checks twice for each message that there is none, and needs no lock for
+/// that.
 struct BacklogLock: ~Copyable, Sendable {
-    private let overdue = Mutex(SendBacklog())
+    private let backlog = Mutex(SendBacklog())
     /// Changed under the lock.
     private let hasNothing = Atomic<Bool>(true)
-    /// The connection is among those that keep replies. Changed under the lock.
+    /// The connection is among those whose replies are unflushed. Changed under the lock.
     private let isCounted = Atomic<Bool>(false)
-    /// Where it is counted while something is overdue; nil at the right's end.
-    private let keptReplies: UnflushedReplies?  // immutable
+    /// Counts the connection while it has a backlog; nil at the right's end.
+    private let unflushedReplies: UnflushedReplies?  // immutable
 
-    init(countedIn keptReplies: UnflushedReplies?) {
-        self.keptReplies = keptReplies
+    init(countedIn unflushedReplies: UnflushedReplies?) {
+        self.unflushedReplies = unflushedReplies
     }
 
-    /// Whether nothing is overdue, and the peer is read. What was added by somebody who found the turn taken is seen by
-    /// whoever has given it: he looks at the turn after this was set, whoever gives it looks at this after that, and all are
-    /// sequentially consistent.
+    /// Whether there is no backlog, and the peer is read. The thread that unlocks the send lock sees what was added by one that found
+    /// it locked: the one sets this and then tries the lock, the other unlocks it and then loads this, and all four are sequentially
+    /// consistent.
     var isQuiet: Bool { hasNothing.load(ordering: .sequentiallyConsistent) }
 
-    /// Wakes, without the lock, who waits until no reply is kept, when `body` took the last.
+    /// Wakes, without the lock, what waits until no reply is unflushed, when `body` removed the last.
     func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending SendBacklog) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         var isDone = false
-        defer { if isDone { keptReplies?.leave() } }
-        return try overdue.withLock { overdue throws(Failure) in
+        defer { if isDone { unflushedReplies?.leave() } }
+        return try backlog.withLock { backlog throws(Failure) in
             defer {
-                let isQuiet = overdue.isEmpty && !overdue.isPausing
+                let isQuiet = backlog.isEmpty && !backlog.isPausing
                 hasNothing.store(isQuiet, ordering: .sequentiallyConsistent)
-                isDone = count(!isQuiet && !overdue.isOver)
+                isDone = count(!isQuiet && !backlog.isOver)
             }
-            return try body(&overdue)
+            return try body(&backlog)
         }
     }
 
-    /// - Returns: whether the connection is among those that keep replies no more.
-    private func count(_ isKeeping: Bool) -> Bool {
-        guard let keptReplies, isCounted.exchange(isKeeping, ordering: .relaxed) != isKeeping else { return false }
-        if isKeeping { keptReplies.enter() }
-        return !isKeeping
+    /// - Returns: whether the connection has just left those whose replies are unflushed.
+    private func count(_ hasReplies: Bool) -> Bool {
+        guard let unflushedReplies, isCounted.exchange(hasReplies, ordering: .relaxed) != hasReplies else {
+            return false
+        }
+        if hasReplies { unflushedReplies.enter() }
+        return !hasReplies
     }
 }

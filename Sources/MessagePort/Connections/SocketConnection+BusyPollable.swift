@@ -146,7 +146,8 @@ extension SocketConnection: BusyPollable {
 extension SocketConnection {
     /// Whether data is there for which no wake-up is pending, and may be read now. What allows it to be read later has it read.
     var hasReadableData: Bool {
-        guard receiver.hasUnsignalledData.load(ordering: .sequentiallyConsistent), !isPaused, let core = port?.object else { return false }
+        guard receiver.hasUnsignalledData.load(ordering: .sequentiallyConsistent), !isPaused, let core = port?.object
+        else { return false }
         return core.hasRoomForSockets()
     }
 

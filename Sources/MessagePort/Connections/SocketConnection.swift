@@ -323,7 +323,8 @@ extension SocketConnection {
             if !backlog.isPausing {
                 if receiver.isHeldBack.load(ordering: .acquiring) { return [] }
                 // A socket with room is reported until what is untold was read.
-                return receiver.hasUnsignalledData.load(ordering: .acquiring) ? [.readable, .peerClosed, .writable] : .arrival
+                return receiver.hasUnsignalledData.load(ordering: .acquiring)
+                    ? [.readable, .peerClosed, .writable] : .arrival
             }
             // That the peer is gone is told all the same.
             return backlog.isWatched ? [] : .writable
@@ -363,7 +364,8 @@ extension SocketConnection: IncomingChannelObserver {
     /// Receives what has arrived. Never waits. `PacketReceiver.receive` says what the parameters are.
     @discardableResult
     func receive(
-        into core: (any MessageSink)?, limit: Int = Tuning.packetBudget, endsPolling: Bool = false, isReported: Bool = false
+        into core: (any MessageSink)?, limit: Int = Tuning.packetBudget, endsPolling: Bool = false,
+        isReported: Bool = false
     ) -> (count: Int, hasMore: Bool, isWithinMessage: Bool) {
         receiver.receive(into: core, limit: limit, endsPolling: endsPolling, isReported: isReported, from: self)
     }

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import PortSystem
-
 /// The constants of this library that decide speed or fairness, and nothing else. Limits that a program can meet are where they are
 /// enforced, and in Docs/Limits.md.
 enum Tuning {
     // MARK: Sending
 
-    /// The largest packet that goes through a ring, in bytes of its payload: of a large message several pieces find room, so that the
-    /// reader copies one out while the next is written. Docs/Decisions/0011-shared-ring.md.
-    static var ringPieceLimit: Int { SharedRing.capacity / 8 - PacketHeader.size - 8 }
+    /// A packet has at most one part in this many of a ring: of a large message several pieces find room, so that the reader copies
+    /// one out while the next is written. Docs/Decisions/0011-shared-ring.md.
+    static let piecesInRing = 8
 
     /// How long a sender waits for room in the ring, for each packet. A reader that handles messages reads again when it has handled
     /// 32 of them. A sender that gives up sooner leaves the ring for packets that cost the reader several times as much.
