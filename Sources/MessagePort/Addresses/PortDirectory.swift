@@ -203,3 +203,120 @@ extension PortDirectory {
         }
     }
 }
+
+// MARK: - Listeners
+
+// Which listeners of other users this process connects to: those in a shared directory that the program has opened, if
+// the user that listens made the socket's file. The kernel vouches for both: a user cannot give a file to another user,
+// and in a shared directory cannot replace another user's file.
+extension PortDirectory {
+    /// The shared directories that are open, by path; one may be open several times.
+    private static let shared = Mutex<[[UInt8]: [WeakReference<PortDirectory>]]>([:])
+
+    /// Allows connections to listeners of other users in the directory, if it is a shared one.
+    func noted() -> Self {
+        guard sharing.isShared else { return self }
+        Self.shared.withLock { known in
+            known = known.compactMapValues { opened in
+                let living = opened.filter { $0.object != nil }
+                return living.isEmpty ? nil : living
+            }
+            known[Array(path.utf8), default: []].append(WeakReference(object: self))
+        }
+        return self
+    }
+
+    /// The shared directory that is open at a path, by whatever path it was opened; not one that was there before.
+    private static func opened(at path: String) -> PortDirectory? {
+        // Those that were opened by this path come first.
+        let living = shared.withLock { known in
+            (known[Array(path.utf8)] ?? []).compactMap(\.object) + known.values.joined().compactMap(\.object)
+        }
+        return living.first { $0.isAlso(at: path) }
+    }
+
+    /// Whether this process may talk to another user that listens at a path; the user is the one that the kernel
+    /// reports for the connection.
+    static func admitsListener(_ user: UInt32, atPath path: String) -> Bool {
+        guard sysStandsForOneUser(user), let (part, name) = SocketPath.split(path),
+            let (top, last) = SocketPath.split(part), let directory = opened(at: top)
+        else { return false }
+        // A supervisor's socket is made for another user, by root.
+        let isDeclared = last.utf8.elementsEqual(declaredName.utf8)
+        if isDeclared, directory.sharing.isKept(by: user) { return true }
+        guard let maker = directory.maker(of: name, in: last) else { return false }
+        return maker == user
+    }
+
+    /// The user that owns a socket in a part of the directory; nil when there is none, or its owner cannot be known.
+    private func maker(of name: String, in part: String) -> UInt32? {
+        let holder: TrustedDirectory?
+        if part.utf8.elementsEqual("sockets".utf8) {
+            holder = sockets
+        } else if part.utf8.elementsEqual(Self.declaredName.utf8) {
+            holder = (try? declared(makes: false)) ?? nil
+        } else {
+            holder = nil
+        }
+        guard let holder, let status = (try? sysStatus(name, in: holder.raw)) ?? nil, status.isSocket else {
+            return nil
+        }
+        return status.owner
+    }
+}
+
+/// Which users share a directory, as its owner and its mode say.
+package enum DirectorySharing: Hashable, Sendable {
+    /// None but its owner: mode 0700.
+    case none
+    /// The members of a group, which trust the directory's owner. With mode 3770 each member makes files in it, which
+    /// only their owner and the directory's can remove; with 2750 or 0750 only the directory's owner makes any.
+    case group(owner: uid_t, group: gid_t, permissions: mode_t)
+
+    /// The modes of a shared directory.
+    static let modes: Set<mode_t> = [0o3770, 0o2750, 0o0750]
+
+    /// The sharing of a trusted directory.
+    init(_ status: FileStatus) {
+        self =
+            Self.modes.contains(status.permissions)
+            ? .group(owner: status.owner, group: status.group, permissions: status.permissions) : .none
+    }
+
+    /// Whether the directory is shared.
+    package var isShared: Bool { self != .none }
+
+    /// Whether a user controls the whole directory: its owner and root do.
+    package func isKept(by user: uid_t) -> Bool {
+        guard case .group(let owner, _, _) = self else { return sysIsOwnUser(user) }
+        return user == owner || user == 0
+    }
+}
+
+extension FileStatus {
+    /// Why a directory with this status is not shared as it should be; nil when it is. When its parent is shared, too,
+    /// the parent's owner or root must own it: otherwise the first member to make it would control the names of others.
+    func sharingRefusal(in parent: DirectorySharing = .none) -> PortError.StaticReason? {
+        guard isDirectory else { return directoryRefusal ?? .notDirectory }
+        if !sysStandsForOneUser(owner) { return .unknownOwner }
+        if parent.isShared, !parent.isKept(by: owner) { return .memberOwner }
+        if permissions & 0o007 != 0 { return .openToOthers }
+        if DirectorySharing.modes.contains(permissions) { return nil }
+        if permissions & 0o1020 == 0o020 { return .notSticky }
+        return permissions & 0o2020 == 0o020 ? .notSetGroup : .notSharedMode
+    }
+}
+
+extension PortError.StaticReason {
+    static let notSticky = Self(
+        "any member of its group could replace the name of a service: mode 3770 has the sticky bit against that")
+    static let notSetGroup = Self(
+        "what a member makes in it is not the group's: mode 3770 has the set-group bit for that")
+    static let notSharedMode = Self("a shared directory has the mode 3770, 2750 or 0750")
+    static let memberOwner = Self("it belongs neither to the owner of the shared directory nor to root")
+    static let unknownOwner = Self("it belongs to a user who has no number in this user namespace")
+    static let groupMayWrite = Self("others than its owner may write to it")
+    static let tooLong = Self("it is longer than it may be")
+    static let notMadeByOwner = Self(
+        "the owner of the shared directory has not made it: run `portctl list --directory` as that user once")
+}

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
-//
+
+import PortSystem
+
 // The way into a connection: reads the next packet, from the socket or the ring, in the order in which they were sent.
 //
 // What keeps packets from waiting unnoticed: as long as something is in a ring, its reader's socket is readable, or a wake-up is on
 // its way there. The reader removes a wake-up from the socket only after it has said that it sleeps, and has found the ring empty
 // then; what comes later brings another wake-up. A wake-up that comes while the socket is next was sent for what has been read. So
 // whatever waits for the socket, in whatever way, needs to know nothing of rings. Docs/MemoryOrder.md has the proof.
-
-import PortSystem
 
 /// How thoroughly to search for a packet.
 enum PollDepth: Comparable, Sendable {
@@ -236,7 +236,8 @@ extension ReceiveState {
         }
     }
 
-    /// - Parameter packet: what a packet with the descriptors is; nil when they were lost, or this process has none to spare for them.
+    /// What was received, where `packet` makes it of the descriptors. They are nil when they were lost, or when this
+    /// process has none to spare for them.
     private static func received(_ outcome: ReceiveOutcome, _ packet: ([SharedDescriptor]?) -> Received) -> Received {
         switch outcome {
         case .packet(_, let descriptors):
@@ -263,5 +264,20 @@ extension ReceiveState {
             path.didReadSocket()
             return .packet(header, payload, descriptors)
         }
+    }
+}
+
+/// What a connection retains from one batch of plain messages to the next.
+struct ReceiveBatch: ~Copyable, Sendable {
+    /// The packets that were seen.
+    var packets: [PacketPrefix] = []
+    /// Their messages, before they are queued.
+    var messages = MessageBuffer()
+    /// How many packets are worth reading ahead: fewer where the queue had no slots for all of the last batch.
+    private(set) var most = Tuning.batchCount
+
+    /// Of `count` messages that may be read, this many have slots in the queue.
+    mutating func didReserve(_ slots: Int, of count: Int) {
+        most = slots < count ? max(1, slots) : min(Tuning.batchCount, 2 * most)
     }
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
-//
+
+import PortCLibrary
+import PortSystem
+import RunLoopCore
+
 // Which way the next packet takes: the socket, or the ring beside it. Decides, and writes into the ring.
 //
 //   socket ──ring empty, packet "lane" sent──▶ ring ──descriptors, no room, or bells: a mark in the ring──▶ socket
@@ -8,9 +12,6 @@
 // The mark says where the packets on the socket follow, and the packet "lane" where those in the ring follow, so the
 // order of all packets is that in which they were sent. Once on the socket, a connection stays there until the reader
 // has read all that is in the ring, so that there is never more than one mark in it.
-
-import PortSystem
-
 struct OutgoingPath: Sendable {
     /// What is to be done with a packet.
     enum Step: Sendable {
@@ -279,4 +280,49 @@ struct OutgoingPath: Sendable {
         (isOnRing, promisedCount, bellCount) = (false, count, 0)
         return count > 0 ? .promised : .socket
     }
+}
+
+/// What one end of a connection brings for its rings: memory that it alone writes, and the channel by which its loop is woken.
+final class RingEnd: Sendable {
+    let memory: SharedMemory  // immutable
+    let wakeChannel: WakeChannelWatch  // immutable
+    /// Of the budget for channels: this end's descriptor, and the peer's.
+    private static let channelCount = 2
+
+    private init(_ memory: SharedMemory, _ channel: WakeChannel) {
+        self.memory = memory
+        wakeChannel = WakeChannelWatch(channel)
+    }
+
+    deinit {
+        DescriptorBudget.wakeChannels.give(Self.channelCount)
+    }
+
+    /// Makes an end.
+    ///
+    /// - Returns: the end, and what the peer is to get: the memory's file, and the other end of the channel.
+    /// - Throws: EMFILE, also where the process has enough channels; why there is no memory.
+    static func make() throws(SystemError) -> (end: RingEnd, descriptors: [SharedDescriptor]) {
+        guard DescriptorBudget.wakeChannels.take(channelCount) else { throw SystemError(EMFILE) }
+        do throws(SystemError) {
+            let (memory, file) = try SharedMemory.make(size: SharedRing.memorySize)
+            let (channel, sending) = try WakeChannel.make()
+            return (RingEnd(memory, channel), [file, sending])
+        } catch {
+            DescriptorBudget.wakeChannels.give(channelCount)
+            throw error
+        }
+    }
+}
+
+/// When the right's end of a connection offers rings.
+enum RingUse: String, Sendable {
+    /// With the first message.
+    case always
+    /// Once there was traffic that is worth them.
+    case earned
+    case never
+
+    /// What the environment says at the first connection (`PORT_RING`); without a word there, once they are earned.
+    static let standard = sysEnvironment("PORT_RING").flatMap(RingUse.init) ?? .earned
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
-//
-// The sockets of one port: its listener, the connections of its clients, and connections over which it awaits replies,
-// all in one epoll set. The set's own descriptor is readable when any of them is, so a run loop watches one descriptor
-// for the port, however many clients it has.
 
 import PortSystem
 import RunLoopCore
 import Synchronization
 
+// The sockets of one port: its listener, the connections of its clients, and connections over which it awaits replies,
+// all in one epoll set. The set's own descriptor is readable when any of them is, so a run loop watches one descriptor
+// for the port, however many clients it has.
 package final class PortSockets: QuotaObserver {
     struct State: ~Copyable {
         var listener: Listener?
@@ -305,6 +304,100 @@ package final class PortSockets: QuotaObserver {
             // One of another port goes on there.
             let isOthers = member.state.withLock { $0.listeners.contains { $0.object === self } }
             if member.port != nil, !isOthers { member.portDidEnd() }
+        }
+    }
+}
+
+// MARK: - Renewing
+
+extension PortSockets {
+    /// Listens with another socket in place of the one whose path has gone. The connections stay.
+    ///
+    /// - Parameters:
+    ///   - path: the path that has gone. A port that listens elsewhere by now goes on doing so.
+    ///   - listener: the other socket.
+    /// - Returns: the address.
+    /// - Throws: `invalidPort` when the sockets are closed; why the kernel cannot watch the other one.
+    func replaceListener(at path: String, by listener: consuming Listener) throws(PortError) -> PortAddress {
+        var offered: Listener? = consume listener
+        var old: Listener?  // closed after the lock is free
+        let result = state.withLock { (state) -> Result<PortAddress, PortError> in
+            if state.isClosed { return .failure(PortError(.invalidPort)) }
+            if let now = state.listener?.path, now != path { return .success(PortAddress(path: now)) }
+            guard let made = offered.take() else { return .failure(PortError(.invalidPort)) }
+            do throws(SystemError) {
+                try epoll.add(made.descriptor.raw, .readable, key: Self.listenerKey)
+            } catch {
+                return .failure(PortError(error))
+            }
+            let address = PortAddress(path: made.path)
+            old = state.listener.take()
+            if let gone = old?.descriptor.raw { epoll.remove(gone) }
+            state.listener = consume made
+            return .success(address)
+        }
+        _ = consume old
+        return try result.get()
+    }
+}
+
+// MARK: - Accounts
+
+// Back-pressure for each process. Which connections are paused is decided under the lock of the sockets, so that a
+// connection is never paused after the room for it has come.
+extension PortSockets {
+    /// Counts a connection that gets rings, if it may, and makes what it needs.
+    ///
+    /// - Returns: what was made; nil when the process has enough rings, or there was nothing to make it of: then it is not counted.
+    func withRings<Made>(for connection: SocketConnection, _ make: () -> Made?) -> Made? {
+        let key = state.withLock { state -> UInt64? in
+            guard let key = state.keys[ObjectIdentifier(connection)], accounts.withLock({ $0.takeRings(key) })
+            else { return nil }
+            return key
+        }
+        guard let key else { return nil }
+        let made = make()
+        if made == nil { accounts.withLock { $0.giveRings(key) } }
+        return made
+    }
+
+    /// Reads again from connections of processes that are under their limits.
+    ///
+    /// - Parameter owner: of which process; nil for all.
+    func resume(_ owner: PeerID? = nil) {
+        let resumed = state.withLock { state in
+            let members = accounts.withLock { $0.takeResumable(of: owner) }.compactMap { state.members[$0] }
+            for member in members { member.receiver.isHeldBack.store(false, ordering: .releasing) }
+            return members
+        }
+        for member in resumed { member.updateInterest() }
+    }
+
+    /// Whether no further message is read from the connection, because its process is over its limits; then it is
+    /// paused.
+    func holdBack(_ connection: SocketConnection) -> Bool {
+        let isHeldBack = state.withLock { state in
+            guard let key = state.keys[ObjectIdentifier(connection)], accounts.withLock({ $0.pause(key) }) else {
+                return false
+            }
+            connection.receiver.isHeldBack.store(true, ordering: .releasing)
+            return true
+        }
+        if isHeldBack { connection.updateInterest() }
+        return isHeldBack
+    }
+
+    /// Does not look at a paused connection whose peer is gone, which the kernel would report for ever, until it is
+    /// read again.
+    func silence(_ connection: SocketConnection) {
+        state.withLock { state in
+            guard connection.receiver.isHeldBack.load(ordering: .acquiring),
+                let key = state.keys[ObjectIdentifier(connection)]
+            else { return }
+            epoll.remove(connection.descriptor.rawValue)
+            state.silenced.insert(key)
+            // Whoever paused it has perhaps not said so yet: nothing is waited for until it is to be read again.
+            state.pausedInterests[key] = []
         }
     }
 }

@@ -153,3 +153,197 @@ package final class RemotePort: PortEndpoint {
         return connection.hasWatcher(on: loop, in: mode)
     }
 }
+
+// MARK: - Reaching
+
+//   not reached ──connected──▶ reached         both for ever; a full backlog, or a want of descriptors or memory, is
+//        ╰──────nobody there──▶ failed         neither: the next use tries again
+extension RemotePort {
+    /// How long a task waits before it tries again to connect where too many wait to be accepted: nothing tells of a
+    /// place.
+    static let timeUntilRetry = Duration.milliseconds(10)
+
+    /// The connection, if there is one already.
+    package var connection: SocketConnection? { made.object }
+
+    /// Whether the port is known to be gone. Does not connect.
+    package var isDead: Bool {
+        if isInherited { return true }
+        return link.withLock { $0.failure != nil } || connection?.isDeadName == true
+    }
+
+    package func isFoundDead() -> Bool {
+        if isInherited { return true }
+        // What cannot be found out now is not known to be gone.
+        return (try? reachedUnlessDead()).map { $0?.isFoundDead() ?? true } ?? false
+    }
+
+    package func reach(until deadline: MonotonicInstant) throws(PortError) { _ = try reached(until: deadline) }
+
+    nonisolated(nonsending) package func reach(waiting wait: SendWait) async throws(PortError) {
+        _ = try await reached(waiting: wait)
+    }
+
+    /// The connection, made now if there is none yet.
+    ///
+    /// - Parameter deadline: how long to wait while too many others wait to be accepted.
+    /// - Returns: the connection, the same each time.
+    /// - Throws: `deadName` when nobody is there; `peerRefused`, `malformedPacket` and `systemCallFailed` when nobody
+    ///   can be reached there; these stay. `sendTimedOut`, `descriptorLimit`; `systemCallFailed` when no memory is left.
+    func reached(until deadline: MonotonicInstant = .distantPast) throws(PortError) -> SocketConnection {
+        try checkProcess()
+        if let known = connection { return known }
+        if let failure = link.withLock({ $0.failure }) { throw failure }
+        let outcome = Result { () throws(PortError) in try connect(until: deadline) }
+        // Of threads that come at once the first decides; the others' connections go, after the lock is free. Also when it has
+        // found nobody: with a connection the port would be dead and alive.
+        let decided = link.withLock { link -> Result<SocketConnection, PortError> in
+            if let connection { return .success(connection) }
+            if let failure = link.failure { return .failure(failure) }
+            switch outcome {
+            case .success(let connection): made.set(connection)
+            case .failure(let error): if !error.mayPass { link.failure = error }
+            }
+            return outcome
+        }
+        return try decided.get()
+    }
+
+    /// As above, in a task, which holds no thread while it waits.
+    nonisolated(nonsending) func reached(waiting wait: SendWait) async throws(PortError) -> SocketConnection {
+        while true {
+            do throws(PortError) {
+                return try reached()
+            } catch {
+                guard error.code == .sendTimedOut, wait.mayWait else { throw error }
+            }
+            let timer = RunLoopTimer(after: Self.timeUntilRetry) { _ in wait.wake() }
+            try IOThread.loop().add(timer)
+            defer { timer.invalidate() }
+            try await wait.wait()
+        }
+    }
+
+    /// The connection; nil when there will never be one.
+    func reachedUnlessDead() throws(PortError) -> SocketConnection? {
+        do throws(PortError) {
+            return try reached()
+        } catch {
+            if error.mayPass { throw error }
+            return nil
+        }
+    }
+
+    private func connect(until deadline: MonotonicInstant) throws(PortError) -> SocketConnection {
+        switch try ProcessEndpoints.connect(toPath: portAddress.path, until: deadline) {
+        case .connected(let socket, let peer): return try SocketConnection(socket, port: nil, peer: peer)
+        case .busy: throw PortError(.sendTimedOut, subject: .path(portAddress.path))
+        case .dead: throw PortError(.deadName)
+        }
+    }
+}
+
+extension PortError {
+    /// Whether the next attempt to connect may succeed.
+    fileprivate var mayPass: Bool {
+        switch code {
+        case .sendTimedOut, .descriptorLimit, .forkedProcess: true
+        default: systemError?.isMemoryShortage == true
+        }
+    }
+}
+
+// MARK: - Room
+
+extension RemotePort {
+    package func watchRoom(_ notice: LoopNotification<SendPossibility>) throws(PortError) {
+        do throws(PortError) {
+            guard let connection = try reachedUnlessDead() else { return notice.tell(.deadName) }
+            try connection.watchRoom(notice, for: self)
+        } catch {
+            guard error.code == .sendTimedOut else { throw error }
+            // Too many wait to be accepted, and nothing tells of a place: whoever finds none asks again. The timer
+            // keeps the notice, as nobody else has to.
+            notice.loop.add(
+                RunLoopTimer(after: Self.timeUntilRetry) { _ in notice.tell(.possible) }, to: notice.mode)
+        }
+    }
+}
+
+extension SocketConnection {
+    /// Looks whether there is room whenever the socket says so, or says that its peer is gone.
+    ///
+    /// - Parameters:
+    ///   - notice: who is told, once.
+    ///   - port: the port whose right stays as long as the notice waits.
+    /// - Throws: `descriptorLimit` and `systemCallFailed` when the kernel cannot watch; the notice is still the
+    ///   caller's.
+    func watchRoom(_ notice: LoopNotification<SendPossibility>, for port: RemotePort? = nil) throws(PortError) {
+        let watch = try RoomWatch(self, for: port)
+        let source = RunLoopSource(
+            name: "port room", keepsModeAlive: false, routine: RoomRoutine(watch: watch, notice: notice))
+        do throws(SystemError) {
+            try source.watch(pollable: watch.rawValue)
+        } catch {
+            throw PortError(error)
+        }
+        notice.attach(source)
+        try notice.loop.addOrThrow(source, to: notice.mode)
+        if notice.loop.hasEnded { notice.cancel() }
+    }
+
+    /// Suspends the task until there may be room: the shared thread wakes it.
+    ///
+    /// - Throws: why the wait ended without; `descriptorLimit` and `systemCallFailed` when room cannot be watched for.
+    nonisolated(nonsending) func waitForRoom(_ wait: SendWait) async throws(PortError) {
+        if !wait.mayWait { throw PortError(.sendTimedOut) }
+        let notice = LoopNotification<SendPossibility>(on: try IOThread.loop(), in: .default) { _ in wait.wake() }
+        defer { notice.cancel() }
+        try watchRoom(notice)
+        try await wait.wait()
+    }
+}
+
+/// Tells of room when there is some.
+private struct RoomRoutine: SourceRoutine {
+    let watch: RoomWatch
+    let notice: LoopNotification<SendPossibility>
+
+    func perform() -> SourceOutcome {
+        guard let possibility = watch.possibility else { return .nothing }
+        notice.tell(possibility)
+        return .handled
+    }
+}
+
+/// A run loop waits for readable descriptors; a set that waits for room is readable when there is some.
+private final class RoomWatch: Sendable {
+    private let connection: SocketConnection  // immutable
+    private let port: RemotePort?  // immutable; the right stays as long as somebody waits for room
+    private let trigger: EpollSet  // immutable
+
+    init(_ connection: SocketConnection, for port: RemotePort?) throws(PortError) {
+        self.connection = connection
+        self.port = port
+        do throws(SystemError) {
+            let trigger = try EpollSet()
+            // The end of a port closes its connections for receiving, which would look like the peer's end there.
+            let events: EpollEvents = connection.port == nil ? [.writable, .peerClosed] : .writable
+            try trigger.add(connection.descriptor.rawValue, events, key: 0)
+            self.trigger = trigger
+        } catch {
+            throw PortError(error)
+        }
+    }
+
+    var rawValue: CInt { trigger.raw }
+
+    /// What to tell now; nil when there is no room.
+    var possibility: SendPossibility? {
+        if connection.isInherited { return .deadName }
+        if connection.port == nil, connection.isFoundDead() { return .deadName }
+        let seen = (try? sysPoll(connection.descriptor.rawValue, .writable, until: .distantPast)) ?? []
+        if !seen.isDisjoint(with: [.hangUp, .error]) { return .deadName }
+        return seen.contains(.writable) ? .possible : nil
+    }
+}

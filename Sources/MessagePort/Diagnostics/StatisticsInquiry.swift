@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
-//
+
+package import PortSystem
+package import RunLoopCore
+import Synchronization
+
 // Asks other processes for the statistics of their ports: many at once, each over a connection of its own, until one
 // deadline. So when an owner that does not understand the question ends the connection, other traffic to its port is
 // unaffected.
 //
 // Each connection uses a descriptor, so the number of open ones is limited. With more ports than that, each has its
 // share of the time: one that has not answered by then yields its slot to one that was not asked yet.
-
-package import PortSystem
 
 /// The answer of a port's owner.
 package enum StatisticsAnswer: Hashable, Sendable {
@@ -149,4 +151,149 @@ package struct StatisticsInquiry: ~Copyable {
             open[index] = nil
         }
     }
+}
+
+/// A connection to a port for one question and what comes in response.
+struct PortQuestion: Sendable {
+    /// The outcome of the attempt to ask.
+    enum Outcome: Sendable {
+        case asked(PortQuestion)
+        /// The listener's backlog is full.
+        case busy
+        /// No process listens there.
+        case dead
+    }
+
+    private let socket: SharedDescriptor
+
+    /// Readable when a packet has come.
+    var rawValue: CInt { socket.rawValue }
+
+    /// Asks.
+    ///
+    /// - Parameters:
+    ///   - header: the question; it has no payload.
+    ///   - outcome: the outcome of the attempt to connect to the port.
+    /// - Returns: the outcome.
+    /// - Throws: `descriptorLimit`, `systemCallFailed`.
+    static func ask(
+        _ header: PacketHeader, over outcome: ConnectOutcome
+    ) throws(PortError) -> Outcome {
+        switch outcome {
+        case .busy: return .busy
+        case .dead: return .dead
+        case .connected(let socket, _):
+            do throws(SystemError) {
+                let outcome = try sysSendPacket(socket.rawValue, head: header.words)
+                return outcome == .sent ? .asked(PortQuestion(socket: socket)) : .dead
+            } catch {
+                throw PortError(error)
+            }
+        }
+    }
+
+    /// Reads a packet that has come.
+    ///
+    /// - Returns: its result; nil when the other side is gone.
+    func hear() throws(SystemError) -> PacketAssembly.Event? {
+        let (outcome, head, payload) = try sysReceiveHeadedPacket(socket.rawValue, limit: PacketHeader.packetLimit)
+        guard case .packet = outcome, let head, let header = PacketHeader(head) else { return nil }
+        var assembly = PacketAssembly()
+        return assembly.take(header, payload: payload, descriptors: [])
+    }
+}
+
+/// Reads a port's sockets on a loop on which no handler is called. The thread that dequeues the messages may be busy
+/// with one for a long time: what comes meanwhile waits in the queue, as far as there is room, and questions are
+/// answered.
+package final class PortReading: Sendable {
+    private let core: LocalPort  // immutable
+    private let source: RunLoopSource  // guards itself
+
+    /// Begins.
+    ///
+    /// - Parameters:
+    ///   - port: the port; it has no handler, and its messages are dequeued by `receive(within:)` or `tryReceive()`.
+    ///   - loop: the loop of a thread that is never busy.
+    /// - Throws: as ``MachPort/schedule(on:in:)``.
+    package init(of port: MachPort, on loop: ThreadRunLoop) throws(PortError) {
+        core = port.core
+        let routine = Routine(core: core)
+        source = RunLoopSource(name: "port reading", routine: routine)
+        routine.source.set(WeakReference(object: source))
+        guard try core.attach(source) else { throw PortError(.invalidPort).at(core.label) }
+        do throws(PortError) {
+            try loop.addOrThrow(source, to: .default)
+        } catch {
+            end()
+            throw error
+        }
+    }
+
+    /// Resumes after the queue was full: to be called when a message was dequeued.
+    package func goOn() {
+        if let sockets = core.sockets { source.watchSoon(pollable: sockets.rawValue) }
+    }
+
+    /// Ends.
+    package func end() {
+        core.detach(source)
+        source.invalidate()
+    }
+}
+
+private final class Routine: SourceRoutine {
+    let core: LocalPort  // immutable
+    let source = SetOnceReference<WeakReference<RunLoopSource>>()  // set by init of the above
+
+    init(core: LocalPort) {
+        self.core = core
+    }
+
+    func perform() -> SourceOutcome {
+        core.receiveFromSockets()
+        if core.socketsAreHeldUp, let source = source.object?.object {
+            // They stay readable until there is room.
+            try? source.watch(pollable: nil)
+            if !core.socketsAreHeldUp, let sockets = core.sockets { source.watchSoon(pollable: sockets.rawValue) }
+        }
+        return .handled
+    }
+}
+
+extension SendRight {
+    /// What the right's port has counted. A port of another process is asked over a connection: it answers when it
+    /// receives, before its handler is called, and the question uses no slot of its queue.
+    ///
+    /// The question has a connection of its own, which is not counted among the port's senders.
+    ///
+    /// - Parameter limit: how long to wait for the answer.
+    /// - Returns: the statistics; nil when no answer came: the port is gone, its owner is busy for longer than the
+    ///   limit, or does not know the question; or the right has no address, like that of ``bootstrap()``.
+    /// - Throws: ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit``,
+    ///   ``PortError/Code/systemCallFailed``.
+    @available(*, noasync, message: "It blocks the thread.")
+    public func statistics(within limit: Duration) throws(PortError) -> PortStatistics? {
+        try destination.checkProcess()
+        if let core = destination as? LocalPort { return core.isDead ? nil : core.statistics }
+        guard destination is RemotePort else { return nil }
+        return try StatisticsInquiry.ask([destination.address()], until: .after(limit))[0].statistics
+    }
+}
+
+extension SendRight {
+    /// The process at the other end of the connection to the port, as the kernel knows it; nil without a connection.
+    package var connectedProcess: Int32? { (destination as? RemotePort)?.connection?.peer.processID }
+
+    /// How many bytes this process has sent to the port, with 8 for each component; none to a port of its own. It rises
+    /// while a large message is under way.
+    package var sentByteCount: Int {
+        (destination as? RemotePort)?.connection?.sender.sentByteCount.load(ordering: .relaxed) ?? 0
+    }
+}
+
+extension MachPort {
+    /// What the port has counted, all of one moment. It costs one lock, and no system call. Messages that are still in
+    /// the port's sockets do not count.
+    public var statistics: PortStatistics { core.statistics }
 }

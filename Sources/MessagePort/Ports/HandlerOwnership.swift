@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
-//
+
+import RunLoopCore
+
 // Which source of a port may call its handler. A move gives the turn to another source, with a higher number; that one
 // begins when the last handler that an older one has begun is over. So a move never has two loops handle messages at
 // once, and the order of the queue stays. The sources of one number share the turn: a port on two loops has its handler
@@ -51,5 +53,29 @@ struct HandlerOwnership: Sendable {
         }
         older -= 1
         return older == 0
+    }
+}
+
+/// Who calls a port's handler, by which source. It takes a pointer's room.
+enum HandlerBinding: Sendable {
+    case nobody
+    /// Loops. The source keeps the port; it ends when it is in no loop any more.
+    case loops(RunLoopSource)
+    /// The same, but it keeps the port, or what owns it, only while it is in a loop.
+    case looseLoops(RunLoopSource)
+    /// As before, but somebody else may have the source too: it stays when it is in no loop.
+    case others(RunLoopSource)
+    /// The source enqueues blocks that call the handler, and does not call that on its loop.
+    case dispatcher(RunLoopSource)
+
+    var source: RunLoopSource? {
+        switch self {
+        case .nobody: nil
+        case .loops(let source), .looseLoops(let source), .others(let source), .dispatcher(let source): source
+        }
+    }
+
+    var isDispatcher: Bool {
+        if case .dispatcher = self { true } else { false }
     }
 }

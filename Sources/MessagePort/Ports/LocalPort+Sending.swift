@@ -127,3 +127,212 @@ extension LocalPort {
         for message in sequel.dropped { message.replyTarget?.fail(PortError(.messageDropped)) }
     }
 }
+
+// MARK: - Senders
+
+extension LocalPort {
+    package func makePresence() -> (any SenderPresence)? {
+        if isInherited { return nil }
+        let isCounted = state.withLock { state in
+            if state.mailbox.isDead { return false }
+            state.senders.rightWasMade()
+            return true
+        }
+        return isCounted ? CountedRight(self) : nil
+    }
+
+    /// A right of this process has gone, and all its copies.
+    func rightDidGo() {
+        if isInherited { return }
+        changeSenders { $0.rightDidGo() }
+    }
+
+    /// A client may be about to be accepted. Between the backlog and the count it would be seen in neither.
+    func willAccept() {
+        state.withLock { $0.senders.willAccept() }
+    }
+
+    /// It is counted now, or there is none.
+    func didAccept() {
+        changeSenders { $0.didAccept() }
+    }
+
+    /// A client has connected: it counts as one until `clientDidNotCome`, or `clientDidGo`.
+    func clientMayCome() {
+        state.withLock { $0.senders.clientMayCome() }
+    }
+
+    /// None came, or only somebody who looks on.
+    func clientDidNotCome() {
+        changeSenders { $0.clientDidNotCome() }
+    }
+
+    /// A client's connection has ended.
+    func clientDidGo() {
+        changeSenders { $0.clientDidGo() }
+    }
+
+    /// Tells the notice once, when there are no senders any more; soon when they have gone already, never when the port ends
+    /// first.
+    func watchSenders(_ notice: LoopNotification<Void>) throws(PortError) {
+        try checkProcess()
+        if isDead { throw PortError(.invalidPort).at(label) }
+        let isDue = state.withLock { state in
+            if state.sendersHaveGone { return true }
+            state.extras.senderNotices.removeAll { $0.isOver }
+            state.extras.senderNotices.append(notice)
+            return false
+        }
+        if isDue { return notice.tell() }
+        // It may have ended since, with nobody there to cancel the notice.
+        guard isDead else { return }
+        for late in state.withLock({ $0.takeSenderNotices() }) { late.cancel() }
+    }
+
+    /// Fewer senders are left: tells who wants to know, when there is none.
+    private func changeSenders(_ body: (inout SenderTally) -> Void) {
+        let due = state.withLock { state in
+            body(&state.senders)
+            return state.hasExtras && state.sendersHaveGone ? state.takeSenderNotices() : []
+        }
+        for notice in due { notice.tell() }
+    }
+}
+
+extension LocalPort.State {
+    fileprivate var sendersHaveGone: Bool {
+        senders.haveGone(hasAddress: hasExtras && extras.address != nil)
+    }
+
+    fileprivate mutating func takeSenderNotices() -> [LoopNotification<Void>] {
+        if !hasExtras { return [] }
+        defer { extras.senderNotices = [] }
+        return extras.senderNotices
+    }
+}
+
+// MARK: - Room
+
+// A sender that finds a full queue looks for a moment whether its receiver is at work, before it sleeps. A receiver that
+// takes messages one after the other would otherwise let in, and wake, one sender for each: a sleep and a wake for each
+// message. So the sender goes on when half of the queue is free; what is left keeps the receiver busy until then.
+extension LocalPort {
+    /// So many looks at the queue in a row may find that nothing was taken.
+    private static let looksInVain = 8
+    /// How long it is not looked at: about a microsecond.
+    private static let pausesBetweenLooks = 32
+    private static let longestSpin = Duration.microseconds(100)
+
+    /// Returns when there is room, or it is not worth while to wait for it without sleeping.
+    func spinForRoom(until deadline: MonotonicInstant) {
+        guard var count = state.withLock({ $0.mailbox.countWithoutRoom }) else { return }
+        let now = MonotonicInstant.now
+        guard ProcessorAllowance.shared.allowsSpinning(at: now) else { return }
+        let end = min(deadline, now.advanced(by: Self.longestSpin))
+        var looksInVain = 0
+        while looksInVain < Self.looksInVain {
+            for _ in 0..<Self.pausesBetweenLooks { sysPause() }
+            guard let (newCount, limit) = state.withLock({ $0.mailbox.fill }), newCount > limit / 2, .now < end else {
+                return
+            }
+            looksInVain = newCount < count ? 0 : looksInVain + 1
+            count = newCount
+        }
+    }
+}
+
+extension MailboxState {
+    /// How many messages wait, when a sender that comes now would be the first to wait for room; nil when it finds room, has
+    /// others before it, or the port is gone.
+    var countWithoutRoom: Int? {
+        mutating get { isDead || hasRoom || waitingCount > 0 ? nil : queue.count }
+    }
+
+    /// How many messages wait, and how many may; nil when the port is gone or senders wait.
+    var fill: (count: Int, limit: Int)? {
+        isDead || waitingCount > 0 ? nil : (queue.count, limit)
+    }
+}
+
+// MARK: - Peers
+
+extension LocalPort.State {
+    /// How many messages the processes share; nil when the policy makes room for each.
+    var sharedQueueLimit: Int? { mailbox.policy == .refuse ? mailbox.limit : nil }
+}
+
+extension LocalPort {
+    /// The queue has another limit: the processes share that from now on.
+    func shareQueue() {
+        let sockets = state.withLock { state in
+            let queueLimit = state.sharedQueueLimit
+            state.extras.sockets?.accounts.withLock { $0.queueLimit = queueLimit }
+            return state.extras.sockets
+        }
+        sockets?.resume()
+    }
+
+    var peerRules: PeerRules { state.withLock { $0.extras.rules } ?? .standard }
+
+    /// Has other rules hold from now on. A port that has ended has none.
+    func changePeerRules(_ body: (PeerRules) -> PeerRules) {
+        if isInherited { return }
+        let sockets = state.withLock { state -> PortSockets? in
+            if state.mailbox.isDead { return nil }
+            let rules = body(state.extras.rules ?? .standard)
+            state.extras.rules = rules
+            state.extras.sockets?.accounts.withLock { $0.limits = rules.limits }
+            return state.extras.sockets
+        }
+        sockets?.resume()
+    }
+}
+
+// @unchecked: `message` is guarded by the lock of the port in whose line the sender is; in none, one thread alone has
+// it.
+/// A sender that waits for room, with its message. Whoever makes room queues the message for it: so senders are served
+/// in the order in which they came, and nobody who comes later is quicker.
+final class BlockedSender: @unchecked Sendable {
+    private var message: MachMessage?
+    /// Woken when the wait is over: `MailboxState.stopWaiting` then says how it ended.
+    let waiter: Waiter  // immutable
+
+    private init(_ waiter: Waiter) {
+        self.waiter = waiter
+    }
+
+    /// The one that a thread has waited with last: a stream whose sender is the quicker one takes no memory for its
+    /// waits.
+    private static let spare = ObjectCache()
+
+    /// Makes one, which takes the message; nil when the sender does not wait.
+    static func make(_ message: inout MachMessage?, _ patience: BlockingMode) -> BlockedSender? {
+        let made: BlockedSender
+        if case .thread = patience, let used = spare.take() as? BlockedSender {
+            made = used
+        } else {
+            guard let waiter = patience.makeWaiter() else { return nil }
+            made = BlockedSender(waiter)
+        }
+        swap(&made.message, &message)
+        return made
+    }
+
+    /// Its message, which is to be queued.
+    func takeMessage() -> MachMessage? { message.take() }
+
+    /// Waits until it is woken.
+    ///
+    /// - Returns: whether it was: then nobody wakes it any more.
+    func wait(until deadline: MonotonicInstant) -> Bool {
+        guard case .thread(let event) = waiter else { return false }
+        return event.wait(until: deadline)
+    }
+
+    /// Leaves it for the next thread that has to wait. It has left its line, and nobody will wake it.
+    func leaveToOthers() {
+        guard case .thread(let event) = waiter else { return }
+        event.clear()
+        Self.spare.put(self)
+    }
+}

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
-//
+
+import PortSystem
+package import RunLoopCore
+import Synchronization
+
 // What a port is made of: its queue, the run-loop sources that wake when a message comes, the sockets through which other
 // processes reach it, and who wants to hear of its end. The receive right (`MachPort`) and the send rights of this process
 // share it; when the receive right goes, the core stays as a dead name until the last send right goes.
 //
 // It is also the in-memory transport: sending is a queue operation under one lock, and rings the sources only when the
 // queue was empty. A ring is a system call only when the receiver's loop sleeps.
-
-import PortSystem
-package import RunLoopCore
-import Synchronization
-
 package final class LocalPort: PortEndpoint, MessageSink {
     struct State: ~Copyable {
         private var storedMailbox: MailboxState
@@ -280,4 +279,146 @@ package final class LocalPort: PortEndpoint, MessageSink {
 
     package func beginReplies(on loop: ThreadRunLoop, in mode: RunLoopMode) throws(PortError) { try checkProcess() }
     package func endReplies(on loop: ThreadRunLoop, in mode: RunLoopMode, to receiver: any ReplyReceiver) {}
+}
+
+// MARK: - Ending
+
+extension LocalPort {
+    @discardableResult
+    package func watchDeath(_ watcher: DeathWatcher) throws(PortError) -> Withdrawal {
+        try checkProcess()
+        let notice = LoopNotification<Void>(on: watcher.loop, in: watcher.mode) { _ in watcher.handler() }
+        let isDead = state.withLock { state in
+            if state.mailbox.isDead { return true }
+            // Those whose loops have ended are forgotten before the list grows.
+            let isFull = state.extras.deathNotices.count == state.extras.deathNotices.capacity
+            if isFull { state.extras.deathNotices.removeAll { $0.isOver } }
+            state.extras.deathNotices.append(notice)
+            return false
+        }
+        if isDead { notice.tell() }
+        return { [weak notice] in notice?.cancel() }
+    }
+
+    package func watchRoom(_ notice: LoopNotification<SendPossibility>) throws(PortError) {
+        try checkProcess()
+        if let possibility = state.withLock({ $0.mailbox.awaitRoom(notice) }) { notice.tell(possibility) }
+    }
+
+    /// Has something end with the port, before `die` returns. Not for callouts to a user's code.
+    ///
+    /// - Returns: a number for `cancelEnding`; nil when the port is dead and `ending` was called.
+    package func whenDead(_ ending: @escaping @Sendable () -> Void) -> Int? {
+        let number = state.withLock { state -> Int? in
+            if state.mailbox.isDead { return nil }
+            state.extras.lastEnding += 1
+            state.extras.endings[state.extras.lastEnding] = ending
+            return state.extras.lastEnding
+        }
+        if number == nil { ending() }
+        return number
+    }
+
+    /// What `whenDead` was given does not end with the port any more.
+    package func cancelEnding(_ number: Int) {
+        let ending = state.withLock { $0.extras.endings.removeValue(forKey: number) }
+        withExtendedLifetime(ending) {}
+    }
+
+    /// What is left of a port that has ended.
+    private struct Remains {
+        var sources: SourceList
+        var extras: Rare<Extras>
+        var bounced: [MachMessage]
+        var waitingSenders: [BlockedSender]
+        var roomNotices: [LoopNotification<SendPossibility>]
+    }
+
+    /// Ends the port: its names are freed, sockets close, senders and receivers wake, queued messages bounce, watchers are
+    /// told.
+    ///
+    /// - Returns: false when it had ended before.
+    func die() -> Bool {
+        if isInherited { return false }
+        let remains = state.withLock { state -> Remains? in
+            guard let (bounced, waitingSenders) = state.mailbox.die() else { return nil }
+            let roomNotices = state.mailbox.takeRoomNotices()
+            let remains = Remains(
+                sources: state.sources, extras: state.takeExtras(), bounced: bounced, waitingSenders: waitingSenders,
+                roomNotices: roomNotices)
+            state.sources = SourceList()
+            // The address stays: rights that were on their way are equal then to those that are here.
+            if let bell = remains.extras.value.bell { state.extras.bell = bell }
+            if let address = remains.extras.value.address {
+                (state.extras.address, state.extras.oldAddresses) = (address, remains.extras.value.oldAddresses)
+            }
+            return remains
+        }
+        guard let remains else { return false }
+        let extras = remains.extras
+        for address in extras.value.addresses { RightsTable.shared.didEnd(self, at: address) }
+        for source in remains.sources.all {
+            source.ring()  // a thread blocked in receive(within:) wakes and finds the port dead
+            source.invalidate()
+        }
+        // Its names are free before a client can notice the end: who hears of it may take them.
+        for ending in extras.value.endings.values { ending() }
+        extras.value.sockets?.close()
+        extras.value.taskWatch?.source.invalidate()
+        for task in extras.value.waitingTasks { task.wake() }
+        for sender in remains.waitingSenders { sender.waiter.wake() }
+        for message in remains.bounced { message.replyTarget?.fail(PortError(.peerDied)) }
+        for notice in extras.value.deathNotices { notice.tell() }
+        for notice in remains.roomNotices { notice.tell(.deadName) }
+        for notice in extras.value.senderNotices { notice.cancel() }
+        return true
+    }
+}
+
+// MARK: - Forked
+
+// After fork(2) the child has a copy of each port, but not the threads that may have held its locks, and it shares the open
+// sockets with its parent. So it uses none of them: every call that can fail says `forkedProcess`, the others do nothing, and
+// before either a lock is taken. A counter that the C library raises in each new child tells; it costs no system call.
+extension LocalPort {
+    /// Looks at the queue.
+    func look<Result: Sendable>(or value: Result, _ body: (inout MailboxState) -> Result) -> Result {
+        isInherited ? value : state.withLock { body(&$0.mailbox) }
+    }
+
+    /// Keeps what is the parent's from being closed and removed.
+    func outliveProcess() {
+        // SAFETY: nothing is done with the reference: this object is never released.
+        _ = unsafe Unmanaged.passRetained(self)
+    }
+}
+
+// MARK: - Owner
+
+/// An object that is not kept alive.
+struct WeakOwner: Sendable {
+    weak let object: (any AnyObject & Sendable)?
+}
+
+extension LocalPort {
+    /// The object that has the port, as long as it is there.
+    package var owner: (any AnyObject & Sendable)? {
+        if isInherited { return nil }
+        // Leaves the lock with the result: its end may take the lock.
+        return state.withLock { $0.extras.owner?.object }
+    }
+
+    /// Says which object has the port: whatever keeps the port alive keeps that object instead. It holds the port.
+    package func setOwner(_ owner: any AnyObject & Sendable) {
+        state.withLock { $0.extras.owner = WeakOwner(object: owner) }
+    }
+}
+
+extension RightsTable {
+    /// The live port of this process that has an address.
+    package func ownPort(at address: PortAddress) -> LocalPort? {
+        // Cast without the table's lock: what else is there may go with this, its last reference, and take the lock.
+        let core = destination(at: address) as? LocalPort
+        return core?.isDead == false ? core : nil
+    }
 }

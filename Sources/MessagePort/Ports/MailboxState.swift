@@ -308,3 +308,23 @@ extension MailboxState {
         return crowd.roomNotices
     }
 }
+
+/// What a port does with a message for which its queue has no room.
+///
+/// A message of another process is queued when the port's messages are received; until then it lies in the connection.
+/// So a sender of another process may find no room there, and waits or is told so, whatever the policy. The policy
+/// chooses among all that has arrived: before a message is taken, what lies in the connections is read.
+///
+/// What comes through a send-once right (``MachPort/makeSendOnceRight()``), a reply or the notice that none will come,
+/// is outside of it: it is always queued, drops nothing, and is never dropped, for each right brings exactly one
+/// message.
+public enum QueuePolicy: Hashable, Sendable {
+    /// The sender waits until there is room, or is told that the queue is full. Nothing is lost.
+    case refuse
+    /// The oldest message in the queue makes room for the new one; a sender never waits. For logs and samples, where
+    /// the latest few matter.
+    case dropOldest
+    /// The new message replaces all that wait; a sender never waits. For a state of which only the newest value
+    /// matters.
+    case keepLatest
+}

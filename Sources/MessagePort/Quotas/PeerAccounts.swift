@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
-//
+
+import PortSystem
+import Synchronization
+
 // What the other processes use at one port: decisions only, without effects. A process is paused, connection by
 // connection, while it is over its limits; the code that returns a charge asks afterwards which connections may resume.
 //
@@ -9,8 +12,6 @@
 // has used up its share resumes when half of it is free, so that many connections are not paused and resumed for each
 // message. Where the processes are of several users, the slots are shared between users first, each as if it were one
 // process.
-
-import PortSystem
 
 /// What is charged to an account.
 struct ResourceUsage: Hashable, Sendable {
@@ -311,5 +312,64 @@ struct PeerAccounts {
         if hadMessages != hasMessages { sharerCount += hasMessages ? 1 : -1 }
         if users[user].processes == 0 { users.remove(at: user) }
         if isEmpty { accounts.remove(at: place) }
+    }
+}
+
+/// Which other processes a port talks to, and what each may use.
+final class PeerRules: Sendable {
+    static var standard: PeerRules { PeerRules(policy: .sameUser, limits: .standard) }
+
+    let policy: PeerPolicy  // immutable
+    let limits: PeerLimits  // immutable
+
+    init(policy: PeerPolicy, limits: PeerLimits) {
+        self.policy = policy
+        self.limits = limits
+    }
+}
+
+/// Values by process, or by user. It caches the index of the last value that was changed: most lookups, message after
+/// message, are for that one, and need no hashing.
+struct PeerTable<Owner: Hashable & Sendable, Value: Sendable>: Sendable {
+    private var values: [Value] = []
+    private var owners: [Owner] = []
+    private var places: [Owner: Int] = [:]
+    private var lastPlace = 0
+
+    var count: Int { owners.count }
+    var isEmpty: Bool { owners.isEmpty }
+    var allOwners: [Owner] { owners }
+
+    /// The index of a process's value, valid until a value is removed; nil when there is none.
+    func place(of owner: Owner) -> Int? {
+        if lastPlace < owners.count, owners[lastPlace] == owner { return lastPlace }
+        return places[owner]
+    }
+
+    /// The index of a process's value, which is added if there is none.
+    mutating func place(of owner: Owner, default value: @autoclosure () -> Value) -> Int {
+        if let known = place(of: owner) {
+            lastPlace = known
+            return known
+        }
+        lastPlace = owners.count
+        places[owner] = lastPlace
+        owners.append(owner)
+        values.append(value())
+        return lastPlace
+    }
+
+    subscript(place: Int) -> Value {
+        _read { yield values[place] }
+        _modify { yield &values[place] }
+    }
+
+    /// Removes a value. Another one may have its index then.
+    mutating func remove(at place: Int) {
+        places[owners[place]] = nil
+        let (owner, value) = (owners.removeLast(), values.removeLast())
+        if place == owners.count { return }
+        (owners[place], values[place]) = (owner, value)
+        places[owner] = place
     }
 }

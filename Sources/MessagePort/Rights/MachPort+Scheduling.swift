@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-public import RunLoopCore
 import PortSystem
+public import RunLoopCore
 import Synchronization
 
 extension MachPort {
@@ -187,5 +187,171 @@ extension ThreadRunLoop {
     ///   - mode: the mode that it was scheduled in.
     public func remove(_ port: MachPort, forMode mode: RunLoopMode = .default) {
         port.unschedule(from: self, in: mode)
+    }
+}
+
+// MARK: - CurrentLoop
+
+// For code that has a thread of its own: the loop is that thread's. A task names a loop.
+extension MachPort {
+    /// Makes the current thread's run loop call the handler for this port's messages. See ``schedule(on:in:)``.
+    ///
+    /// - Parameter mode: a mode of the loop, or ``/RunLoopCore/RunLoopMode/common``.
+    /// - Throws: as ``schedule(on:in:)``.
+    @available(*, noasync, message: "A task has no thread of its own: use `schedule(on:)`.")
+    public func schedule(in mode: RunLoopMode = .default) throws(PortError) {
+        try schedule(on: .current, in: mode)
+    }
+
+    /// Removes the port from a mode of the current thread's run loop. See ``unschedule(from:in:)``.
+    ///
+    /// - Parameter mode: the mode that it was scheduled in.
+    @available(*, noasync, message: "A task has no thread of its own: use `unschedule(from:)`.")
+    public func unschedule(in mode: RunLoopMode = .default) {
+        unschedule(from: .current, in: mode)
+    }
+
+    /// Asks for one notice, on the current thread's run loop, when no send right is left. See
+    /// ``notifyWhenNoSenders(on:in:_:)``.
+    ///
+    /// - Parameters:
+    ///   - mode: the mode in which to call the handler.
+    ///   - handler: called once on this thread.
+    /// - Returns: the request, to withdraw it.
+    /// - Throws: as ``notifyWhenNoSenders(on:in:_:)``.
+    @available(*, noasync, message: "A task has no thread of its own: use `notifyWhenNoSenders(on:)`.")
+    @discardableResult
+    public func notifyWhenNoSenders(
+        in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) throws(PortError) -> NoticeRequest {
+        try notifyWhenNoSenders(on: .current, in: mode, handler)
+    }
+}
+
+// MARK: - Moving
+
+extension MachPort {
+    /// Moves the port, with its queue, from the loops that it is scheduled on to another.
+    ///
+    /// Senders do not notice. No message is lost, handled twice, or handled out of order, and at no time do both loops
+    /// call the handler: a handler that is under way, the caller's too, ends first, and then the new loop begins. This
+    /// call does not wait for that. Of several concurrent moves, the last to begin wins. A thread that receives without
+    /// a loop goes on doing so.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop. When its thread has ended, the port is scheduled nowhere afterwards.
+    ///   - mode: a mode of it, or ``/RunLoopCore/RunLoopMode/common``.
+    /// - Throws: as ``schedule(on:in:)``. The port then stays where it was.
+    public func move(to loop: ThreadRunLoop, in mode: RunLoopMode = .default) throws(PortError) {
+        try core.checkProcess()
+        let turn = core.makeTurnNumber()
+        let (source, service) = makeSource(turn)
+        guard try core.attach(source) else { throw PortError(.invalidPort).at(core.label) }
+        do throws(PortError) {
+            try loop.addOrThrow(source, to: mode)
+        } catch {
+            core.detach(source)
+            source.invalidate()
+            throw error
+        }
+        giveTurn(to: service, turn)
+        if !isValid { throw PortError(.invalidPort).at(core.label) }
+    }
+
+    /// Removes the port from every loop, so that another thread may receive from it. Messages stay in the queue.
+    ///
+    /// A handler that is under way goes on; no other begins.
+    public func unscheduleEverywhere() {
+        if core.isInherited { return }
+        giveTurn(to: .nobody, core.makeTurnNumber())
+    }
+
+    /// Replaces the port's source, unless a later move has done so.
+    func giveTurn(to service: HandlerBinding, _ turn: UInt64) {
+        let (old, isLast) = state.withLock { state -> (RunLoopSource?, Bool) in
+            guard turn > state.turn else { return (service.source, false) }
+            defer { (state.service, state.turn) = (service, turn) }
+            return (state.source, true)
+        }
+        if isLast { core.giveTurn(to: turn) }
+        if let old {
+            core.detach(old)
+            old.invalidate()
+        }
+        dropUnusedSource()  // the loop's thread, or the port, has ended
+    }
+}
+
+// MARK: - Source
+
+extension MachPort {
+    /// The source with which a run loop receives from this port, to be added to loops and modes by hand.
+    /// `CFMachPortCreateRunLoopSource`, `CFMessagePortCreateRunLoopSource`.
+    ///
+    /// A port has one: ``schedule(on:in:)`` adds it too. It becomes invalid with the port, and when the port moves.
+    /// After other code has invalidated it, the port makes another. It retains the port while it is in a loop, and only
+    /// then. One that ``schedule(on:in:)`` or ``move(to:in:)`` has made for a port of its own ends when it leaves its
+    /// last loop.
+    ///
+    /// - Parameter order: its position among sources that are ready at the same time, when this call makes it.
+    /// - Returns: the source; the same each time.
+    /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/servedElsewhere`` after ``setDispatcher(_:)``;
+    ///   ``PortError/Code/forkedProcess``; ``PortError/Code/descriptorLimit``, ``PortError/Code/systemCallFailed``.
+    public func runLoopSource(order: Int = 0) throws(PortError) -> RunLoopSource {
+        while true {
+            let source = try attachedSource(order: order, staysForOthers: true)
+            let isOurs = state.withLock { state in
+                guard state.source === source else { return false }
+                if case .looseLoops = state.service { state.service = .others(source) }
+                return true
+            }
+            // Otherwise it left its last loop at this very moment.
+            if isOurs, source.isValid { return source }
+            if !isValid { throw PortError(.invalidPort).at(core.label) }
+        }
+    }
+}
+
+// MARK: - Flushing
+
+extension MachPort {
+    /// Waits until no reply of this process waits for room: for a process that is about to end.
+    ///
+    /// A reply never waits for its requester. A reply for which a requester in another process has not made room is
+    /// queued here, and is lost when this process ends, where on the Mac the kernel has the whole reply. After a call
+    /// that returns true the kernel has it here, too, or it is in memory that is shared with the requester, which reads
+    /// it even after this process has ended.
+    ///
+    /// It covers the replies of all ports, also of those that have ended, and what is queued after them, such as the
+    /// notice of a port's end. It waits neither for a requester that goes away, nor for a request that was not replied
+    /// to. First end what makes new replies: free the name, invalidate the ports. It does not cover a reply to a reply,
+    /// to a request that came as the answer of another process: sending it waits for room, and one that is handed on,
+    /// or an error, may be lost.
+    ///
+    /// ```swift
+    /// port.invalidate()
+    /// if !MachPort.flushReplies(within: .seconds(5)) { print("a requester does not read its reply") }
+    /// exit(0)
+    /// ```
+    ///
+    /// It blocks the thread, and runs no loop: a thread of the library sends. A requester on the same thread does not
+    /// read meanwhile. It may be called on any thread. D-Bus has `dbus_connection_flush` for this, ZeroMQ `ZMQ_LINGER`.
+    ///
+    /// - Parameter limit: how long to wait. Zero or less only checks.
+    /// - Returns: whether no reply was waiting at some moment of the call; false when the limit passed first.
+    @discardableResult
+    public static func flushReplies(within limit: Duration) -> Bool {
+        UnflushedReplies.current.waitUntilSent(until: .after(limit))
+    }
+
+    /// The same in a task, which holds no thread while it waits.
+    ///
+    /// - Parameter limit: how long to wait. Zero or less only checks.
+    /// - Returns: as the blocking form; false, too, when the task was cancelled before all was sent.
+    @discardableResult
+    nonisolated(nonsending) public static func flushReplies(within limit: Duration) async -> Bool {
+        let wait = SendWait(until: .after(limit))
+        defer { wait.finish() }
+        return await UnflushedReplies.current.waitUntilSent(waiting: wait)
     }
 }

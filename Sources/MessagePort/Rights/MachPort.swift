@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import RunLoopCore
+import PortSystem
+public import RunLoopCore
 import Synchronization
 
 /// The receive right of a port: a bounded queue of messages, and a handler that runs on a run loop. `NSMachPort`,
@@ -113,4 +114,258 @@ extension MachPort: Hashable {
 
     /// Hashes the object's identity.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+// MARK: - Receiving
+
+extension RunLoopMode {
+    /// The mode in which `receive(within:)` waits: nothing else runs in it.
+    static let portReceive = RunLoopMode(rawValue: "PortReceiveMode")
+}
+
+/// Moves arrivals from the sockets into the queue for a thread that waits in `receive(within:)`.
+private struct ReceiveRoutine: SourceRoutine {
+    let core: LocalPort
+
+    func isReady() -> Bool { core.hasMessage }
+    func visitArrivalPlaces(_ body: (any BusyPollable) -> Void) { core.visitArrivalPlaces(body) }
+
+    func perform() -> SourceOutcome {
+        core.receiveFromSockets()
+        return .handled
+    }
+}
+
+extension MachPort {
+    /// Dequeues the oldest message, if there is one now.
+    ///
+    /// - Returns: the message, or nil.
+    /// - Throws: ``PortError/Code/invalidPort`` when the port is invalid; ``PortError/Code/forkedProcess``.
+    public func tryReceive() throws(PortError) -> MachMessage? {
+        try core.checkProcess()
+        core.willReceiveElsewhere()
+        if let message = core.take() { return message }
+        if core.isDead { throw PortError(.invalidPort).at(core.label) }
+        return nil
+    }
+
+    /// Dequeues the oldest message, waiting for one if necessary. `mach_msg` with `MACH_RCV_TIMEOUT`.
+    ///
+    /// The port need not be scheduled. The calling thread waits in a private mode of its run loop, in which nothing
+    /// else runs. When the port is also scheduled on a loop, each message goes to the first that dequeues it.
+    ///
+    /// - Parameter limit: how long to wait; zero or less checks once.
+    /// - Returns: the message; nil when none came in time.
+    /// - Throws: ``PortError/Code/invalidPort`` when the port is or becomes invalid; ``PortError/Code/forkedProcess``;
+    ///   ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port's sockets cannot be
+    ///   watched.
+    @available(*, noasync, message: "It blocks the thread. Use `messages` to suspend the task instead.")
+    public func receive(within limit: Duration) throws(PortError) -> MachMessage? {
+        if let message = try tryReceive() { return message }
+        if limit <= .zero { return nil }
+        let deadline = MonotonicInstant.after(limit)
+        let loop = ThreadRunLoop.current
+        let source = RunLoopSource(label: .portReceive, routine: ReceiveRoutine(core: core))
+        guard try core.attach(source) else { throw PortError(.invalidPort).at(core.label) }
+        defer {
+            core.detach(source)
+            source.invalidate()
+        }
+        try loop.addOrThrow(source, to: .portReceive)
+        while true {
+            if let message = try tryReceive() { return message }
+            let result = loop.run(
+                mode: .portReceive, until: deadline, while: { [core] in !core.hasMessage && !core.isDead })
+            if result == .timedOut { return try tryReceive() }
+        }
+    }
+}
+
+// MARK: - Messages
+
+extension MachPort {
+    /// The port's messages as an asynchronous sequence.
+    ///
+    /// ```swift
+    /// for try await message in port.messages {
+    ///     try message.reply(content: answer(message))
+    /// }
+    /// ```
+    ///
+    /// There is no buffer but the port's queue: a message is dequeued when a task asks for the next one, so senders
+    /// wait for room as always. The sequence ends when the port is invalidated, at once: messages in the queue bounce
+    /// then. It ends for a task that is cancelled, which dequeues nothing: no message is lost. Several tasks may
+    /// iterate: each message goes to one of them. The sequence keeps the port alive.
+    ///
+    /// A task that waits holds no thread. What comes from other processes is received by one thread, which all waiting
+    /// tasks of the process share; it starts when it is first needed.
+    public var messages: Messages { Messages(port: self) }
+
+    /// The messages of a port: ``MachPort/messages``.
+    public struct Messages: AsyncSequence, Sendable {
+        /// The type of its elements.
+        public typealias Element = MachMessage
+        /// Why it fails: ``PortError/Code/descriptorLimit`` and ``PortError/Code/systemCallFailed`` when the port's
+        /// sockets cannot be watched, and the next call tries again; ``PortError/Code/forkedProcess``.
+        public typealias Failure = PortError
+
+        let port: MachPort
+
+        /// Starts to iterate: nothing happens before the first call of `next()`.
+        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(port: port) }
+
+        /// Dequeues one message after the other.
+        public struct AsyncIterator: AsyncIteratorProtocol {
+            let port: MachPort
+
+            /// Dequeues the oldest message, suspending the task until there is one.
+            ///
+            /// - Returns: the message; nil when the port is invalid, or the task was cancelled.
+            public mutating func next() async throws(PortError) -> MachMessage? {
+                try await port.core.takeForTask()
+            }
+
+            /// The same, in the caller's isolation.
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws(PortError) -> MachMessage? {
+                try await port.core.takeForTask()
+            }
+        }
+    }
+}
+
+// MARK: - Queue
+
+extension MachPort {
+    /// How many messages wait in the queue.
+    public var queueCount: Int { core.look(or: 0) { $0.queue.count } }
+
+    /// How many messages may wait in the queue. `mach_port_limits`.
+    public var queueLimit: Int { core.look(or: 0) { $0.limit } }
+
+    /// What happens to a message for which the queue has no room.
+    public var queuePolicy: QueuePolicy { core.look(or: .refuse) { $0.policy } }
+
+    /// Changes how many messages may wait in the queue. `mach_port_set_attributes` with `MACH_PORT_LIMITS_INFO`.
+    ///
+    /// A lower limit drops nothing: what waits stays, and new messages find room once the queue is shorter. A higher
+    /// one admits waiting senders, in the order in which they came, before this returns.
+    ///
+    /// - Parameter limit: how many messages, from 1 to ``maximumQueueLimit``; others trap.
+    public func setQueueLimit(_ limit: Int) {
+        Self.checkQueueLimit(limit)
+        if core.isInherited { return }
+        core.change { $0.setLimit(limit) }
+        core.shareQueue()
+    }
+
+    /// The most messages that have waited in the queue at once, since the port was made or the mark was reset.
+    public var queueHighWaterMark: Int { core.look(or: 0) { $0.highWater } }
+
+    /// Sets the high-water mark to the number of messages that wait now.
+    ///
+    /// - Returns: the mark as it was.
+    @discardableResult
+    public func resetQueueHighWaterMark() -> Int {
+        core.look(or: 0) { $0.resetHighWater() }
+    }
+
+    /// How many messages were dropped since the port was made: by the queue's policy, or unread because they were
+    /// larger than ``PeerLimits/messageBytes`` and asked for no reply. What the policy drops bounces: its requester
+    /// gets ``PortError/Code/messageDropped``, and its descriptors are closed.
+    public var droppedMessageCount: Int { core.look(or: 0) { $0.droppedCount } }
+
+    static func checkQueueLimit(_ limit: Int) {
+        if !(1...maximumQueueLimit).contains(limit) {
+            fatalError("A queue limit of \(limit) is not possible; choose 1 to \(maximumQueueLimit) messages.")
+        }
+    }
+}
+
+// MARK: - Peers
+
+extension MachPort {
+    /// Sets which other processes the port talks to; initially ``PeerPolicy/sameUser``.
+    ///
+    /// It holds for connections that are accepted from now on, so set it before the port is named or a right to it is
+    /// sent.
+    ///
+    /// - Parameter policy: asked once for each connection, before anything is read from it.
+    public func setPeerPolicy(_ policy: PeerPolicy) {
+        core.changePeerRules { PeerRules(policy: policy, limits: $0.limits) }
+    }
+
+    /// Sets what one other process may use at the port; initially ``PeerLimits/standard``.
+    ///
+    /// It holds for what is received from now on. A lower limit closes and drops nothing.
+    ///
+    /// - Parameter limits: each at least 1, and ``PeerLimits/messageBytes`` at most ``MessageLimits/payload``; others
+    ///   trap.
+    public func setPeerLimits(_ limits: PeerLimits) {
+        if !limits.isPossible {
+            fatalError(
+                "These peer limits are not possible: \(limits); choose each at least 1, "
+                    + "and messageBytes at most \(MessageLimits.payload).")
+        }
+        core.changePeerRules { PeerRules(policy: $0.policy, limits: limits) }
+    }
+}
+
+// MARK: - Notices
+
+extension MachPort {
+    /// Asks for one notice, on a run loop, when no send right to this port is left. `MACH_NOTIFY_NO_SENDERS`.
+    ///
+    /// The notice comes when the last send right of this process has gone, in messages too, and the last client of
+    /// another process has closed its connection; soon, when none is left already. A port that never had a sender waits
+    /// for the first. What the senders sent may still wait in the queue, and can be read.
+    ///
+    /// The notice never comes when the port or the loop's thread ends first. Each request is answered once: ask again
+    /// for the next time. The names of a port are no senders. A connection is noticed, and its end too, while the
+    /// port's messages are received.
+    ///
+    /// A right that went to another process counts from its first use there on, which is when it connects: sending, a
+    /// request, a notice, ``SendRight/isDead``. Until then it is no sender. So the notice may come while another
+    /// process holds a right that it has not used; that right still works while the port is valid. A port whose
+    /// handed-out rights are never used gets no notice. Treat the notice as leave to clean up, not as proof that no
+    /// sender will come.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop on which to call the handler.
+    ///   - mode: the mode in which to call it.
+    ///   - handler: called once on the loop's thread.
+    /// - Returns: the request, to withdraw it.
+    /// - Throws: ``PortError/Code/invalidPort``; ``PortError/Code/forkedProcess``.
+    @discardableResult
+    public func notifyWhenNoSenders(
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) throws(PortError) -> NoticeRequest {
+        try core.checkProcess()  // before the loop's lock is acquired
+        let request = NoticeRequest()
+        let notice = LoopNotification<Void>(on: loop, in: mode) { _ in if request.begin() { handler() } }
+        do throws(PortError) {
+            try core.watchSenders(notice)
+        } catch {
+            notice.cancel()
+            throw error
+        }
+        request.setWithdrawal { [weak notice] in notice?.cancel() }
+        return request
+    }
+
+    /// Sets what is called once on a run loop when the port becomes invalid.
+    ///
+    /// It replaces what ``setInvalidationHandler(_:)`` has set, and is replaced by it. Never called when the loop's
+    /// thread ends first.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop on which to call the handler.
+    ///   - mode: the mode in which to call it.
+    ///   - handler: called once on the loop's thread; soon, when the port is invalid already.
+    public func setInvalidationHandler(
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) {
+        if core.isInherited { return }
+        let notice = LoopNotification<Void>(on: loop, in: mode) { _ in handler() }
+        setInvalidationHandler { notice.tell() }
+    }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
-//
+
+import PortSystem
+
 // The fixed head of every packet, 40 bytes, numbers in little-endian order. Docs/WireFormat.md is its specification.
 //
 //   0 magic "MPRT"   4 version   5 kind   6 descriptor count (16 bits)   8 message id   12 component count
 //   16 asks: the token for a reply, zero when none is wanted
 //   24 answers: the token of the message that this replies to
 //   32 length of the whole message's payload
-
-import PortSystem
 
 /// The kind of a packet.
 enum PacketKind: UInt8, CaseIterable, Sendable {
@@ -129,4 +129,32 @@ extension [UInt8] {
     func littleEndian<Number: FixedWidthInteger>(at offset: Int) -> Number {
         (0..<Number.bitWidth / 8).reduce(0) { $0 | Number(truncatingIfNeeded: self[offset + $1]) << (8 * $1) }
     }
+}
+
+/// The kind of a component of a message, as its record in a packet has it.
+enum ComponentKind: UInt8, Sendable {
+    case bytes = 1
+    case right = 2
+    case descriptor = 3
+    case replyPort = 4
+
+    /// The bytes before a record's body.
+    static let headSize = 8
+
+    /// The head of a record with a body of `length` bytes, as a number.
+    func head(_ length: Int) -> UInt64 { UInt64(rawValue) | UInt64(length) << 32 }
+}
+
+/// One packet, as it is offered to the kernel.
+struct OutgoingPacket: Sendable {
+    var header: PacketHeader
+    /// The payload's first eight bytes, in memory order; nil when they are in `payload`.
+    var lead: UInt64?
+    var payload: ArraySlice<UInt8> = []
+    /// The end of the payload.
+    var tail: ArraySlice<UInt8> = []
+    var descriptors: [SharedDescriptor] = []
+
+    /// The size of the payload.
+    var payloadSize: Int { (lead == nil ? 0 : ComponentKind.headSize) + payload.count + tail.count }
 }

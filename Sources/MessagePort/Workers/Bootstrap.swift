@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-// How a child process finds the port of its parent: it inherits one end of a connected pair of SOCK_SEQPACKET sockets,
-// and a variable of its environment has the descriptor's number and, so that no other descriptor is mistaken for it,
-// the socket's inode. See Docs/CheckIn.md and Docs/WireFormat.md.
-
 import PortCLibrary
 import PortSystem
 import Synchronization
 
+// How a child process finds the port of its parent: it inherits one end of a connected pair of SOCK_SEQPACKET sockets,
+// and a variable of its environment has the descriptor's number and, so that no other descriptor is mistaken for it,
+// the socket's inode. See Docs/CheckIn.md and Docs/WireFormat.md.
 enum Bootstrap {
     /// The variable of the environment: `<descriptor>:<inode>`, both in decimal.
     static let variable = "SWIFT_PORT_BOOTSTRAP"
@@ -73,4 +72,102 @@ enum Bootstrap {
 extension PortError.StaticReason {
     fileprivate static let notBootstrapVariable = Self("the variable is not <descriptor>:<inode>")
     fileprivate static let anotherUsersBootstrap = Self("the other end belongs to another user")
+}
+
+/// The variables with which a supervisor describes the sockets that it hands to a process (sd_listen_fds(3)).
+package struct SupervisorVariables: Hashable, Sendable {
+    /// The first descriptor.
+    package static let firstDescriptor: CInt = 3
+    /// The variables: for which process, how many descriptors, and their names.
+    package static let all = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]
+
+    /// The names of the descriptors, from the first on; empty for one without a name.
+    package let names: [String]
+
+    /// Reads the variables; nil when they are not set, or meant for another process.
+    ///
+    /// - Parameters:
+    ///   - process: the value of `LISTEN_PID`.
+    ///   - count: that of `LISTEN_FDS`.
+    ///   - names: that of `LISTEN_FDNAMES`.
+    ///   - own: the id of this process.
+    /// - Throws: `activationInvalid` when they are malformed.
+    package init?(process: String?, count: String?, names: String?, own: Int32) throws(PortError) {
+        guard let process, let count else { return nil }
+        guard let meant = Int32(process) else { throw PortError(.activationInvalid, subject: .reason(.notProcess)) }
+        if meant != own { return nil }
+        guard let number = Int(count), (0...65_536).contains(number) else {
+            throw PortError(.activationInvalid, subject: .reason(.notCount))
+        }
+        guard let names else {
+            self.names = Array(repeating: "", count: number)
+            return
+        }
+        let parts = number == 0 ? [] : names.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        guard parts.count == number else { throw PortError(.activationInvalid, subject: .reason(.wrongNames)) }
+        self.names = parts.map { String($0) ?? "" }
+    }
+
+    /// Reads the environment of this process as it is now.
+    package static func current() throws(PortError) -> SupervisorVariables? {
+        try SupervisorVariables(
+            process: sysEnvironment(all[0]), count: sysEnvironment(all[1]), names: sysEnvironment(all[2]),
+            own: sysProcessID())
+    }
+}
+
+extension PortError.StaticReason {
+    fileprivate static let notProcess = Self("LISTEN_PID is not a process id")
+    fileprivate static let notCount = Self("LISTEN_FDS is not a number of descriptors")
+    fileprivate static let wrongNames = Self("LISTEN_FDNAMES does not name as many descriptors as LISTEN_FDS counts")
+}
+
+extension MachMessage {
+    /// The id of a worker's first message, whose reply port is the worker's own: `kCheckinMessage` of listings 3-13 and
+    /// 3-18 of Apple's Run Loops chapter.
+    public static let checkIn: Int32 = 100
+}
+
+extension SendRight {
+    /// Reports to the launcher of this worker that it runs, and how to reach it. Listing 3-15, `sendCheckinMessage:`.
+    ///
+    /// Schedule the port first, so that it answers from the beginning. Checking in again sends an ordinary message.
+    ///
+    /// - Parameters:
+    ///   - port: the worker's port; the launcher gets a right to it.
+    ///   - components: what else the launcher should know.
+    ///   - limit: how long to wait for room. A first message finds room at once.
+    /// - Throws: as `send(_:within:)`; ``PortError/Code/deadName`` when the launcher is gone, or gave this worker up.
+    public func checkIn(
+        _ port: MachPort, components: [MachMessage.Component] = [], within limit: Duration = .seconds(10)
+    ) throws(PortError) {
+        let message = MachMessage(id: MachMessage.checkIn, components: components, replyPort: port.makeSendRight())
+        try send(message, within: limit)
+    }
+
+    /// The right to the port of the process that launched this one as a worker. `bootstrap_port` of Mach.
+    ///
+    /// The right is to that one port, over a connection that this process inherited, and the same each time. It has no
+    /// address: another process to which it is sent gets a dead name. Programs that this process starts do not inherit
+    /// it.
+    ///
+    /// - Returns: the right; nil when this process was not launched as a worker. A process that a worker started is
+    ///   none: it has the variable of the environment, and not the descriptor.
+    /// - Throws: ``PortError/Code/bootstrapInvalid`` when the variable cannot be read, when the other end belongs to
+    ///   another user, or when the kernel refuses: the descriptor is left alone.
+    public static func bootstrap() throws(PortError) -> SendRight? {
+        try Bootstrap.right()
+    }
+}
+
+extension PortError {
+    /// For ``Code/workerExited``, ``Code/checkInTimedOut`` and ``Code/workerStillRunning``: which worker.
+    public var worker: WorkerIdentity? {
+        if case .worker(let worker, _) = subject { worker } else { nil }
+    }
+
+    /// For ``Code/workerExited``: how the worker ended.
+    public var workerExit: WorkerExit? {
+        if case .worker(_, let exit) = subject { exit } else { nil }
+    }
 }

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
-//
+
+import MessagePort
+import PortCLibrary
+import PortSystem
+import Synchronization
+
 // Reports which files of the directory of names have changed, also when that directory comes and goes. Of a directory
 // itself inotify reports at once only that it was moved: it reports the removal when no process has the directory open
 // any more, and many have. So besides the directory, the path to it (`PathWalk`) is watched: each directory on it for
@@ -9,11 +14,6 @@
 // next name on the path.
 //
 // A watch is added first and the directory is read afterwards, so no change falls between the two.
-
-import PortCLibrary
-import MessagePort
-import PortSystem
-import Synchronization
 
 /// Reports when the directory of names must be read again.
 struct NameDirectoryWatch: ~Copyable, Sendable {
@@ -199,5 +199,220 @@ struct NameDirectoryWatch: ~Copyable, Sendable {
             if isWatchLimit { throw PortError(.watchLimit, system: error) }
             throw PortError(error)
         }
+    }
+}
+
+// MARK: - Beginning
+
+extension NameDirectoryWatch {
+    private static let atName: DirectoryEvents = [
+        .created, .deleted, .modified, .closedAfterWriting, .movedIn, .movedOut, .selfMoved, .attributes,
+    ]
+    private static let onTheWay: DirectoryEvents = [.created, .deleted, .movedIn, .movedOut, .selfMoved, .attributes]
+    private static let atDeclared: DirectoryEvents = [.created, .movedIn, .attributes]
+    private static let roundLimit = 1000
+
+    /// Watches the directory that is there now, and the path to it.
+    mutating func begin() throws(PortError) {
+        do throws(PortError) {
+            for _ in 0..<Self.roundLimit {
+                end()
+                if try beginIfStill() { return }
+            }
+            throw PortError(SystemError(ESTALE), subject: .path(path))
+        } catch {
+            end()
+            throw error
+        }
+    }
+
+    private mutating func end() {
+        for number in [watch, declared] + way.keys where number != -1 { remove(number) }
+        (watch, declared) = (-1, -1)
+        way = [:]
+        names = nil
+    }
+
+    /// - Returns: false when something changed meanwhile.
+    private mutating func beginIfStill() throws(PortError) -> Bool {
+        let directory = try openNames()
+        let seen = try look()
+        if let directory {
+            watch = try add("/proc/self/fd/\(directory.raw)", Self.atName) ?? -1
+            // By its path where /proc is not mounted; the check below shows whether that still leads there.
+            if watch == -1 { watch = try add(directory.path, Self.atName) ?? -1 }
+        }
+        var events: [CInt: DirectoryEvents] = [:]
+        for step in seen.steps { try addToWay(step, isOptional: step.directory != seen.last, &events) }
+        if let top = seen.parent, followsDeclared {
+            try addToWay(
+                PathWalk.Step(directory: top, names: [Array("declared".utf8)], mayChange: true), isOptional: false,
+                &events)
+            declared = try add(top + "/declared", Self.atDeclared) ?? -1
+        }
+        // Did it change before the watches were there?
+        guard try look() == seen else { return false }
+        guard let directory else { return !seen.isWhole }
+        names = directory
+        return watch != -1 && directory.isCurrent
+    }
+
+    func openNames() throws(PortError) -> TrustedDirectory? {
+        do throws(PortError) {
+            let top = try TrustedDirectory.open(path: path, makes: false, mayBeShared: mayBeShared)
+            return try top.subdirectory("names", makes: false)
+        } catch {
+            if let code = error.systemError?.code, code == ENOENT || code == ENOTDIR { return nil }
+            throw error
+        }
+    }
+
+    private func look() throws(PortError) -> PathWalk {
+        do throws(SystemError) {
+            return try PathWalk(to: path + "/names")
+        } catch {
+            throw PortError(error, subject: .path(path))
+        }
+    }
+
+    /// Watches one directory on the path, and records in `events` what each watch reports: two paths may lead to one
+    /// directory.
+    private mutating func addToWay(
+        _ step: PathWalk.Step, isOptional: Bool, _ events: inout [CInt: DirectoryEvents]
+    ) throws(PortError) {
+        do throws(PortError) {
+            let wanted = step.mayChange ? Self.onTheWay : .selfMoved
+            guard let watch = try add(step.directory, wanted) else { return }
+            if let before = events[watch], before.union(wanted) != wanted {
+                _ = try add(step.directory, before.union(wanted))
+            }
+            events[watch, default: []].formUnion(wanted)
+            way[watch, default: []].formUnion(step.names)
+        } catch {
+            // A directory that may be searched and not read reports nothing: a move of it goes unnoticed.
+            if !isOptional || error.systemError?.code != EACCES { throw error }
+        }
+    }
+
+    private func remove(_ number: CInt) {
+        if case .reports(let watch) = kernel { watch.value.remove(number) }
+    }
+
+    /// - Returns: nil when the directory is not there.
+    private func add(_ path: String, _ events: DirectoryEvents) throws(PortError) -> CInt? {
+        do throws(SystemError) {
+            guard case .reports(let watch) = kernel else { return nil }
+            return try watch.value.add(path, events)
+        } catch {
+            switch error.code {
+            case ENOENT, ENOTDIR: return nil
+            // An error for one path may concern its file system only.
+            case _ where error.code == ENOSPC || error.isRefusal && (try? SystemProbe.directoryWatch()) == nil:
+                throw PortError(.watchLimit, system: error, subject: .path(path))
+            default: throw PortError(error, subject: .path(path))
+            }
+        }
+    }
+}
+
+// The path to a directory as the kernel resolves it: from the root, one name after the other, through symbolic links,
+// "." and "..". Each directory on it can be moved; a link can be replaced; and the last directory that is there can
+// gain or lose the next name.
+
+/// Which directories a path leads through, and by which names.
+struct PathWalk: Equatable, Sendable {
+    /// A directory on the path.
+    struct Step: Equatable, Sendable {
+        /// Its path, without links.
+        let directory: String
+        /// The names in it that lead on, as bytes: texts that are equal may be different names.
+        var names: Set<[UInt8]> = []
+        /// Whether these names may go, come, or lead elsewhere while the directory stays.
+        var mayChange = false
+
+        static func == (left: Step, right: Step) -> Bool {
+            left.directory.utf8.elementsEqual(right.directory.utf8) && left.names == right.names
+                && left.mayChange == right.mayChange
+        }
+    }
+
+    /// The directories, each once.
+    private(set) var steps: [Step] = []
+    /// The directory in which the last name of the path is, or would be; nil when the path ends before it.
+    private(set) var parent: String?
+    /// Whether there is something at the path.
+    private(set) var isWhole = false
+    /// The last directory that is there: the next name is missing in it, or is the last one.
+    private(set) var last = "/"
+
+    /// As many links as the kernel follows.
+    private static let linkLimit = 40
+
+    /// Resolves a path. Its last two names are not followed when they are links: what is there is not trusted then.
+    init(to path: String) throws(SystemError) {
+        var rest = Self.names(of: path)
+        var linkCount = 0
+        while let name = rest.popLast() {
+            if name == "." { continue }
+            if name == ".." {
+                noteStep(last)
+                noteNameOfLast()
+                last = Self.parent(of: last)
+                continue
+            }
+            let next = (last == "/" ? "" : last) + "/" + name
+            if rest.isEmpty { parent = last }
+            let (isThere, target) = try Self.look(at: next)
+            noteStep(last, name, mayChange: rest.isEmpty || !isThere || target != nil)
+            guard isThere else {
+                noteNameOfLast()
+                return
+            }
+            guard let target, rest.count > 1 else {
+                if !rest.isEmpty { last = next }
+                continue
+            }
+            linkCount += 1
+            if linkCount > Self.linkLimit { throw SystemError(ELOOP) }
+            if target.utf8.first == UInt8(ascii: "/") { last = "/" }
+            rest += Self.names(of: target)
+        }
+        isWhole = true
+    }
+
+    /// Whether something is there, and where it leads when it is a link.
+    private static func look(at path: String) throws(SystemError) -> (isThere: Bool, target: String?) {
+        do throws(SystemError) {
+            return (true, try sysReadLink(path))
+        } catch {
+            if error.code == ENOENT || error.code == ENOTDIR { return (false, nil) }
+            throw error
+        }
+    }
+
+    private mutating func noteStep(_ directory: String, _ name: String? = nil, mayChange: Bool = false) {
+        let known = steps.firstIndex { $0.directory.utf8.elementsEqual(directory.utf8) }
+        if known == nil { steps.append(Step(directory: directory)) }
+        let index = known ?? steps.count - 1
+        if let name { steps[index].names.insert(Array(name.utf8)) }
+        if mayChange { steps[index].mayChange = true }
+    }
+
+    /// Notes the name of the last directory, which may be removed: an empty directory can be.
+    private mutating func noteNameOfLast() {
+        guard last != "/", let slash = last.utf8.lastIndex(of: UInt8(ascii: "/")) else { return }
+        noteStep(Self.parent(of: last), String(last[last.utf8.index(after: slash)...]), mayChange: true)
+    }
+
+    private static func parent(of directory: String) -> String {
+        guard let slash = directory.utf8.lastIndex(of: UInt8(ascii: "/")), slash != directory.startIndex else {
+            return "/"
+        }
+        return String(directory[..<slash])
+    }
+
+    /// The names of a path, the first one last.
+    private static func names(of path: String) -> [String] {
+        path.utf8.split(separator: UInt8(ascii: "/")).reversed().map { String(decoding: $0, as: UTF8.self) }
     }
 }

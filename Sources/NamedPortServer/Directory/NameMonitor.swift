@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
-//
-// A watch of names consists of the changes of the directory, one process descriptor for each other process that holds
-// names, and the table of what was reported. See Docs/Decisions/0010-watches-of-names.md.
 
 import MessagePort
 import PortSystem
 import Synchronization
+
+// A watch of names consists of the changes of the directory, one process descriptor for each other process that holds
+// names, and the table of what was reported. See Docs/Decisions/0010-watches-of-names.md.
 
 /// Reports which names came and went since the last call. It buffers only what one scan has found: what happens between
 /// calls waits in the kernel, and when the kernel has no room, all names are read again.
@@ -175,4 +175,101 @@ final class NameMonitor: Sendable {
         guard let descriptor = state.owners.removeValue(forKey: owner) else { return }
         epoll.remove(descriptor.rawValue)
     }
+}
+
+/// A name has come or gone.
+public enum NameEvent: Hashable, Sendable, CustomStringConvertible {
+    /// A port holds the name from now on.
+    case appeared(PortNameServer.Registration)
+    /// The port holds the name no more: it was unregistered, its port ended, or its owner did.
+    case went(PortNameServer.Registration)
+
+    /// The name, and the process that holds it or did.
+    public var registration: PortNameServer.Registration {
+        switch self {
+        case .appeared(let registration), .went(let registration): registration
+        }
+    }
+
+    /// One line.
+    public var description: String {
+        switch self {
+        case .appeared(let registration): "appeared: \(registration)"
+        case .went(let registration): "went: \(registration)"
+        }
+    }
+}
+
+/// The held names as they were last read, by file; each further reading is compared with that.
+struct NameSnapshot: Sendable {
+    private(set) var entries: [String: NameEntry] = [:]
+
+    /// The processes that hold names.
+    var owners: Set<Int32> { Set(entries.values.map(\.registration.owner)) }
+
+    /// The files of a process's names.
+    func files(of owner: Int32) -> [String] {
+        entries.filter { $0.value.registration.owner == owner }.map(\.key)
+    }
+
+    /// Records what one file says now.
+    ///
+    /// - Returns: the changes: the old holder has gone, and after that the new one has appeared.
+    mutating func note(_ file: String, _ now: NameEntry?) -> [NameEvent] {
+        let before = entries[file]
+        if let before, let now, before.isSame(as: now) { return [] }
+        entries[file] = now
+        return [before.map { .went($0.registration) }, now.map { .appeared($0.registration) }].compactMap { $0 }
+    }
+
+    /// Records what all files say now.
+    ///
+    /// - Returns: the changes: all that have gone, then all that have appeared, each by name.
+    mutating func noteAll(_ now: [String: NameEntry]) -> [NameEvent] {
+        let changes = Set(entries.keys).union(now.keys).flatMap { note($0, now[$0]) }
+        return changes.sorted { left, right in
+            left.isAppearance == right.isAppearance
+                ? left.registration.name < right.registration.name : right.isAppearance
+        }
+    }
+}
+
+extension NameEvent {
+    fileprivate var isAppearance: Bool {
+        if case .appeared = self { true } else { false }
+    }
+}
+
+/// Whether waits for names and watches of them may scan the directory at an interval, and how often they have.
+final class IntervalLooks: Sendable {
+    private let nanoseconds = Atomic<Int64>(0)  // zero: they may not
+    let count = Atomic<Int>(0)
+    private static let shortest = Duration.milliseconds(1)
+
+    var interval: Duration? {
+        get {
+            let nanoseconds = nanoseconds.load(ordering: .relaxed)
+            return nanoseconds == 0 ? nil : .nanoseconds(nanoseconds)
+        }
+        set {
+            nanoseconds.store(newValue.map { max($0, Self.shortest).nanoseconds } ?? 0, ordering: .relaxed)
+        }
+    }
+}
+
+extension PortNameServer {
+    /// How often a wait for a name, a watch of names, or an iteration of ``events`` scans the directory where the
+    /// kernel gives no directory watch: the user has none left, or a filter refuses inotify. Nil, the initial value:
+    /// they throw ``/MessagePort/PortError/Code/watchLimit`` then.
+    ///
+    /// It applies to each wait, watch and iteration that begins from now on. A name may be found that much later than
+    /// it came, and one that came and went between two scans is not found at all. Each scan reads the whole directory;
+    /// ``intervalLookCount`` counts them. At least a millisecond.
+    public var lookInterval: Duration? {
+        get { looks.interval }
+        set { looks.interval = newValue }
+    }
+
+    /// How many times waits and watches have scanned the directory because ``lookInterval`` had passed.
+    public var intervalLookCount: Int { looks.count.load(ordering: .relaxed) }
 }

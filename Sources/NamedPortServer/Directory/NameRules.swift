@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
-//
+
+public import MessagePort
+import PortSystem
+
 // Which users may register which names in a shared directory: the file `rules` beside `names`, which the directory's
 // owner or root has written. Each line is a rule; the first that fits a name decides, and where none fits only the
 // directory's owner and root may register it:
@@ -11,9 +14,6 @@
 //
 // An empty line, and one that begins with '#', has no meaning. Every reader of a record checks the rules too, so a file
 // that another user has put in a name's place holds no name.
-
-import MessagePort
-import PortSystem
 
 /// The rules of a shared directory.
 struct NameRules: Equatable, Sendable {
@@ -111,4 +111,17 @@ extension NameRules {
 extension PortError.StaticReason {
     fileprivate static let notRules = Self(
         "a line of it is no rule: the file name of a name, or its beginning and `*`, and the numbers of users, or `*`")
+}
+
+extension PeerPolicy {
+    /// Admits the processes that share a directory of names: those of this user, of the directory's owner, and those in
+    /// its group. For a directory that is not shared, only this user's.
+    ///
+    /// - Parameter server: the name server of the directory.
+    /// - Returns: the policy, for the directory as it is now.
+    /// - Throws: as ``PortNameServer/list()``.
+    public static func members(of server: PortNameServer) throws(PortError) -> PeerPolicy {
+        guard case .group(let owner, let group, _) = try server.openDirectory().sharing else { return .sameUser }
+        return .sameUser.or(.users([owner])).or(.groups([group]))
+    }
 }

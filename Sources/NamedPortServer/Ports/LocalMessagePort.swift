@@ -106,3 +106,174 @@ extension LocalMessagePort: Hashable {
     /// Hashes the object's identity.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
+
+// MARK: - Naming
+
+extension LocalMessagePort {
+    /// Held while ports of this process get their names, so that when a name is found taken, its port is registered
+    /// completely.
+    private static let naming = Mutex(())
+
+    /// Its name; after its end, the one that it had. Nil when it has none. `CFMessagePortGetName`.
+    public var name: String? { port.core.isInherited ? nil : heldName.withLock { $0 } }
+
+    /// Gives the port another name, its first one, or none. `CFMessagePortSetName`.
+    ///
+    /// It stays the same port: its queue, the loops that serve it, and the rights to it stay as they are. The old name
+    /// is free when this returns. At no moment is the port without a name. The name that it has already changes
+    /// nothing.
+    ///
+    /// - Parameter name: 1 to 128 bytes of UTF-8, any but NUL; nil for none.
+    /// - Throws: as ``PortNameServer/register(_:name:)``. Then the port has its old name.
+    public func setName(_ name: String?) throws(PortError) {
+        try port.core.checkProcess()
+        guard let name else { return giveNameUp() }
+        let newName = try PortName(name)
+        try Self.naming.withLock { (_) throws(PortError) in
+            // The name may have been unregistered, or its file removed.
+            if newName == oldName, nameServer.holds(newName, for: port.core) { return }
+            try nameServer.register(port, name: name)
+            if let oldName, oldName != newName { nameServer.free(oldName, of: port.core) }
+            heldName.withLock { $0 = name }
+        }
+    }
+
+    /// Checks in for the name and the socket that a supervisor declared for this process.
+    /// ``PortNameServer/checkIn(_:name:)``.
+    func checkIn(as name: String) throws(PortError) {
+        try Self.naming.withLock { (_) throws(PortError) in
+            try nameServer.checkIn(port, name: name)
+            heldName.withLock { $0 = name }
+        }
+    }
+
+    /// The port of this process with a name; a new one when no live port has it. `CFMessagePortCreateLocal`.
+    ///
+    /// The first call makes the port: the handler of a later call is dropped, as CFMessagePort drops callback and
+    /// context when it sets `*shouldFreeInfo` to true.
+    ///
+    /// - Parameters:
+    ///   - name: 1 to 128 bytes of UTF-8, any but NUL.
+    ///   - nameServer: where the name is registered.
+    ///   - queueLimit: how many messages may wait in the queue of a new port.
+    ///   - handler: called for each message of a new port.
+    /// - Returns: the port, and whether it is new.
+    /// - Throws: as ``PortNameServer/register(_:name:)``: ``/MessagePort/PortError/Code/nameTaken`` when another
+    ///   process has the name, or a port of this process that is no ``LocalMessagePort``.
+    public static func shared(
+        name: String, nameServer: PortNameServer = .shared, queueLimit: Int = MachPort.defaultQueueLimit,
+        handler: @escaping Handler
+    ) throws(PortError) -> (port: LocalMessagePort, isNew: Bool) {
+        let made = LocalMessagePort(nameServer: nameServer, queueLimit: queueLimit, handler: handler)
+        let portName = try PortName(name)
+        let existing = try naming.withLock { (_) throws(PortError) -> LocalMessagePort? in
+            do throws(PortError) {
+                try nameServer.register(made.port, name: name)
+            } catch {
+                if error.code == .nameTaken, let known = try? nameServer.ownPort(named: portName)?.owner {
+                    return known as? LocalMessagePort
+                }
+                throw error
+            }
+            made.heldName.withLock { $0 = name }
+            return nil
+        }
+        if let existing { return (existing, false) }
+        return (made, true)
+    }
+
+    private func giveNameUp() {
+        Self.naming.withLock { _ in
+            if let oldName { nameServer.free(oldName, of: port.core) }
+            heldName.withLock { $0 = nil }
+        }
+    }
+
+    private var oldName: PortName? { name.flatMap { try? PortName($0) } }
+}
+
+// MARK: - Serving
+
+extension LocalMessagePort {
+    /// Makes a run loop call the handler for this port's messages.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop.
+    ///   - mode: a mode of it, or ``/RunLoopCore/RunLoopMode/common``.
+    /// - Throws: as ``/MessagePort/MachPort/schedule(on:in:)``.
+    public func schedule(on loop: ThreadRunLoop, in mode: RunLoopMode = .default) throws(PortError) {
+        try port.schedule(on: loop, in: mode)
+    }
+
+    /// Removes the port from a mode of a run loop. Messages stay in the queue.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop.
+    ///   - mode: the mode that it was scheduled in.
+    public func unschedule(from loop: ThreadRunLoop, in mode: RunLoopMode = .default) {
+        port.unschedule(from: loop, in: mode)
+    }
+
+    /// The source with which a run loop receives from this port. `CFMessagePortCreateRunLoopSource`.
+    ///
+    /// - Parameter order: its order among sources that are ready at the same time, when this call makes it.
+    /// - Returns: the source; the same each time.
+    /// - Throws: as ``/MessagePort/MachPort/runLoopSource(order:)``.
+    public func runLoopSource(order: Int = 0) throws(PortError) -> RunLoopSource {
+        try port.runLoopSource(order: order)
+    }
+
+    /// Has the handler called in blocks, for example of a dispatch queue: `setDispatcher { queue.async(execute: $0) }`.
+    /// `CFMessagePortSetDispatchQueue`.
+    ///
+    /// - Parameter dispatcher: called for each block; nil for none.
+    /// - Throws: as ``/MessagePort/MachPort/setDispatcher(_:)``.
+    public func setDispatcher(_ dispatcher: MachPort.Dispatcher?) throws(PortError) {
+        try port.setDispatcher(dispatcher)
+    }
+
+    /// Sets the handler that is called once when the port becomes invalid, on the thread that invalidates it.
+    /// `CFMessagePortSetInvalidationCallBack`.
+    ///
+    /// - Parameter handler: called at once when the port is invalid already; nil for nothing.
+    public func setInvalidationHandler(_ handler: (@Sendable () -> Void)?) {
+        port.setInvalidationHandler(handler)
+    }
+
+    /// Sets the handler that is called once on a run loop when the port becomes invalid.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop on which to call the handler.
+    ///   - mode: the mode in which to call the handler.
+    ///   - handler: called once on the loop's thread; soon, when the port is invalid already.
+    public func setInvalidationHandler(
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: @escaping @Sendable () -> Void
+    ) {
+        port.setInvalidationHandler(on: loop, in: mode, handler)
+    }
+
+    /// Whether there is a handler to call when the port becomes invalid. `CFMessagePortGetInvalidationCallBack`.
+    public var hasInvalidationHandler: Bool { port.hasInvalidationHandler }
+}
+
+// MARK: - CurrentLoop
+
+// For code that has a thread of its own: the loop is that thread's. Code in tasks names a loop instead.
+extension LocalMessagePort {
+    /// Makes the current thread's run loop call the handler for this port's messages. See ``schedule(on:in:)``.
+    ///
+    /// - Parameter mode: a mode of the loop, or ``/RunLoopCore/RunLoopMode/common``.
+    /// - Throws: as ``/MessagePort/MachPort/schedule(on:in:)``.
+    @available(*, noasync, message: "A task has no thread of its own: use `schedule(on:)`.")
+    public func schedule(in mode: RunLoopMode = .default) throws(PortError) {
+        try schedule(on: .current, in: mode)
+    }
+
+    /// Removes the port from a mode of the current thread's run loop. See ``unschedule(from:in:)``.
+    ///
+    /// - Parameter mode: the mode that it was scheduled in.
+    @available(*, noasync, message: "A task has no thread of its own: use `unschedule(from:)`.")
+    public func unschedule(in mode: RunLoopMode = .default) {
+        unschedule(from: .current, in: mode)
+    }
+}

@@ -74,3 +74,256 @@ extension RemoteMessagePort: Hashable {
     /// Hashes the right.
     public func hash(into hasher: inout Hasher) { hasher.combine(right) }
 }
+
+// MARK: - Sending
+
+extension RemoteMessagePort {
+    /// Sends a message that expects no reply. `CFMessagePortSendRequest` without a reply mode.
+    ///
+    /// - Parameters:
+    ///   - message: the message. It stays the caller's.
+    ///   - sendLimit: how long to wait for room in the port's queue; zero or less never waits.
+    /// - Throws: ``/MessagePort/PortError/Code/invalidPort`` after ``invalidate()``; otherwise as
+    ///   `SendRight.send(_:within:)`.
+    public func send(_ message: MachMessage, sendLimit: Duration = .seconds(10)) throws(PortError) {
+        do throws(PortError) {
+            try checkValid()
+            try right.send(message, within: sendLimit)
+        } catch {
+            throw error.at(name: name)
+        }
+    }
+
+    /// Sends a message and waits for its reply, running the current thread's run loop in a mode meanwhile.
+    /// `CFMessagePortSendRequest` with a reply mode.
+    ///
+    /// - Parameters:
+    ///   - message: the request. It stays the caller's.
+    ///   - sendLimit: how long to wait for room in the port's queue.
+    ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
+    ///   - mode: the mode to run; in the private one nothing else runs. ``/RunLoopCore/RunLoopMode/common`` traps.
+    /// - Returns: the reply; empty when the port's handler returned nothing.
+    /// - Throws: ``/MessagePort/PortError/Code/invalidPort`` after ``invalidate()``,
+    ///   ``/MessagePort/PortError/Code/peerDied`` when that is called during the wait; otherwise as
+    ///   ``/MessagePort/SendRight/request(_:sendLimit:replyLimit:mode:)``.
+    @discardableResult
+    public func request(
+        _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10),
+        mode: RunLoopMode = .portReply
+    ) throws(PortError) -> MachMessage {
+        do throws(PortError) {
+            try checkValid()
+            return try right.request(
+                message, sendLimit: sendLimit, replyLimit: replyLimit, mode: mode, in: requests)
+        } catch {
+            throw error.at(name: name)
+        }
+    }
+
+    /// Sends a message and suspends the task until its reply comes. No thread waits, and no run loop runs.
+    ///
+    /// - Parameters:
+    ///   - message: the request. It stays the caller's.
+    ///   - sendLimit: how long to wait for room in the port's queue.
+    ///   - replyLimit: how long to wait for the reply, from the moment at which the message was sent.
+    /// - Returns: the reply; empty when the port's handler returned nothing.
+    /// - Throws: ``/MessagePort/PortError/Code/invalidPort`` after ``invalidate()``,
+    ///   ``/MessagePort/PortError/Code/peerDied`` when that is called during the wait; otherwise as
+    ///   ``/MessagePort/SendRight/request(_:sendLimit:replyLimit:)``.
+    @discardableResult
+    nonisolated(nonsending) public func request(
+        _ message: MachMessage, sendLimit: Duration = .seconds(10), replyLimit: Duration = .seconds(10)
+    ) async throws(PortError) -> MachMessage {
+        do throws(PortError) {
+            try checkValid()
+            return try await right.request(message, sendLimit: sendLimit, replyLimit: replyLimit, in: requests)
+        } catch {
+            throw error.at(name: name)
+        }
+    }
+
+    private func checkValid() throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
+        if isInvalid { throw PortError(.invalidPort) }
+    }
+}
+
+// MARK: - Ending
+
+/// The handler for a remote port's end, with its loop. The thread that notifies removes it first, so it is called once.
+final class EndWatch: Sendable {
+    let loop: ThreadRunLoop  // immutable
+    let mode: RunLoopMode  // immutable
+    private let handler: @Sendable () -> Void  // immutable
+
+    init(_ loop: ThreadRunLoop, _ mode: RunLoopMode, _ handler: @escaping @Sendable () -> Void) {
+        self.loop = loop
+        self.mode = mode
+        self.handler = handler
+    }
+
+    /// Calls the handler on its loop: immediately, if that is the current thread's.
+    func tell() {
+        if loop.isCurrent { return handler() }
+        loop.perform(in: [mode], name: "port end", handler)
+    }
+}
+
+extension RemoteMessagePort {
+    /// Sets the handler that is called once when the port is gone, or this object is invalidated.
+    /// `CFMessagePortSetInvalidationCallBack`.
+    ///
+    /// It is called on the loop's thread and nowhere else: at once when ``invalidate()`` is called there, otherwise as
+    /// a block. It is never called when the loop's thread ends first. It replaces the handler set before, which is then
+    /// never called.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop on which to call the handler.
+    ///   - mode: the mode in which to notice that the port is gone.
+    ///   - handler: called at once, or soon, when the object is invalid or the port is gone already; nil for nothing.
+    /// - Throws: as ``/MessagePort/SendRight/notifyWhenDead(on:in:_:)``. Then no handler is called at the port's end.
+    public func setInvalidationHandler(
+        on loop: ThreadRunLoop, in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
+    ) throws(PortError) {
+        if isInherited { throw PortError(.forkedProcess) }
+        let watch = handler.map { EndWatch(loop, mode, $0) }
+        let (isInvalid, old) = state.withLock { state in
+            let old = state.takeWatch()
+            if !state.isInvalid { state.watch = watch }
+            return (state.isInvalid, old)
+        }
+        old.request?.cancel()
+        guard let watch else { return }
+        if isInvalid { return watch.tell() }
+        do throws(PortError) {
+            let request = try right.notifyWhenDead(on: loop, in: mode) { [weak self] in self?.portDidEnd(watch) }
+            let isWanted = state.withLock { state in
+                if state.watch === watch { state.request = request }
+                return state.watch === watch
+            }
+            if !isWanted { request.cancel() }  // it was replaced, or notified, meanwhile
+        } catch {
+            if take(watch) { throw error }
+        }
+    }
+
+    /// Sets the handler that is called once when the port is gone, or this object is invalidated, on the current
+    /// thread's run loop.
+    ///
+    /// See ``setInvalidationHandler(on:in:_:)``.
+    ///
+    /// - Parameters:
+    ///   - mode: the mode in which to notice that the port is gone.
+    ///   - handler: called at once, or soon, when the object is invalid or the port is gone already; nil for nothing.
+    /// - Throws: as ``/MessagePort/SendRight/notifyWhenDead(on:in:_:)``.
+    @available(*, noasync, message: "A task has no thread of its own: use `setInvalidationHandler(on:)`.")
+    public func setInvalidationHandler(
+        in mode: RunLoopMode = .common, _ handler: (@Sendable () -> Void)?
+    ) throws(PortError) {
+        try setInvalidationHandler(on: .current, in: mode, handler)
+    }
+
+    /// Whether there is a handler to call at the end. `CFMessagePortGetInvalidationCallBack`.
+    public var hasInvalidationHandler: Bool { !isInherited && state.withLock { $0.watch != nil } }
+
+    /// Ends the use of this object. The port itself, and other objects for it, go on. `CFMessagePortInvalidate`.
+    ///
+    /// Requests that wait for their replies, on any thread or task, end at once with
+    /// ``/MessagePort/PortError/Code/peerDied``, and the receiver learns of it
+    /// (``/MessagePort/MachMessage/isCancelled``). A request that waits for room goes on waiting, and ends with the
+    /// same error once its message was sent. In a forked child nothing happens: the object belongs to its parent.
+    public func invalidate() {
+        if isInherited { return }
+        let old = state.withLock { state in
+            state.isInvalid = true
+            return state.takeWatch()
+        }
+        old.request?.cancel()
+        requests.close(PortError(.peerDied))
+        old.watch?.tell()
+    }
+
+    /// Called on the watch's loop when the port is gone.
+    private func portDidEnd(_ watch: EndWatch) {
+        if take(watch, isInvalid: true) { watch.tell() }
+    }
+
+    private func take(_ watch: EndWatch, isInvalid: Bool = false) -> Bool {
+        state.withLock { state in
+            guard state.watch === watch else { return false }
+            _ = state.takeWatch()
+            if isInvalid { state.isInvalid = true }
+            return true
+        }
+    }
+}
+
+extension RemoteMessagePort.State {
+    /// Removes the watch of the end, so that it is called once.
+    mutating func takeWatch() -> (watch: EndWatch?, request: NoticeRequest?) {
+        (watch.take(), request.take())
+    }
+}
+
+// MARK: - Sharing
+
+extension RemoteMessagePort {
+    /// What a shared object stands for. The object retains the port's right, so no other port has its identity
+    /// meanwhile.
+    struct SharedKey: Hashable, Sendable {
+        private let port: ObjectIdentifier
+        private let name: PortName
+
+        init(_ right: SendRight, _ name: PortName) {
+            port = ObjectIdentifier(right.destination)
+            self.name = name
+        }
+    }
+
+    private struct Reference: Sendable {
+        weak let port: RemoteMessagePort?
+    }
+
+    // A closure under this lock may end up with the last reference to an object that it found here. The object's end
+    // acquires this lock, so it must come after the lock is free: a closure under the lock returns each object that it
+    // has read.
+    private static let known = Mutex<[SharedKey: Reference]>([:])
+
+    /// The one object of this process for the port that has a name now. Does not wait for it to appear.
+    /// `CFMessagePortCreateRemote`.
+    ///
+    /// After its ``invalidate()`` here, or the end of its port, the next call gives a fresh one, if the name leads to a
+    /// port. The process does not retain it: it lives as long as the program's references to it.
+    ///
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - nameServer: where to look the name up.
+    /// - Returns: the object; the same each time.
+    /// - Throws: as ``PortNameServer/lookUp(_:)``.
+    public static func shared(name: String, nameServer: PortNameServer = .shared) throws(PortError) -> RemoteMessagePort
+    {
+        let right = try nameServer.lookUp(name)
+        let key = SharedKey(right, try PortName(name))
+        if let port = known.withLock({ $0[key]?.port }), !port.isInvalid { return port }
+        let made = RemoteMessagePort(name: name, right: right)
+        made.state.withLock { $0.sharedKey = key }
+        let (winner, other) = known.withLock { known -> (RemoteMessagePort, RemoteMessagePort?) in
+            let other = known[key]?.port
+            if let other, !other.isInvalid { return (other, other) }
+            known[key] = Reference(port: made)
+            return (made, other)
+        }
+        withExtendedLifetime(other) {}
+        return winner
+    }
+
+    /// Forgets an object that is gone, unless another has replaced it.
+    static func forget(_ key: SharedKey) {
+        let other = known.withLock { known -> RemoteMessagePort? in
+            let other = known[key]?.port
+            if other == nil { known[key] = nil }
+            return other
+        }
+        withExtendedLifetime(other) {}
+    }
+}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import PortCLibrary
 public import MessagePort
+import PortCLibrary
 import PortSystem
 
 extension PortNameServer {
@@ -90,4 +90,153 @@ extension PortNameServer {
 extension PortDirectory {
     /// The path at which a supervisor listens for a name whose owner it starts on demand.
     func declaredPath(of name: PortName) -> String { path + "/declared/" + name.fileName }
+}
+
+// MARK: - Waiting
+
+extension PortNameServer {
+    /// Waits until a live port has a name, and gives the right to it. Blocks the thread in the kernel, without a run
+    /// loop and without polling.
+    ///
+    /// The directory of names may be removed and come back meanwhile. A name that is there already is found without a
+    /// wait; a limit of zero or less only looks the name up. A socket that a supervisor declares for the name is found
+    /// too, also when it comes during the wait.
+    ///
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - limit: how long to wait.
+    /// - Returns: the right, as ``lookUp(_:)`` gives it.
+    /// - Throws: ``/MessagePort/PortError/Code/nameWaitTimedOut``; ``/MessagePort/PortError/Code/watchLimit`` when the
+    ///   kernel gives no watch; and as ``lookUp(_:)``, but never ``/MessagePort/PortError/Code/nameUnknown``.
+    public func waitFor(_ name: String, within limit: Duration) throws(PortError) -> SendRight {
+        let (portName, deadline) = (try PortName(name), MonotonicInstant.after(limit))
+        if let right = try find(portName) { return right }
+        if limit > .zero {
+            let wait = try NameWait(for: portName, in: self)
+            repeat {
+                if let right = try wait.look() { return right }
+                do throws(SystemError) {
+                    _ = try sysPoll(wait.raw, .readable, until: min(deadline, wait.nextLook))
+                } catch {
+                    throw PortError(error)
+                }
+            } while .now < deadline
+            if let right = try wait.look(isLast: true) { return right }
+        }
+        throw PortError(.nameWaitTimedOut, subject: .name(name))
+    }
+
+    /// Waits until a live port has a name, and gives the right to it. Suspends the task, and blocks no thread: one
+    /// thread, shared by all asynchronous calls of the process, watches.
+    ///
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - limit: how long to wait.
+    /// - Returns: the right, as ``lookUp(_:)`` gives it.
+    /// - Throws: as the call that blocks; ``/MessagePort/PortError/Code/cancelled`` when the task is cancelled.
+    nonisolated(nonsending) public func waitFor(_ name: String, within limit: Duration) async throws(PortError)
+        -> SendRight
+    {
+        let (portName, deadline) = (try PortName(name), MonotonicInstant.after(limit))
+        if Task.isCancelled { throw PortError(.cancelled, subject: .name(name), delivery: .notSent) }
+        if let right = try find(portName) { return right }
+        if limit > .zero {
+            let wait = try NameWait(for: portName, in: self)
+            defer { withExtendedLifetime(wait) {} }
+            repeat {
+                if let right = try wait.look() { return right }
+                try await DescriptorWait.wait(for: wait.raw, until: min(deadline, wait.nextLook))
+                if Task.isCancelled { throw PortError(.cancelled, subject: .name(name), delivery: .notSent) }
+            } while .now < deadline
+            if let right = try wait.look(isLast: true) { return right }
+        }
+        throw PortError(.nameWaitTimedOut, subject: .name(name))
+    }
+}
+
+// MARK: - Statistics
+
+extension PortNameServer {
+    /// The names that are held now, in alphabetical order, and their ports' statistics. All owners are asked at once.
+    ///
+    /// An owner that is stopped or busy does not delay the others: see ``/MessagePort/SendRight/statistics(within:)``.
+    /// Only ports whose sockets are in the directory are asked: the path in a record may lead to a file system that
+    /// does not answer.
+    ///
+    /// - Parameter limit: how long to wait for all answers together.
+    /// - Returns: each with its owner, and its statistics; nil for one that did not answer.
+    /// - Throws: as ``list()``.
+    @available(*, noasync, message: "It blocks the thread.")
+    public func listStatistics(within limit: Duration) throws(PortError)
+        -> [(registration: Registration, statistics: PortStatistics?)]
+    {
+        try listAnswers(within: limit).map { ($0.registration, $0.answer.statistics) }
+    }
+
+    /// As above, with what is known of those that did not answer.
+    package func listAnswers(within limit: Duration) throws(PortError)
+        -> [(registration: Registration, answer: StatisticsAnswer)]
+    {
+        let deadline = MonotonicInstant.after(limit)
+        let directory = try openDirectory()
+        let names = directory.names
+        let entries = try NameEntry.all(in: names)
+        if entries.isEmpty, !names.isCurrent { throw PortError(SystemError(ENOENT), subject: .path(names.path)) }
+        let sorted = entries.values.sorted { $0.registration.name < $1.registration.name }
+        let declared = (try? directory.declared(makes: false)) ?? nil
+        let addresses = sorted.map { PortAddress(path: $0.socketPath) }
+        let answers = try StatisticsInquiry.ask(addresses, until: deadline) { (address) throws(PortError) in
+            try Self.connect(to: address, in: ["sockets": directory.sockets, "declared": declared])
+        }
+        return zip(sorted, answers).map { ($0.registration, $1) }
+    }
+
+    /// Connects to a socket in a part of the directory, by the last two names of its path: another process may know the
+    /// directory by another path. A socket elsewhere counts as dead.
+    private static func connect(
+        to address: PortAddress, in parts: [String: TrustedDirectory?]
+    ) throws(PortError) -> ConnectOutcome {
+        let names = address.path.utf8.split(separator: UInt8(ascii: "/")).suffix(2).map {
+            String(decoding: $0, as: UTF8.self)
+        }
+        guard names.count == 2, let directory = parts[names[0]] ?? nil else { return .dead }
+        return try ProcessEndpoints.connect(to: names[1], in: directory)
+    }
+}
+
+extension PortNameServer {
+    /// Watches the messages of the port that has a name.
+    ///
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - byteLimit: how many bytes of each message.
+    ///   - deadline: when to give up.
+    /// - Returns: the watch, already begun.
+    /// - Throws: `nameUnknown`; as `PortWatch.init`.
+    package func watch(
+        _ name: String, byteLimit: Int, until deadline: MonotonicInstant
+    ) throws(PortError) -> PortWatch {
+        let portName = try PortName(name)
+        guard let record = try NameRecord.read(of: portName, in: try openDirectory().names) else {
+            throw PortError(.nameUnknown, subject: .name(name))
+        }
+        do throws(PortError) {
+            return try PortWatch(PortAddress(path: record.socketPath), byteLimit: byteLimit, until: deadline)
+        } catch {
+            // A record may be left by an owner that was killed.
+            throw error.code == .deadName ? PortError(.nameUnknown, subject: .name(name)) : error.at(name: name)
+        }
+    }
+}
+
+// MARK: - OwnPorts
+
+extension PortNameServer {
+    /// The port of this process that has a name now. Makes no right to it, so it does not affect no-senders notices.
+    ///
+    /// - Returns: nil when another process has the name, or none.
+    func ownPort(named name: PortName) throws(PortError) -> LocalPort? {
+        guard let record = try NameRecord.read(of: name, in: try openDirectory().names) else { return nil }
+        return RightsTable.shared.ownPort(at: PortAddress(path: record.socketPath))
+    }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import PortCLibrary
 public import MessagePort
+import PortCLibrary
 import PortSystem
 import Synchronization
 
@@ -146,6 +146,125 @@ extension PortNameServer {
     private func forget(_ name: PortName, _ registration: HeldName) {
         held.withLock { held in
             if held[name] === registration { held[name] = nil }
+        }
+    }
+}
+
+// MARK: - CheckIn
+
+extension PortNameServer {
+    /// Gives a port the name and the socket that a supervisor, such as systemd, declared for this process.
+    /// `bootstrap_check_in`.
+    ///
+    /// The supervisor listens before this process runs, and starts it when the first client connects; that client's
+    /// messages wait for the port. The supervisor goes on listening when the port ends, so clients are never refused.
+    /// See `Docs/Activation.md`.
+    ///
+    /// A process finds its socket by its path, which is `declared/` and the name's file name in the directory of this
+    /// object; or else, among the sockets elsewhere, by the name that the supervisor gave the descriptor
+    /// (`FileDescriptorName=`). Each socket can be used once. All inherited descriptors become close-on-exec at the
+    /// first call.
+    ///
+    /// - Parameters:
+    ///   - port: a port that has no address yet: no name, and sent to no other process.
+    ///   - name: the declared name.
+    /// - Throws: ``/MessagePort/PortError/Code/nameNotDeclared`` when this process was started without a socket for the
+    ///   name: it may register the name instead. ``/MessagePort/PortError/Code/alreadyCheckedIn``.
+    ///   ``/MessagePort/PortError/Code/activationInvalid`` when the descriptor is no listening socket of packets, the
+    ///   environment cannot be understood, or the port has an address. ``/MessagePort/PortError/Code/nameTaken`` and
+    ///   all other errors as ``register(_:name:)``: then the call can be repeated.
+    public func checkIn(_ port: MachPort, name: String) throws(PortError) {
+        do throws(PortError) {
+            try take(name, for: port)
+        } catch {
+            throw error.at(name: name)
+        }
+    }
+
+    private func take(_ name: String, for port: MachPort) throws(PortError) {
+        try port.core.checkProcess()
+        guard port.isValid else { throw PortError(.invalidPort) }
+        let portName = try PortName(name)
+        let directory = try openDirectory()
+        _ = try directory.declared(makes: false)  // checks that it is trusted, if it is there
+        try InheritedSockets.shared.take(portName, declaredAt: directory.declaredPath(of: portName)) {
+            (descriptor, address) throws(PortError) in
+            try hold(portName, for: port, in: directory) { (write) throws(PortError) in
+                // Clients can connect already, so the name may be seen before the port listens.
+                try write(address)
+                guard try port.core.listen(on: Self.listener(descriptor, address)) != nil else {
+                    throw PortError(.activationInvalid, subject: .reason(.hasAddress))
+                }
+            }
+        }
+    }
+
+    private static func listener(_ descriptor: CInt, _ address: PortAddress) throws(PortError) -> Listener {
+        do throws(SystemError) {
+            return Listener(inherited: try sysDuplicate(descriptor), path: address.path)
+        } catch {
+            throw PortError(error)
+        }
+    }
+}
+
+extension PortError.StaticReason {
+    fileprivate static let hasAddress = Self("the port has an address already: a port checks in before anything else")
+}
+
+// MARK: - Taking
+
+// A file that is locked and names no owner belongs to a process that is about to write its record, to give the name up,
+// or to sweep the file away. Each needs a few system calls. So a process that finds such a file tries again, soon at
+// first and then less often, and in the end accepts what it finds.
+extension PortNameServer {
+    /// The first pause, and the number of pauses; each is twice as long as the one before, 0.2 s together.
+    private static let firstPause = Duration.microseconds(100)
+    private static let pauseCount = 11
+
+    /// Locks a name's file.
+    ///
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - names: the directory of names.
+    ///   - prepare: called before the file is locked, when the name seems to be free.
+    /// - Returns: the file, with the contents that a dead owner left.
+    /// - Throws: `nameTaken`, with the owner, if the file names one; what `prepare` throws.
+    static func take(
+        _ name: PortName, in names: TrustedDirectory, preparing prepare: () throws(PortError) -> Void = {}
+    ) throws(PortError) -> LockedFile {
+        var (owner, pause) = (Int32?.none, firstPause)
+        for pauses in 0...pauseCount {
+            switch try attempt(name, in: names, preparing: prepare) {
+            case .locked(let file): return file
+            case .held(let contents): owner = NameRecord(contents: contents)?.owner
+            }
+            // A dead owner's record is still there for a moment when another has the lock.
+            if let owner, owner == sysProcessID() || !sysHasEnded(owner) { break }
+            if pauses == pauseCount { break }
+            ThreadEvent().wait(until: .after(pause))
+            pause *= 2
+        }
+        throw PortError(.nameTaken, subject: .name(name.string), owner: owner)
+    }
+
+    /// One attempt. In a shared directory no other user can lock a user's file; the directory's owner and root remove
+    /// what a dead process has left.
+    private static func attempt(
+        _ name: PortName, in names: TrustedDirectory, preparing prepare: () throws(PortError) -> Void
+    ) throws(PortError) -> LockedFile.Attempt {
+        do throws(PortError) {
+            return try LockedFile.take(name.fileName, in: names, preparing: prepare)
+        } catch {
+            guard error.code == .directoryUntrusted,
+                let file = try? LockedFile.signedContents(name.fileName, in: names),
+                !sysIsOwnUser(file.user)
+            else { throw error }
+            let denied = NameRules.denials(in: names)(file.user, name) ? file.user : nil
+            if LockedFile.removeLeftover(name.fileName, in: names, deniedTo: denied) {
+                return try LockedFile.take(name.fileName, in: names, preparing: prepare)
+            }
+            return .held(contents: file.contents)
         }
     }
 }

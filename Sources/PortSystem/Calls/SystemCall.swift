@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
-//
+
+import PortCLibrary
+
 // The wrapper for the package's system calls, with the one EINTR policy: a call that was interrupted is repeated.
 // (close(2) is the exception: on Linux the descriptor is gone even when EINTR is reported.) Where PORT_FAULTS is
 // defined, as in debug builds, a test may force results here: see `SystemCallFaults`.
-
-import PortCLibrary
 
 /// The system calls that the package makes, named as in section 2 of the manual.
 package enum SystemCall: String, Sendable, CaseIterable {
@@ -54,4 +54,53 @@ func unlessBlocked<Result>(_ body: () throws(SystemError) -> Result) throws(Syst
         if error.code == EAGAIN { return nil }
         throw error
     }
+}
+
+/// An error number of the kernel, as in `errno(3)`.
+public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The error number, for example `EMFILE`.
+    public let code: CInt
+
+    /// Wraps an error number.
+    ///
+    /// - Parameter code: a number from `errno(3)`.
+    public init(_ code: CInt) {
+        self.code = code
+    }
+
+    /// The C library's sentence for the number, with the number itself.
+    public var description: String {
+        var buffer = [CChar](repeating: 0, count: 256)
+        _ = unsafe strerror_r(code, &buffer, buffer.count)
+        let text = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+        return "\(String(decoding: text, as: UTF8.self)) (errno \(code))"
+    }
+}
+
+extension SystemError {
+    /// True for the numbers that mean that this process, or the system, has no descriptor left.
+    package var isDescriptorLimit: Bool { code == EMFILE || code == ENFILE }
+
+    /// True for the numbers that mean that the kernel has no memory at the moment.
+    package var isMemoryShortage: Bool { code == ENOBUFS || code == ENOMEM }
+
+    /// True for the numbers that mean that the kernel can watch no more descriptors until resources are released.
+    package var isShortage: Bool { isDescriptorLimit || isMemoryShortage || code == ENOSPC }
+
+    /// True when the kernel passes no more descriptors for this user until some that are in flight have been received.
+    package var isInFlightLimit: Bool { code == ETOOMANYREFS }
+}
+
+/// The first 40 bytes of a packet, as five numbers in memory order.
+package typealias PacketWords = (UInt64, UInt64, UInt64, UInt64, UInt64)
+
+/// The 40 bytes.
+package func bytes(of words: PacketWords) -> [UInt8] {
+    unsafe withUnsafeBytes(of: words) { unsafe Array($0) }
+}
+
+/// The first 40 bytes as words; nil when there are fewer.
+package func packetWords(of bytes: [UInt8]) -> PacketWords? {
+    if bytes.count < MemoryLayout<PacketWords>.size { return nil }
+    return unsafe bytes.withUnsafeBytes { unsafe $0.loadUnaligned(as: PacketWords.self) }
 }

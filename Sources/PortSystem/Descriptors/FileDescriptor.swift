@@ -148,3 +148,101 @@ public final class SharedDescriptor: Sendable {
         try sysDuplicate(rawValue).release()
     }
 }
+
+/// Reads at most `capacity` bytes.
+///
+/// - Returns: the bytes, none at the end of the file; nil when a non-blocking descriptor has nothing now.
+package func sysRead(_ descriptor: CInt, capacity: Int) throws(SystemError) -> [UInt8]? {
+    let wanted = transferCount(.read, capacity)
+    var bytes = [UInt8](repeating: 0, count: wanted)
+    let count = try unlessBlocked { () throws(SystemError) in
+        try retrying(.read) { unsafe read(descriptor, &bytes, wanted) }
+    }
+    guard let count else { return nil }
+    bytes.removeLast(wanted - count)
+    return bytes
+}
+
+/// Reads and discards at most `capacity` bytes, up to 512.
+///
+/// - Returns: how many there were; nil when a non-blocking descriptor has nothing now.
+package func sysDiscard(_ descriptor: CInt, _ capacity: Int) throws(SystemError) -> Int? {
+    let wanted = transferCount(.read, capacity)
+    return try unlessBlocked { () throws(SystemError) in
+        try retrying(.read) { shim_discard(descriptor, wanted) }
+    }
+}
+
+/// Writes as many of the bytes as the descriptor accepts.
+///
+/// - Returns: how many were written; nil when a non-blocking descriptor accepts none now.
+package func sysWrite(_ descriptor: CInt, _ bytes: some Collection<UInt8>) throws(SystemError) -> Int? {
+    let count = transferCount(.write, bytes.count)
+    let array = Array(bytes)
+    return try unlessBlocked { () throws(SystemError) in
+        try retrying(.write) { unsafe write(descriptor, array, count) }
+    }
+}
+
+/// Reads the rest of a file.
+///
+/// - Parameters:
+///   - descriptor: the open file.
+///   - limit: the most bytes to read, for a file whose size others decide.
+/// - Returns: its contents, from the current position on.
+/// - Throws: the errors of read(2).
+package func sysReadAll(_ descriptor: CInt, limit: Int = .max) throws(SystemError) -> [UInt8] {
+    var contents: [UInt8] = []
+    while contents.count < limit,
+        let piece = try sysRead(descriptor, capacity: min(4096, limit - contents.count)), !piece.isEmpty
+    {
+        contents += piece
+    }
+    return contents
+}
+
+/// Writes all of the bytes to a blocking descriptor, such as a file.
+package func sysWriteAll(_ descriptor: CInt, _ bytes: [UInt8]) throws(SystemError) {
+    var rest = bytes[...]
+    while !rest.isEmpty, let count = try sysWrite(descriptor, rest) {
+        rest = rest.dropFirst(count)
+    }
+}
+
+/// Writes a sentence to standard error, as far as that accepts it.
+package func sysWriteToStandardError(_ sentence: String) {
+    try? withoutBrokenPipeSignal { () throws(SystemError) in _ = try sysWrite(STDERR_FILENO, sentence.utf8) }
+}
+
+/// The buffer in which a thread receives packets whose size it does not know: one for each thread that receives such
+/// packets. Only as many of its pages are touched as the largest packet had.
+@safe final class ReceiveRoom {
+    /// The size of the largest packet that is received here.
+    static let size = 65_536
+    private static let rooms = ThreadLocal<ReceiveRoom>()
+
+    private let memory: UnsafeMutableRawBufferPointer
+
+    private init() {
+        unsafe memory = .allocate(byteCount: Self.size, alignment: 1)
+    }
+
+    deinit {
+        unsafe memory.deallocate()
+    }
+
+    /// Calls `body` with a buffer of at most `count` bytes, which belongs to the calling thread while `body` runs.
+    static func withBytes<Result>(
+        _ count: Int, _ body: (UnsafeMutableRawBufferPointer) throws(SystemError) -> Result
+    ) throws(SystemError) -> Result {
+        let room = rooms.value ?? make()
+        // SAFETY: the thread owns its buffer until it ends.
+        return try unsafe body(UnsafeMutableRawBufferPointer(rebasing: room.memory.prefix(min(count, size))))
+    }
+
+    private static func make() -> ReceiveRoom {
+        let room = ReceiveRoom()
+        rooms.value = room
+        return room
+    }
+}

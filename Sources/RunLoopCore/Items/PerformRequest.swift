@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import Synchronization
+
 // How a request ends, once and for good, decided under its own lock:
 //
 //   waiting ──► called      the loop has begun to call it
@@ -10,8 +12,6 @@
 // The thread that ends the wait removes the work from the request, so only one of the three happens, and whatever the
 // work holds is released there, with no lock held. The loop holds every waiting request in `PerformRequests`, besides
 // the block or the timer that calls it; both are removed together with the request.
-
-import Synchronization
 
 /// A call that was requested from a loop, and that can still be cancelled.
 ///
@@ -123,5 +123,40 @@ extension PerformRequest: Hashable {
     /// - Parameter hasher: takes the identity.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(ObjectIdentifier(self))
+    }
+}
+
+/// The requests of a loop that wait for their call, found by number and by target.
+struct PerformRequests: Sendable {
+    private var requests: [ItemID: PerformRequest] = [:]
+    private var idsByTarget: [ObjectIdentifier: Set<ItemID>] = [:]
+
+    var isEmpty: Bool { requests.isEmpty && idsByTarget.isEmpty }
+
+    mutating func insert(_ request: PerformRequest) {
+        requests[request.id] = request
+        if let target = request.targetID { idsByTarget[target, default: []].insert(request.id) }
+    }
+
+    /// Removes a request.
+    ///
+    /// - Returns: the request, for the caller to release without the lock.
+    mutating func remove(_ id: ItemID) -> PerformRequest? {
+        guard let request = requests.removeValue(forKey: id) else { return nil }
+        if let target = request.targetID {
+            idsByTarget[target]?.remove(id)
+            if idsByTarget[target]?.isEmpty == true { idsByTarget[target] = nil }
+        }
+        return request
+    }
+
+    /// The requests for a target, in the order in which they were made.
+    func requests(for target: ObjectIdentifier) -> [PerformRequest] {
+        (idsByTarget[target] ?? []).sorted().compactMap { requests[$0] }
+    }
+
+    /// All requests, in the order in which they were made.
+    var all: [PerformRequest] {
+        requests.values.sorted { $0.id < $1.id }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import PortSystem
 import Synchronization
 
 /// Something outside a loop that has work for it, handled on the loop's thread.
@@ -186,5 +187,196 @@ extension RunLoopSource: CustomStringConvertible {
     /// What it is, its name when it has one, and its number.
     public var description: String {
         id.description(of: isPortBased ? "port-based source" : "custom source", named: name)
+    }
+}
+
+/// What sources of one kind have in common: their name and their order. They share the object, because there may be
+/// very many of them.
+package final class SourceLabel: Sendable {
+    package let name: String?
+    let order: Int
+
+    package init(_ name: String?, order: Int = 0) {
+        self.name = name
+        self.order = order
+    }
+
+    /// The label of sources that were given neither.
+    static let plain = SourceLabel(nil)
+}
+
+// MARK: - Membership
+
+extension RunLoopSource {
+    /// The loops that the source is in.
+    package var loops: [ThreadRunLoop] { state.withLock { Array($0.homes.loops) } }
+
+    /// Whether it is in this loop, and in no other.
+    package func isIn(only loop: ThreadRunLoop) -> Bool {
+        state.withLock { state in
+            if case .one(let home) = state.homes.loops { home === loop } else { false }
+        }
+    }
+
+    /// One of them; nil when it is in none.
+    package var firstLoop: ThreadRunLoop? { state.withLock { $0.homes.loops.first } }
+
+    /// Removes the source from everything, permanently: its cancel routine is called on the calling thread for each
+    /// mode that it leaves. A callout that is in progress continues.
+    public func invalidate() {
+        let (loops, departures) = state.withLock { state in
+            let loops = state.homes.invalidate() ?? []
+            let departures = loops.map { endWatches($0.takeOut(id, from: nil).departures) }
+            if !isPortBased { state.signal = nil }
+            state.descriptor = nil
+            return (loops, departures)
+        }
+        for (loop, departures) in zip(loops, departures) { didLeave(departures, of: loop) }
+    }
+
+    /// Invalidates a source that is in no loop. One that is being added to a loop is either in it already or stays out.
+    ///
+    /// - Returns: whether it is invalid now.
+    package func invalidateUnlessInLoop() -> Bool {
+        state.withLock { state in
+            guard state.homes.loops.isEmpty else { return false }
+            _ = state.homes.invalidate()
+            if !isPortBased { state.signal = nil }
+            state.descriptor = nil
+            return true
+        }
+    }
+
+    /// Adds the source to a mode.
+    ///
+    /// - Parameters:
+    ///   - loop: the loop.
+    ///   - mode: the mode.
+    ///   - orLater: whether a descriptor that the kernel cannot watch now is watched later: see `watchLater`.
+    /// - Throws: why the kernel does not watch the descriptor; the modes that the source is in are then unchanged.
+    func add(to loop: ThreadRunLoop, _ mode: RunLoopMode, orLater: Bool = false) throws(SystemError) {
+        let entered = state.withLock { $0.homes.add(.source(self), to: loop, mode) }
+        if entered.isEmpty { return }
+        do throws(SystemError) {
+            try didEnter(entered, of: loop, orLater: orLater)
+        } catch {
+            _ = takeOut(of: loop, mode)
+            throw error
+        }
+    }
+
+    func remove(from loop: ThreadRunLoop, _ mode: RunLoopMode) {
+        didLeave(takeOut(of: loop, mode), of: loop)
+    }
+
+    private func takeOut(of loop: ThreadRunLoop, _ mode: RunLoopMode) -> [RunLoopState.Departure] {
+        state.withLock { state in
+            defer { findSeat(&state) }
+            return endWatches(state.homes.remove(id, from: loop, mode))
+        }
+    }
+
+    /// Caches the index of a registration, after the source has entered or left a mode.
+    private func findSeat(_ state: inout State) {
+        guard isPortBased, let loop = state.homes.loops.first else { return }
+        state.seat = loop.state.withLock { $0.seats.seat(of: id) } ?? 0
+    }
+
+    /// Makes the loop notice a source that has entered modes, and notifies the source.
+    func didEnter(_ modes: [Int], of loop: ThreadRunLoop, orLater: Bool = false) throws(SystemError) {
+        let (seat, shortage) = try state.withLock { (state) throws(SystemError) in
+            findSeat(&state)
+            if !isPortBased, let stamp = state.signal { loop.noteSignal(of: self, stamp) }
+            let shortage = state.descriptor.flatMap { watchFailure($0, in: [loop]) }
+            if let shortage, !orLater || !shortage.isShortage { throw shortage }
+            return (state.seat, shortage)
+        }
+        if shortage != nil { watchLater(in: loop) }
+        if isPortBased { loop.noteRing(of: self, near: seat) }
+        for name in loop.state.withLock({ state in modes.map { state.modes[$0].name } }) {
+            routine.didEnter(name, of: loop)
+        }
+    }
+
+    /// Ends the watches of modes that were left. The caller holds the source's lock: without it, the source could enter
+    /// a mode again before this, find its old watch there, and then lose it.
+    private func endWatches(_ departures: [RunLoopState.Departure]) -> [RunLoopState.Departure] {
+        for departure in departures { departure.watch?.end(for: self) }
+        return departures
+    }
+
+    private func didLeave(_ departures: [RunLoopState.Departure], of loop: ThreadRunLoop) {
+        for departure in departures { routine.didLeave(departure.name, of: loop) }
+    }
+}
+
+// MARK: - Signal
+
+extension RunLoopSource {
+    private static let lastSignal = Atomic<UInt64>(0)
+
+    /// Marks a custom source as having work, and wakes the loops that run in one of its modes. A source that is in no
+    /// loop keeps its mark. Signals coalesce until the source is performed. Traps for a port-based source.
+    public func signal() {
+        if isPortBased {
+            fatalError("A port-based source cannot be signalled by hand. Use ring() when its check may have changed.")
+        }
+        let (loops, stamp) = state.withLock { state -> (SmallList<ThreadRunLoop>, UInt64) in
+            if !state.homes.isValid || state.signal != nil { return ([], 0) }
+            let stamp = Self.lastSignal.wrappingAdd(1, ordering: .relaxed).newValue
+            state.signal = stamp
+            return (state.homes.loops, stamp)
+        }
+        for loop in loops { loop.noteSignal(of: self, stamp) }
+    }
+
+    /// Announces that a port-based source's check may have become true: each loop that it is in checks it before it
+    /// sleeps, and is woken when it sleeps already. Calls coalesce until a loop checks. Traps for a custom source.
+    ///
+    /// Call it after the change that the check must see. The check reads under the lock under which the change was
+    /// made, or with sequentially consistent atomics.
+    public func ring() {
+        if !isPortBased {
+            fatalError("A custom source has no doorbell. Use signal() when it has work.")
+        }
+        if isRung.exchange(true, ordering: .sequentiallyConsistent) { return }
+        let (loops, seat) = state.withLock { ($0.homes.loops, $0.seat) }
+        switch loops {
+        case .none: break
+        case .one(let loop): loop.noteRing(of: self, near: seat)
+        case .many(let loops): for loop in loops { loop.noteRing(of: self, near: seat) }
+        }
+    }
+
+    /// Clears the mark of a custom source.
+    ///
+    /// - Returns: whether it is to be performed.
+    func takeSignal() -> Bool {
+        state.withLock { state in
+            guard state.homes.isValid, state.signal != nil else { return false }
+            state.signal = nil
+            return true
+        }
+    }
+}
+
+extension ThreadRunLoop {
+    func noteSignal(of source: RunLoopSource, _ stamp: UInt64) {
+        let mustWake = state.withLock { state in
+            var mustWake = false
+            for index in state.places(of: source.id) {
+                state.modes[index].signalled.set(source.id, ModeState.SignalKey(order: source.order, stamp: stamp))
+                if state.isRunning(in: index) { mustWake = true }
+            }
+            return mustWake
+        }
+        if mustWake { doorbell.endWait() }
+    }
+
+    /// - Parameters:
+    ///   - source: the source that was signalled.
+    ///   - seat: the cached index of one of its registrations.
+    func noteRing(of source: RunLoopSource, near seat: RegistrationIndex) {
+        if state.withLock({ $0.noteRing(of: source, near: seat) }) { doorbell.endWait() }
     }
 }

@@ -193,3 +193,161 @@ extension ThreadRunLoop {
         state.withLock { $0.takeStop() } ? .stopped : nil
     }
 }
+
+// MARK: - Handling
+
+extension ThreadRunLoop {
+    /// Calls the observers of an activity: those that the loop has now, except those that are being called already.
+    func notify(_ activity: RunLoopActivity, in mode: Int) {
+        activityBegins(activity)
+        for observer in state.withLock({ $0.modes[mode].observers.observers(of: activity) }) {
+            guard observer.isValid, state.withLock({ $0.beginObserver(observer.id, in: mode) }) else { continue }
+            RUNLOOP_IS_CALLING_OUT_TO_AN_OBSERVER_CALLBACK_FUNCTION(observer, activity)
+            if !observer.repeats { observer.invalidate() }
+            state.withLock { _ = $0.firingObservers.remove(observer.id) }
+        }
+    }
+
+    /// Calls the blocks and runs the jobs that wait for the mode now; those that they post wait for the next time.
+    ///
+    /// Each is dequeued just before it is called. So a run that is nested inside one finds the rest, and continues with
+    /// it.
+    func performBlocks(in mode: Int) {
+        var phase = BlockPass()
+        while let item = state.withLock({ $0.takeBlock(of: &phase, for: mode) }) { perform(item) }
+    }
+
+    /// Performs the custom sources that are signalled now, or the first of them.
+    ///
+    /// - Returns: whether there was one.
+    func performSignalledSources(in mode: Int, onlyFirst: Bool) -> Bool {
+        if onlyFirst { return performFirstSignalledSource(in: mode) }
+        var hasHandled = false
+        for source in state.withLock({ $0.signalledSources(in: mode) }) {
+            let isHere = state.withLock { $0.takeSignal(source.id, in: mode) }
+            guard isHere, source.takeSignal() else { continue }
+            RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(source)
+            hasHandled = true
+        }
+        return hasHandled
+    }
+
+    private func performFirstSignalledSource(in mode: Int) -> Bool {
+        while let source = state.withLock({ $0.takeFirstSignalled(in: mode) }) {
+            // Another mode or loop may have performed it.
+            guard source.takeSignal() else { continue }
+            RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION(source)
+            return true
+        }
+        return false
+    }
+}
+
+extension RunLoopState {
+    mutating func beginObserver(_ id: ItemID, in mode: Int) -> Bool {
+        isMember(id, of: mode) && firingObservers.insert(id).inserted
+    }
+
+    mutating func takeFirstSignalled(in mode: Int) -> RunLoopSource? {
+        guard let first = modes[mode].signalled.first, takeSignal(first.id, in: mode) else { return nil }
+        return customSource(first.id, in: mode)
+    }
+
+    /// Removes a custom source from the mode's list of signalled sources, and from those of its other modes.
+    ///
+    /// - Returns: false when it is no longer on the mode's list.
+    mutating func takeSignal(_ id: ItemID, in mode: Int) -> Bool {
+        guard modes[mode].signalled.remove(id) != nil else { return false }
+        for index in places(of: id) { modes[index].signalled.remove(id) }
+        return true
+    }
+
+    /// The custom sources that are signalled, in the order in which they are to be performed.
+    mutating func signalledSources(in mode: Int) -> [RunLoopSource] {
+        if modes[mode].signalled.isEmpty { return [] }
+        let last = ModeState.SignalKey(order: .max, stamp: .max)
+        return modes[mode].signalled.entries(notAfter: last).sorted { $0.key < $1.key }
+            .compactMap { customSource($0.id, in: mode) }
+    }
+}
+
+// MARK: - PortSources
+
+// How a pass performs the port-based source that it has found, and when the next passes can skip their other steps.
+//
+// A stream of messages to one port leads to passes of which only the source's callout is observable: no observer is in
+// the mode, and no block, signalled source, timer, stop or other ready source waits. One check of the loop's state
+// establishes that; as long as no thread has accessed the state since, and the mode has no timer, it is not checked
+// again. Then the source is performed again in place of the other steps. Such a pass is counted like any other. It is
+// never a pass in which descriptors are due to be polled, a run must return, or an instrument is attached.
+extension ThreadRunLoop {
+    /// Performs a port-based source that was found ready, in this pass and in the following ones that would find
+    /// nothing else.
+    ///
+    /// - Parameters:
+    ///   - source: the source.
+    ///   - seat: its last index in the registration table.
+    ///   - hasBegun: whether it has already left the ready list.
+    ///   - run: the run.
+    ///   - condition: the run's condition.
+    /// - Returns: whether it handled anything: false when it was handled or removed elsewhere meanwhile.
+    func performReadySource(
+        _ source: RunLoopSource, near seat: RegistrationIndex, hasBegun: Bool, _ run: inout LoopRun,
+        while condition: () -> Bool
+    ) -> Bool {
+        if !hasBegun {
+            guard state.withLock({ $0.takeForPerform(source, in: run.mode, near: seat) }) else { return false }
+            performing.begin(source)
+        }
+        source.isRung.store(false, ordering: .sequentiallyConsistent)
+        let outcome = RUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION(source) {
+            goesOn(with: source, near: seat, &run, while: condition)
+        }
+        performing.endLast()
+        if outcome.isReady != false, source.isValid, outcome.isReady ?? source.routine.isReady() { source.ring() }
+        return outcome.hasHandled
+    }
+
+    /// Whether the next pass would find nothing but the source, which has more: then that pass begins here.
+    private func goesOn(
+        with source: RunLoopSource, near seat: RegistrationIndex, _ run: inout LoopRun, while condition: () -> Bool
+    ) -> Bool {
+        if run.polls || run.returnsAfterSource || isInstrumented.load(ordering: .relaxed) { return false }
+        if run.isConditional && !condition() { return false }
+        // A run without a limit needs no exact time. Whether descriptors are due to be polled is decided by a clock
+        // that lags by up to one timer interrupt, and is much cheaper. The beginning of that interval is exact:
+        // otherwise the next wait would find it over.
+        let now = run.deadline == .distantFuture && run.nextLook != nil ? MonotonicInstant.coarse : .now
+        if run.deadline <= now || run.isLookDue(at: now) { return false }
+        if !state.holds(.onlySource) {
+            let goesOn = state.find(.onlySource) { state in
+                let goesOn = state.goesOn(with: source, in: run.mode, near: seat)
+                return (goesOn && state.modes[run.mode].timers.isEmpty, goesOn)
+            }
+            if !goesOn { return false }
+            source.isRung.store(false, ordering: .sequentiallyConsistent)
+        }
+        run.eventsSinceLook += 1
+        run.hasJustFiredTimers = false
+        counts.didTurn()
+        return true
+    }
+}
+
+// @unchecked: only the loop's thread performs, and begins runs inside a perform.
+/// The version-1 sources whose perform routines are in progress, innermost last.
+@safe final class PerformingSources: @unchecked Sendable {
+    // SAFETY: only the loop's thread uses the list, and no access contains another. A dynamic check of that would cost
+    // each message more than the list itself.
+    @exclusivity(unchecked) private var list: [ItemID] = []  // loop thread
+
+    var ids: [ItemID] { unsafe list }
+
+    func begin(_ source: RunLoopSource) {
+        unsafe list.append(source.id)
+    }
+
+    func endLast() {
+        _ = unsafe list.popLast()
+    }
+}

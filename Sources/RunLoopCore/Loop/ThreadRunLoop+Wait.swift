@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import PortSystem
+import Synchronization
+
 // Step 7 of a pass: how a loop gets its next event, and how it sleeps.
 //
 // One event per pass: all timers that are due, or one port-based source, or nothing. Timers go first, but not twice in
@@ -10,9 +13,6 @@
 // The rule for the timeout of a wait: zero when the pass polls, was woken, or has anything pending (a stop, a block, a
 // signalled source, a condition that is false, an empty mode); else until the run's deadline or the date at which a
 // timer of the mode needs the loop, whichever comes first; without limit when there is neither.
-
-import PortSystem
-import Synchronization
 
 /// What a wait ended with.
 enum LoopEvent {
@@ -187,5 +187,197 @@ extension RunLoopSource {
         } catch {
             return true
         }
+    }
+}
+
+// MARK: - Spin
+
+// Before a loop sleeps it may spin: poll again and again whether it was woken, which needs no system call on either
+// side, and now and then whether a descriptor is ready. The thread that is to answer may wait for this very processor,
+// so an adaptive loop yields now and then: the kernel, with two threads to run, then moves one of them to another
+// processor. See `WaitStrategy`.
+extension ThreadRunLoop {
+    /// How many polls a spin makes between two readings of the clock: about half a microsecond.
+    private static let looksBetweenTimes = 16
+
+    /// How the loop waits; `.adaptive` unless set, here or by `PORT_WAIT` in the environment (`adaptive`, `blocking`,
+    /// `spinning`: for 100 µs). A new value counts from the next wait on.
+    ///
+    /// - Important: Thread safety: any thread.
+    public var waitStrategy: WaitStrategy {
+        get { state.withLock { $0.waitStrategy } }
+        set { state.withLock { $0.waitStrategy = newValue } }
+    }
+
+    /// How often the loop has slept and spun.
+    ///
+    /// - Important: Thread safety: any thread. While the loop runs, the numbers may be of slightly different moments.
+    public var waitCounts: WaitCounts { counts.waits }
+
+    /// Spins as long as the plan allows, unless it is not worth it.
+    ///
+    /// - Returns: whether the loop must check for an event again: it was woken, a descriptor is ready, or the wait is
+    ///   over.
+    func spin(_ run: inout LoopRun, _ plan: WaitPlan, _ wait: inout PresentWait, from now: MonotonicInstant) -> Bool {
+        if plan.spin <= .zero || plan.isConsiderate && !processors.allowsSpinning(at: now) { return false }
+        let end = min(plan.limit, now.advanced(by: plan.spin))
+        let hasCome = spin(&run, &wait, from: now, until: end, yields: plan.isConsiderate)
+        let paid = hasCome || end == plan.limit && !wait.yield.isLost
+        wait.spin = paid ? .paid : .failed
+        counts.didSpin(paid: paid)
+        return paid
+    }
+
+    /// Spins until something has arrived, the time is over, or another thread has had the processor.
+    ///
+    /// - Returns: whether something has arrived; false also when it arrived while another thread had the processor, so
+    ///   that such spins become rare.
+    private func spin(
+        _ run: inout LoopRun, _ wait: inout PresentWait, from start: MonotonicInstant, until end: MonotonicInstant,
+        yields: Bool
+    ) -> Bool {
+        let places = lookOut(in: run.mode)
+        defer { endWait(at: places) }
+        let (hasDescriptors, firstYield) = state.withLock { state in
+            (state.modes[run.mode].descriptors != nil, yields ? state.modes[run.mode].spins.firstYield(at: start) : nil)
+        }
+        var nextYield = firstYield.map { start.advanced(by: $0) } ?? .distantFuture
+        var looks = firstYield == .zero ? 1 : Self.looksBetweenTimes
+        var nextLook = start.advanced(by: SpinPredictor.timeBetweenCalls)
+        while true {
+            if hasCome(at: places, looks: looks) { return true }
+            looks = Self.looksBetweenTimes
+            let now = MonotonicInstant.now
+            if now >= end { return false }
+            if hasDescriptors, now >= nextLook {
+                look(&run, until: .distantPast)
+                if state.withLock({ !$0.modes[run.mode].ready.isEmpty }) { return true }
+                nextLook = now.advanced(by: SpinPredictor.timeBetweenCalls)
+            }
+            if now >= nextYield {
+                sysYield()
+                wait.yield = .init(lasting: now.duration(to: .now), hasPaid: hasCome(at: places, looks: 1))
+                if wait.yield == .paid { return true }
+                if wait.yield.isLost { return false }
+                nextYield = .after(SpinPredictor.timeBetweenCalls)
+            }
+        }
+    }
+
+    /// Polls up to `looks` times whether something has arrived.
+    private func hasCome(at places: SmallList<BusyPollEntry>, looks: Int) -> Bool {
+        // Mostly there is one entry. It has a loop of its own, so that no poll counts references.
+        if case .one(let looked) = places { return hasCome(at: looked.place, looks: looks) }
+        for _ in 0..<looks {
+            if doorbell.isRung || places.contains(where: { $0.place.hasArrived && $0.place.takeIn() }) { return true }
+            sysPause()
+        }
+        return false
+    }
+
+    private func hasCome(at place: any BusyPollable, looks: Int) -> Bool {
+        for _ in 0..<looks {
+            if doorbell.isRung || place.hasArrived && place.takeIn() { return true }
+            sysPause()
+        }
+        return false
+    }
+}
+
+extension LoopRun {
+    /// Stores what its mode will learn from a wait that has ended.
+    mutating func didWait(_ wait: PresentWait, until now: MonotonicInstant) {
+        if let start = wait.start { pastWait = PastWait(start: start, end: now, spin: wait.spin, yield: wait.yield) }
+    }
+}
+
+extension RunLoopState {
+    /// How a run may wait; not at all when something is ready already.
+    func waitPlan(_ run: LoopRun) -> WaitPlan {
+        if !modes[run.mode].signalled.isEmpty || !modes[run.mode].ready.isEmpty { return .none }
+        if hasBlock(for: run.mode) { return .none }
+        if !run.isConditional, isStopped || isEmpty(run.mode) { return .none }
+        let limit = min(run.deadline, modes[run.mode].timers.wakeDate ?? .distantFuture)
+        var plan = WaitPlan(limit: limit, watchesNothing: modes[run.mode].descriptors == nil)
+        switch waitStrategy {
+        case .blocking: break
+        case .spinning(let duration): plan.spin = duration
+        case .adaptive:
+            if modes[run.mode].spins.expectsShortWait { plan.spin = SpinPredictor.limit }
+            plan.isConsiderate = true
+        }
+        return plan
+    }
+
+    /// Lets a mode learn from a wait that has ended.
+    mutating func learn(from wait: PastWait, in mode: Int) {
+        modes[mode].spins.didWait(wait.start.duration(to: wait.end), wait.spin)
+        modes[mode].spins.didYield(wait.yield, until: wait.end)
+    }
+}
+
+// MARK: - Park
+
+// A loop that polls memory of other processes parks there before it sleeps: its peers then wake it through a wake
+// channel, which the loop's set watches beside its other descriptors. That is one system call on each side, and nothing
+// is read.
+extension ThreadRunLoop {
+    /// Sleeps until a descriptor is ready, the loop is woken, the deadline has passed, or something was received from
+    /// memory of other processes; and notes what the kernel has reported.
+    ///
+    /// - Returns: whether the kernel was polled for descriptors: false when something had arrived before; nil, without
+    ///   a sleep, when there is no such memory.
+    func sleepParked(_ run: LoopRun, _ set: DescriptorSet, until deadline: MonotonicInstant) -> Bool? {
+        let places = placesToPark(in: run.mode, set)
+        if places.isEmpty { return nil }
+        defer { endWait(at: places) }
+        while true {
+            let sleeps = park(at: places) && doorbell.willSleep()
+            var hasReport = false
+            if sleeps {
+                counts.didLook(sleeping: true)
+                hasReport = wait(set, run, until: deadline)
+                doorbell.didSleep()
+            }
+            for looked in places { looked.place.unpark(looked.look) }
+            var isWithinMessage = false
+            for looked in places where looked.place.hasArrived {
+                looked.place.wakeChannel?.didArrive()
+                if !looked.place.takeIn() { isWithinMessage = true }
+            }
+            // Unless the rest of a message is still to come: an entry may have ended or lost its channel, and must be
+            // released.
+            guard isWithinMessage, sleeps, !hasReport, !doorbell.isRung, deadline > .now, areSeen(places, by: set)
+            else { return sleeps }
+        }
+    }
+
+    /// The entries that the loop polls and whose arrivals the set reports. The loop stops polling the others.
+    private func placesToPark(in mode: Int, _ set: DescriptorSet) -> SmallList<BusyPollEntry> {
+        let places = lookOut(in: mode)
+        if areSeen(places, by: set) { return places }
+        var seen: SmallList<BusyPollEntry> = .none
+        for looked in places {
+            if looked.place.wakeChannel?.join(set) == true {
+                seen.append(looked)
+            } else {
+                looked.place.endLooking(looked.look)
+            }
+        }
+        lookout.places = seen
+        lookout.isStale = true
+        return seen
+    }
+
+    /// Whether edges of all entries' channels end the waits of a set.
+    private func areSeen(_ places: SmallList<BusyPollEntry>, by set: DescriptorSet) -> Bool {
+        places.allSatisfy { $0.place.wakeChannel?.join(set) == true }
+    }
+
+    /// - Returns: whether the loop is parked at all entries; otherwise something has arrived, or an entry has ended and
+    ///   must be released.
+    private func park(at places: SmallList<BusyPollEntry>) -> Bool {
+        for looked in places where looked.place.park(looked.look) != .parked { return false }
+        return true
     }
 }

@@ -42,3 +42,119 @@ struct LoopRun {
     /// That wait found nothing to do.
     var hasSlept = false
 }
+
+extension RunLoopState {
+    /// A run that is in progress.
+    struct ActiveRun: Sendable {
+        var mode: Int
+        /// Whether a stop applies to it, or to the run below.
+        var takesStops: Bool
+        var isStopped = false
+    }
+
+    /// How a run starts.
+    enum RunStart: Equatable {
+        case runs(Int)
+        case finished, stopped
+    }
+
+    /// Begins a run, unless its mode is unknown or empty. A pending stop ends such a run too.
+    ///
+    /// - Parameters:
+    ///   - mode: the mode.
+    ///   - performing: the version-1 sources inside whose perform routines it begins.
+    /// - Returns: how it starts.
+    mutating func beginRun(in mode: RunLoopMode, inside performing: [ItemID]) -> RunStart {
+        if mode == .common { return .finished }
+        let isStopped = takePendingStop()
+        guard let index = knownIndex(of: mode), !isEmpty(index) else { return isStopped ? .stopped : .finished }
+        begin(ActiveRun(mode: index, takesStops: true, isStopped: isStopped), inside: performing)
+        return .runs(index)
+    }
+
+    /// Begins a run that leaves stops to the run below, whatever its mode contains.
+    mutating func beginConditionalRun(in mode: RunLoopMode, inside performing: [ItemID]) -> Int {
+        let index = makeIndex(of: mode)
+        begin(ActiveRun(mode: index, takesStops: false), inside: performing)
+        return index
+    }
+
+    private mutating func begin(_ run: ActiveRun, inside performing: [ItemID]) {
+        runs.append(run)
+        // A source that is being performed is checked for more afterwards; a run inside it cannot wait for that.
+        for id in performing {
+            guard let number = seats.seat(of: id, in: run.mode), let order = seats.list[number].source?.order
+            else { continue }
+            modes[run.mode].ready.insert(number, order: order, &seats)
+        }
+    }
+
+    /// Ends the innermost run. A stop that it did not use goes to the run below.
+    mutating func endRun() {
+        if runs.popLast()?.isStopped == true { stop() }
+    }
+
+    /// Stops the innermost run that accepts stops, or else the next run.
+    mutating func stop() {
+        if let index = runs.lastIndex(where: \.takesStops) {
+            runs[index].isStopped = true
+        } else {
+            stopIsPending = true
+        }
+    }
+
+    /// Whether the innermost run was stopped.
+    var isStopped: Bool { runs.last?.isStopped ?? false }
+
+    /// Consumes the stop of the innermost run.
+    mutating func takeStop() -> Bool {
+        guard isStopped else { return false }
+        runs[runs.count - 1].isStopped = false
+        return true
+    }
+
+    private mutating func takePendingStop() -> Bool {
+        if runs.contains(where: \.takesStops) { return false }
+        defer { stopIsPending = false }
+        return stopIsPending
+    }
+}
+
+/// How long a wait may take, and how much of it may be spent spinning.
+struct WaitPlan: Sendable {
+    var limit: MonotonicInstant
+    var spin = Duration.zero
+    /// Whether to spin only where that leaves a processor to other threads, and to yield this one to them now and then.
+    var isConsiderate = false
+    /// No descriptor is watched.
+    var watchesNothing = false
+
+    static var none: WaitPlan { WaitPlan(limit: .distantPast) }
+}
+
+/// What a wait has done so far.
+struct PresentWait {
+    /// When it found nothing; nil when it found something at once.
+    var start: MonotonicInstant?
+    var spin = SpinPredictor.Spin.none
+    var yield = SpinPredictor.Yield.none
+    var hasLooked = false
+    /// It has found something in memory that the loop still polled.
+    var hasTakenIn = false
+}
+
+/// A wait that found nothing at first, and has ended.
+struct PastWait {
+    var start: MonotonicInstant
+    var end: MonotonicInstant
+    var spin: SpinPredictor.Spin
+    var yield: SpinPredictor.Yield
+}
+
+/// The number that a begin and its end have in common.
+struct InstrumentSpan: Hashable, Sendable {
+    var rawValue: UInt64
+
+    /// No instrument was notified of the begin, so none is notified of the end.
+    static let none = InstrumentSpan(rawValue: 0)
+}

@@ -54,3 +54,80 @@ struct ModeState: Sendable {
         }
     }
 }
+
+/// The modes that an item is in, unordered. Mostly there is one, which is stored inline. The list has the size of a
+/// pointer, as there may be very many items, and copying it mostly counts no reference.
+enum ModeList: Sendable {
+    case one(Int32)
+    case many([Int])
+
+    init(_ mode: Int) { self = .one(Int32(mode)) }
+
+    /// - Returns: nil when there are none.
+    init?(_ modes: [Int]) {
+        switch modes.count {
+        case 0: return nil
+        case 1: self = .one(Int32(modes[0]))
+        default: self = .many(modes)
+        }
+    }
+
+    var all: [Int] {
+        switch self {
+        case .one(let mode): [Int(mode)]
+        case .many(let modes): modes
+        }
+    }
+
+    func contains(_ mode: Int) -> Bool {
+        switch self {
+        case .one(let only): Int(only) == mode
+        case .many(let modes): modes.contains(mode)
+        }
+    }
+
+    mutating func append(_ mode: Int) { self = .many(all + [mode]) }
+}
+
+/// The observers of a mode: lowest `order` first, equal orders in the order in which they were added.
+struct ObserverList: Sendable {
+    private var observers: [RunLoopObserver] = []
+    private var activities: RunLoopActivity = []
+
+    var isEmpty: Bool { observers.isEmpty }
+
+    mutating func insert(_ observer: RunLoopObserver) {
+        let place = observers.firstIndex { $0.order > observer.order } ?? observers.endIndex
+        observers.insert(observer, at: place)
+        activities.formUnion(observer.activities)
+    }
+
+    mutating func remove(_ id: ItemID) {
+        observers.removeAll { $0.id == id }
+        activities = observers.reduce(into: []) { $0.formUnion($1.activities) }
+    }
+
+    /// The observers of an activity, as they are now.
+    func observers(of activity: RunLoopActivity) -> [RunLoopObserver] {
+        activities.contains(activity) ? observers.filter { $0.activities.contains(activity) } : []
+    }
+}
+
+/// The sources of a mode that the kernel has reported last, by their registrations.
+struct RecentReports: Sendable {
+    static let limit = 4
+
+    private(set) var seats: [RegistrationIndex] = []
+
+    mutating func note(_ seat: RegistrationIndex) {
+        if seats.last == seat { return }
+        remove(seat)
+        if seats.count == Self.limit { seats.removeFirst() }
+        seats.append(seat)
+    }
+
+    /// Forgets a registration that is about to be freed.
+    mutating func remove(_ seat: RegistrationIndex) {
+        seats.removeAll { $0 == seat }
+    }
+}

@@ -162,3 +162,90 @@ struct PlacedHeap<ID: Sendable, Key: Comparable & Sendable>: Sendable {
         places.note(other + shift, of: entries[other].id)
     }
 }
+
+/// A heap of items, smallest key first, that can find each item.
+///
+/// A few items are searched linearly, which is faster than a table of their positions.
+struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
+    typealias Entry = PlacedHeap<ItemID, Key>.Entry
+
+    /// The positions of the items: built when there are many, and empty again when there is no item.
+    private struct Table: HeapPlaces, Sendable {
+        var places: [ItemID: Int] = [:]
+
+        mutating func note(_ place: Int, of id: ItemID) {
+            if !places.isEmpty { places[id] = place }
+        }
+    }
+
+    private static var fewest: Int { 8 }
+
+    private var heap = PlacedHeap<ItemID, Key>()
+    private var table = Table()
+
+    var isEmpty: Bool { heap.isEmpty }
+    var count: Int { heap.count }
+    var first: Entry? { heap.first }
+    /// How many entries were compared or examined so far, without the linear searches: tests measure costs by it.
+    var steps: Int { heap.steps }
+
+    func contains(_ id: ItemID) -> Bool {
+        place(of: id) != nil
+    }
+
+    func key(of id: ItemID) -> Key? {
+        place(of: id).map { heap[$0].key }
+    }
+
+    private func place(of id: ItemID) -> Int? {
+        if !table.places.isEmpty { return table.places[id] }
+        var index = heap.head
+        while index < heap.entries.count {
+            if heap.entries[index].id == id { return heap.place(ofEntry: index) }
+            index += 1
+        }
+        return nil
+    }
+
+    /// Adds an item, or changes its key.
+    mutating func set(_ id: ItemID, _ key: Key) {
+        if let place = place(of: id) { heap.setKey(key, at: place, &table) } else { add(id, key) }
+    }
+
+    /// Adds an item that is not in the heap.
+    mutating func add(_ id: ItemID, _ key: Key) {
+        heap.add(id, key, &table)
+        guard table.places.isEmpty, heap.count > Self.fewest else { return }
+        for index in heap.head..<heap.entries.count {
+            table.places[heap.entries[index].id] = heap.place(ofEntry: index)
+        }
+    }
+
+    /// Removes an item.
+    ///
+    /// - Returns: its key, nil when it was not in the heap.
+    @discardableResult
+    mutating func remove(_ id: ItemID) -> Key? {
+        guard let place = place(of: id) else { return nil }
+        let key = heap[place].key
+        heap.remove(at: place, &table)
+        forget(id)
+        return key
+    }
+
+    /// Removes the item with the smallest key.
+    mutating func removeFirst() -> Entry? {
+        guard let entry = heap.removeFirst(&table) else { return nil }
+        forget(entry.id)
+        return entry
+    }
+
+    private mutating func forget(_ id: ItemID) {
+        if !table.places.isEmpty { table.places[id] = nil }
+    }
+
+    /// The items whose key is not greater than `limit`, in no particular order, in time proportional to their number.
+    mutating func entries(notAfter limit: Key) -> [Entry] {
+        heap.entries(notAfter: limit)
+    }
+}

@@ -88,3 +88,141 @@ public final class ResidentThread: Sendable {
     /// Whether the calling thread is this one.
     public var isCurrent: Bool { loop.isCurrent }
 }
+
+// MARK: - Tasks
+
+extension ResidentThread {
+    /// Posts a task, which the thread executes once, after everything that was posted to it or its loop before.
+    ///
+    /// Returns at once. A task that was accepted is executed, even if the thread is stopped or this object is released
+    /// meanwhile. A task that throws ends nothing: its error is passed to the handler that the thread was made with.
+    /// Tasks are executed in the common modes: not inside a nested run in another mode.
+    ///
+    /// - Parameters:
+    ///   - name: what the task is called in traces and reports.
+    ///   - task: what to execute, on the thread.
+    /// - Throws: ``RunLoopError/Code/threadEnded`` when the thread has ended or was stopped. The task is then never
+    ///   called.
+    public func perform(
+        name: String? = nil, _ task: @escaping @Sendable () throws -> Void
+    ) throws(RunLoopError) {
+        let (loop, errorHandler) = (loop, errorHandler)
+        let block: @Sendable () -> Void = {
+            do { try task() } catch { errorHandler(error) }
+        }
+        let isAccepted = state.withLock { state in
+            if state.isStopping { return false }
+            loop.perform(in: [.common], name: name ?? "thread task", block)
+            return true
+        }
+        if !isAccepted { throw RunLoopError(.threadEnded) }
+    }
+}
+
+// MARK: - Waiting
+
+extension ResidentThread {
+    /// Calls a closure on the thread, after everything that was posted to it before, and blocks until it has returned.
+    ///
+    /// On the thread itself it is called at once. See ``ThreadRunLoop/performAndWait(in:within:_:)``.
+    ///
+    /// - Parameters:
+    ///   - limit: the longest time to wait for the body to return. Zero or less never waits: on another thread nothing
+    ///     is posted.
+    ///   - body: what to call, on the thread.
+    /// - Returns: what the body returned.
+    /// - Throws: what the body threw; ``RunLoopError`` with the code ``RunLoopError/Code/threadEnded`` when the thread
+    ///   has ended or was stopped before, and the body is then never called; ``RunLoopError/Code/timedOut`` when the
+    ///   limit has passed: a body that has not begun is then never called, one that has begun continues.
+    @available(*, noasync, message: "It blocks the thread. Leave `within` out to suspend the task instead.")
+    public func performAndWait<Success: Sendable>(
+        within limit: Duration, _ body: @escaping @Sendable () throws -> Success
+    ) throws -> Success {
+        try checkAccepts()
+        return try loop.performAndWait(in: [.common], within: limit, body)
+    }
+
+    /// Calls a closure on the thread, after everything that was posted to it before, and suspends the task until it has
+    /// returned.
+    ///
+    /// On the thread itself, as in a task of an actor that runs on its loop, it is called at once. Cancelling the task
+    /// withdraws a body that has not begun; the call waits for one that has begun.
+    ///
+    /// - Parameter body: what to call, on the thread.
+    /// - Returns: what the body returned.
+    /// - Throws: what the body threw; `CancellationError` when the task was cancelled before the body began;
+    ///   ``RunLoopError`` with the code ``RunLoopError/Code/threadEnded`` when the thread has ended or was stopped
+    ///   before. In the last two cases the body is never called.
+    nonisolated(nonsending) public func performAndWait<Success: Sendable>(
+        _ body: @escaping @Sendable () throws -> Success
+    ) async throws -> Success {
+        try checkAccepts()
+        return try await loop.performAndWait(in: [.common], body)
+    }
+
+    /// Refuses calls after a stop. A call at the same moment may be executed or refused: when the loop ends, it drops
+    /// what it has not begun, and reports that to the waiting caller.
+    private func checkAccepts() throws(RunLoopError) {
+        if !isCurrent, state.withLock({ $0.isStopping }) { throw RunLoopError(.threadEnded) }
+    }
+}
+
+// MARK: - Ending
+
+extension ResidentThread {
+    /// Makes the thread end after the tasks that were posted before; later ones are refused.
+    ///
+    /// Returns at once, and may be called on the thread itself and repeatedly. After those tasks, every run of the loop
+    /// that is in progress is stopped, nested ones too: a task that waits in a nested run continues. Then the waiting
+    /// jobs of actors and tasks are run, and the loop ends: sources are cancelled, timers and observers dropped, and
+    /// blocks that were posted to the loop itself meanwhile are released without being called.
+    ///
+    /// A task that never returns prevents the thread from ending. So do jobs that always make another: an actor or a
+    /// task of this loop that never finishes and never waits for anything else meanwhile.
+    public func stop() {
+        let (loop, keeper) = (loop, keeper)
+        state.withLock { state in
+            if state.isStopping { return }
+            state.isStopping = true
+            loop.perform(in: [.common], name: "thread stop") {
+                keeper.invalidate()
+                loop.stopAllRuns()
+            }
+        }
+    }
+
+    /// Blocks until the thread is gone and its loop has ended. ``stop()`` must be called elsewhere.
+    ///
+    /// Several threads may wait, and later calls return at once. Traps on the thread itself. Whatever prevents the
+    /// thread from ending, as described at ``stop()``, prevents a call without a limit from returning.
+    ///
+    /// - Parameter limit: the longest time; nil for no limit, zero or less to only check. The loop has ended within it.
+    /// - Returns: whether the thread is gone.
+    @discardableResult
+    public func join(within limit: Duration? = nil) -> Bool {
+        if loop.isCurrent {
+            fatalError(
+                "A resident thread cannot wait for its own end. Call `stop` there, and `join` on another thread.")
+        }
+        let deadline = limit.map { $0 <= .zero ? .distantPast : .after($0) } ?? MonotonicInstant.distantFuture
+        guard loopDidEnd.wait(until: deadline) else { return false }
+        guard let thread = state.withLock({ $0.thread.take() }) else { return threadDidEnd.wait(until: deadline) }
+        thread.join()
+        threadDidEnd.set()
+        return true
+    }
+}
+
+extension ThreadRunLoop {
+    /// Stops every run that is in progress, nested ones and those below them.
+    func stopAllRuns() {
+        state.withLock { $0.stopAllRuns() }
+        doorbell.endWait()
+    }
+}
+
+extension RunLoopState {
+    mutating func stopAllRuns() {
+        for index in runs.indices where runs[index].takesStops { runs[index].isStopped = true }
+    }
+}

@@ -70,3 +70,136 @@ final class TraceRecording: RunLoopInstrument {
         }
     }
 }
+
+/// The last events of a loop, in memory that is allocated once.
+///
+/// Events are numbered from 0; the number is their position.
+struct TraceRing: Sendable {
+    /// A moment at which recording stopped: whatever was in progress has no end in the trace.
+    struct Cut: Sendable {
+        /// The position of the first event after it.
+        var position: Int
+        var time: MonotonicInstant
+    }
+
+    private var slots: [RunLoopTraceEvent?]
+    private var isOpen = false
+    private var openingTime = MonotonicInstant.distantPast
+    /// How many events were recorded, including those that were overwritten.
+    private(set) var count = 0
+    private(set) var cuts: [Cut] = []
+
+    init(capacity: Int) {
+        slots = Array(repeating: nil, count: capacity)
+    }
+
+    /// The position of the oldest event that is still stored.
+    var firstPosition: Int { max(0, count - slots.count) }
+
+    /// Starts or resumes recording.
+    mutating func open(at time: MonotonicInstant) {
+        if isOpen { return }
+        isOpen = true
+        openingTime = max(time, cuts.last?.time ?? time)
+    }
+
+    /// Stops recording.
+    mutating func close(at time: MonotonicInstant) {
+        guard isOpen else { return }
+        isOpen = false
+        let first = firstPosition
+        cuts.removeAll { $0.position <= first }
+        cuts.append(Cut(position: count, time: max(time, lastTime)))
+    }
+
+    /// Records an event, over the oldest one when there is no room. An event from before recording began is left out:
+    /// the loop was about to report it when recording stopped and began again.
+    mutating func append(_ event: RunLoopTraceEvent) {
+        guard isOpen, event.time >= openingTime else { return }
+        slots[count % slots.count] = event
+        count += 1
+    }
+
+    /// Copies events.
+    ///
+    /// - Parameters:
+    ///   - position: of the first one; when it is gone, the oldest stored event is the first.
+    ///   - limit: the most events to copy.
+    /// - Returns: the events, and the position of the first of them.
+    func copy(from position: Int, limit: Int) -> (events: [RunLoopTraceEvent], first: Int) {
+        let first = max(position, firstPosition)
+        let end = min(count, first + limit)
+        return ((first..<max(first, end)).compactMap { slots[$0 % slots.count] }, first)
+    }
+
+    private var lastTime: MonotonicInstant {
+        count == 0 ? .distantPast : slots[(count - 1) % slots.count]?.time ?? .distantPast
+    }
+}
+
+/// Makes traces well-formed: every begin has its end, and they nest.
+///
+/// A trace may begin or end while something is in progress, and the oldest events may be gone. Ends without a begin are
+/// left out. Begins without an end get one: where the trace stops, or where the enclosing event ends.
+enum TraceBalance {
+    /// The events of one loop, well-formed.
+    ///
+    /// - Parameters:
+    ///   - events: the recorded events, in order.
+    ///   - position: of the first of them.
+    ///   - cuts: where recording stopped.
+    ///   - time: when whatever is still in progress should end.
+    /// - Returns: the events, of which each begin has its end.
+    static func balanced(
+        _ events: [RunLoopTraceEvent], from position: Int, cuts: [TraceRing.Cut], endingAt time: MonotonicInstant
+    ) -> [RunLoopTraceEvent] {
+        var balance = Balance()
+        var cuts = cuts[...]
+        for (offset, event) in events.enumerated() {
+            while let cut = cuts.first, cut.position <= position + offset {
+                balance.close(at: cut.time)
+                cuts = cuts.dropFirst()
+            }
+            balance.append(event)
+        }
+        balance.close(at: cuts.last?.time ?? max(time, events.last?.time ?? time))
+        return balance.events
+    }
+
+    private struct Balance {
+        var events: [RunLoopTraceEvent] = []
+        private var open: [RunLoopTraceEvent] = []
+
+        mutating func append(_ event: RunLoopTraceEvent) {
+            switch event.kind {
+            case .activity: break
+            case .runBegin, .calloutBegin, .waitBegin: open.append(event)
+            case .runEnd, .calloutEnd, .waitEnd:
+                guard let index = open.lastIndex(where: { $0.span == event.span }) else { return }
+                close(downTo: index + 1, at: event.time)
+                open.removeLast()
+            }
+            events.append(event)
+        }
+
+        mutating func close(downTo count: Int = 0, at time: MonotonicInstant) {
+            while open.count > count, let begin = open.popLast() {
+                if let end = begin.end(at: max(time, begin.time)) { events.append(end) }
+            }
+        }
+    }
+}
+
+extension RunLoopTraceEvent {
+    /// The end of a begin that has none.
+    fileprivate func end(at time: MonotonicInstant) -> RunLoopTraceEvent? {
+        let kind: Kind
+        switch self.kind {
+        case .runBegin: kind = .runEnd(nil)
+        case .calloutBegin(let callout): kind = .calloutEnd(callout)
+        case .waitBegin: kind = .waitEnd(nil, slept: false)
+        case .activity, .runEnd, .calloutEnd, .waitEnd: return nil
+        }
+        return RunLoopTraceEvent(time: time, threadID: threadID, mode: mode, depth: depth, kind: kind, span: span)
+    }
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
+import NamedPortServer
+
 /// The possible completions of the last word of a command line, which is being written.
 enum Candidates: Equatable {
     /// One of these words. It need not begin with what has been written: each shell selects in its own way.
@@ -140,4 +142,108 @@ private struct Place {
         case .messageID, .data, .duration, .size, .count: return .words([])
         }
     }
+}
+
+// Words as bash's completion passes and expects them: as typed, with their quotes. zsh and fish quote by themselves.
+// Any process of the user chooses the names of ports, so the inserted text must be one word, in which bash expands
+// nothing. Bash works on bytes: a character keeps its meaning whatever follows it, such as a combining mark. So words
+// are read and written scalar by scalar, never by what a reader sees as one character.
+
+/// A word of bash.
+enum BashWord {
+    /// The word without its quotes. Nothing is expanded; a quote need not be closed.
+    static func unquoted(_ word: String) -> String {
+        var text = String.UnicodeScalarView()
+        var quote: Unicode.Scalar?
+        var rest = word.unicodeScalars[...]
+        while let scalar = rest.popFirst() {
+            switch (scalar, quote) {
+            case ("\\", nil): rest.popFirst().map { text.append($0) }
+            case ("\\", "\""):
+                if let next = rest.first, !#""\$`"#.unicodeScalars.contains(next) { text.append("\\") }
+                rest.popFirst().map { text.append($0) }
+            case ("'", nil), ("\"", nil): quote = scalar
+            case (quote, _): quote = nil
+            default: text.append(scalar)
+            }
+        }
+        return String(text)
+    }
+
+    /// The words that begin with what has been written, quoted in the way in which the user has begun.
+    static func candidates(_ words: [String], for written: String) -> [String] {
+        let beginning = unquoted(written)
+        return words.filter { $0.utf8.starts(with: beginning.utf8) }.map {
+            quoted($0, in: written.unicodeScalars.first)
+        }
+    }
+
+    /// The text to write for a word, after the opening quote when the user has typed one. Bash adds the closing quote.
+    private static func quoted(_ word: String, in quote: Unicode.Scalar?) -> String {
+        word.unicodeScalars.map { scalar in
+            switch (quote, scalar) {
+            case ("'", "'"): #"'\''"#
+            case ("'", _): "\(scalar)"
+            // An exclamation mark refers to the history, unless it is in single quotes.
+            case ("\"", "!"): #""'!'""#
+            case ("\"", _): #""\$`"#.unicodeScalars.contains(scalar) ? "\\\(scalar)" : "\(scalar)"
+            default: isPlain(scalar) ? "\(scalar)" : "\\\(scalar)"
+            }
+        }.joined()
+    }
+
+    /// Whether a scalar has no special meaning for bash. None beyond ASCII has one.
+    private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar {
+        case "a"..."z", "A"..."Z", "0"..."9": true
+        default: !scalar.isASCII || "_@%+=:,./-".unicodeScalars.contains(scalar)
+        }
+    }
+}
+
+/// The kind of a word in a command line. Parsing checks words against it, completion offers words of it.
+enum WordKind: Equatable {
+    case portName
+    case messageID
+    case processID
+    case data
+    case file
+    case directory
+    case duration
+    case size
+    case count
+    case shell
+    case command
+
+    /// Why a word is none of this kind; nil when it is one.
+    func objection(to word: String) -> String? {
+        switch self {
+        case .data, .file, .command: nil
+        case .portName:
+            if word.isEmpty {
+                "A name must not be empty."
+            } else if word.utf8.count > PortName.limit {
+                "A name has at most \(PortName.limit) bytes; this one has \(word.utf8.count)."
+            } else {
+                nil
+            }
+        case .directory:
+            word.hasPrefix("/") ? nil : "\(word) is no absolute path; write it from / on."
+        case .messageID:
+            Int32(word) == nil ? "\(word) is no message id: a number from \(Int32.min) to \(Int32.max)." : nil
+        case .processID:
+            Int32(word).map { $0 > 0 } ?? false ? nil : "\(word) is no process id: a number from 1 on."
+        case .duration:
+            HumanDuration(word) == nil ? "\(word) is no duration: write 1.5s, 200ms, 2m, or a number of seconds." : nil
+        case .size: HumanSize(word) == nil ? "\(word) is no size: write 512, 64K, 1.5M." : nil
+        case .count: Int(word).map { $0 > 0 } ?? false ? nil : "\(word) is no count: a number from 1 on."
+        case .shell:
+            Shell(rawValue: word) == nil ? "\(word) is no shell that is known here: bash, zsh or fish." : nil
+        }
+    }
+}
+
+/// A shell whose completion can be written.
+enum Shell: String, CaseIterable {
+    case bash, zsh, fish
 }

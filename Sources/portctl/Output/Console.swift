@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright (c) 2026 the swift-message-port authors
 
-import PortCLibrary
 import NamedPortServer
+import PortCLibrary
 
 /// Standard output and standard error, and the terminal behind them, if there is one.
 enum Console {
@@ -61,5 +61,108 @@ enum Style: String {
 
     func applied(to text: String) -> String {
         self == .plain ? text : "\u{1B}[\(rawValue)m\(text)\u{1B}[0m"
+    }
+}
+
+/// Shows text repeatedly: in place on a terminal, one after the other elsewhere.
+struct Screen {
+    /// The sequence that restores the terminal.
+    static let farewell: StaticString = "\u{1B}[?25h\u{1B}[?1049l"
+
+    private let isTerminal = Console.isTerminal
+
+    init() {
+        // The alternate screen, without a cursor; the previous one comes back at the end.
+        if isTerminal { try? Console.write("\u{1B}[?1049h\u{1B}[?25l\u{1B}[2J") }
+    }
+
+    func end() {
+        if isTerminal { try? Console.write("\(Self.farewell)") }
+    }
+
+    func show(_ lines: [(text: String, style: Style)]) throws {
+        try Console.write(
+            Self.text(lines, height: Console.height, usesColour: Console.usesColour, isTerminal: isTerminal))
+    }
+
+    /// The text to write for the lines. On a terminal the last line counts those that do not fit.
+    static func text(
+        _ lines: [(text: String, style: Style)], height: Int?, usesColour: Bool, isTerminal: Bool
+    ) -> String {
+        guard isTerminal else { return lines.map { $0.text + "\n" }.joined() + "\n" }
+        var shown = lines
+        if let height, lines.count > height, height > 1 {
+            shown = Array(lines.prefix(height - 1))
+            shown.append(("\(lines.count - shown.count) more", .silent))
+        }
+        let texts = shown.map { usesColour ? $0.style.applied(to: $0.text) : $0.text }
+        return "\u{1B}[H" + texts.map { $0 + "\u{1B}[K" }.joined(separator: "\r\n") + "\u{1B}[J"
+    }
+}
+
+/// Shows on a terminal how much of a long message has been sent.
+struct Progress: ~Copyable {
+    /// A shorter message is sent before a user could read the line.
+    private static let shortest = 1 << 20
+    private static let interval = Duration.milliseconds(100)
+
+    private let isOver = ThreadEvent()
+    private let thread: SystemThread?
+
+    /// - Parameters:
+    ///   - total: how many bytes there are.
+    ///   - sent: returns how many of them have been sent; called on another thread.
+    init(of total: Int, sent: @escaping @Sendable () -> Int) {
+        guard total >= Self.shortest, isatty(STDERR_FILENO) == 1 else {
+            thread = nil
+            return
+        }
+        thread = try? sysStartThread { [isOver] in
+            // A message that is sent sooner shows nothing.
+            if isOver.wait(until: .after(Self.interval)) { return }
+            repeat { Self.tell(Self.line(sent(), of: total)) } while !isOver.wait(until: .after(Self.interval))
+            Self.tell("")
+        }
+    }
+
+    /// The message has been sent, or will not be.
+    consuming func end() {
+        isOver.set()
+        thread?.join()
+    }
+
+    static func line(_ sent: Int, of total: Int) -> String {
+        let share = min(100, total == 0 ? 100 : sent * 100 / total)
+        return "sent \(HumanSize.text(min(sent, total))) of \(HumanSize.text(total)), \(share) %"
+    }
+
+    private static func tell(_ line: String) {
+        try? sysWriteAll(STDERR_FILENO, Array("\r\u{1B}[K\(line)".utf8))
+    }
+}
+
+/// The exit statuses of the program.
+enum ExitStatus: Int32 {
+    case done = 0
+    case failure = 1
+    case absent = 3
+    case timedOut = 4
+    case refused = 5
+    /// `EX_USAGE` of sysexits.h.
+    case usage = 64
+
+    /// The exit status for an error.
+    init(_ error: any Error) {
+        guard let code = (error as? PortError)?.code else {
+            self = error is UsageError ? .usage : .failure
+            return
+        }
+        self =
+            switch code {
+            case .nameUnknown, .deadName, .peerDied: .absent
+            case .sendTimedOut, .replyTimedOut, .nameWaitTimedOut: .timedOut
+            case .remoteError, .replyDropped, .messageDropped: .refused
+            default: .failure
+            }
     }
 }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright (c) 2026 the swift-message-port authors
+
+import Synchronization
+
+/// A strong reference that can be released. It replaces a weak reference to an object with an explicit end: once an
+/// object has had a weak reference, every use of it counts references on the slow path for the rest of its life.
+final class Kept<Object: Sendable>: Sendable {
+    private let kept: Mutex<Object?>
+
+    init(_ object: Object) {
+        kept = Mutex(object)
+    }
+
+    /// The object; nil once it was released.
+    var object: Object? { kept.withLock { $0 } }
+
+    /// Releases the object.
+    func letGo() {
+        let old = kept.withLock { $0.take() }
+        withExtendedLifetime(old) {}  // released without the lock
+    }
+}
+
+/// A weak reference. A class: to read the object of a stored struct would first copy the struct, and with it the weak
+/// reference.
+final class WeakReference<Object: AnyObject & Sendable>: Sendable {
+    weak let object: Object?
+
+    init(object: Object?) {
+        self.object = object
+    }
+}
+
+/// An object that is set once, by any thread, and visible to all from then on. It replaces `AtomicLazyReference`, whose
+/// `load` asks the runtime for types on each call (Swift 6.3): a loop that spins calls it without end.
+@safe struct SetOnceReference<Object: AnyObject & Sendable>: ~Copyable, Sendable {
+    private let reference = unsafe Atomic<Unmanaged<Object>?>(nil)
+
+    // SAFETY: what is stored is retained until this goes, and nothing replaces it.
+    var object: Object? { unsafe reference.load(ordering: .acquiring)?.takeUnretainedValue() }
+
+    /// Calls the body with the object, if it is there. The object lives as long as this does, so no reference is
+    /// counted: that is slow for an object with weak references.
+    func withObject<Success, Failure: Error>(
+        _ body: (Object) throws(Failure) -> Success
+    ) throws(Failure) -> Success? {
+        guard let object = unsafe reference.load(ordering: .acquiring) else { return nil }
+        // SAFETY: as above.
+        let result = unsafe object._withUnsafeGuaranteedRef { object in
+            Result { () throws(Failure) in try body(object) }
+        }
+        return try result.get()
+    }
+
+    /// Sets it, unless it is set.
+    func set(_ object: Object) {
+        let retained = unsafe Unmanaged.passRetained(object)
+        let result = unsafe reference.compareExchange(
+            expected: nil, desired: retained, ordering: .acquiringAndReleasing)
+        if unsafe !result.exchanged { unsafe retained.release() }
+    }
+
+    deinit {
+        unsafe reference.load(ordering: .acquiring)?.release()
+    }
+}
+
+/// A value that can start blank. It is not copyable, so reading a part of it never copies the whole.
+protocol Blankable: ~Copyable, Sendable {
+    init()
+    /// The box that all blank values share: read only.
+    static var blank: RareBox<Self> { get }
+}
+
+// @unchecked: the value is guarded by what guards the property whose box it is.
+/// The storage of a value that is no longer blank. It is behind a pointer, so that no access needs an exclusivity
+/// check.
+@safe final class RareBox<Value: Blankable & ~Copyable>: @unchecked Sendable {
+    fileprivate let place: UnsafeMutablePointer<Value>  // immutable
+
+    init() {
+        unsafe place = .allocate(capacity: 1)
+        unsafe place.initialize(to: Value())
+    }
+
+    deinit {
+        unsafe place.deinitialize(count: 1)
+        unsafe place.deallocate()
+    }
+}
+
+/// A value that usually stays blank: until its first change it takes the room of a pointer. A copy of the property
+/// shares the value, so one of the two has to reset its own to blank.
+///
+/// Each accessor has one `yield`: the compiler inlines such an accessor. With more than one it allocates memory for
+/// each access.
+struct Rare<Value: Blankable & ~Copyable>: Sendable {
+    private var box: RareBox<Value>?
+
+    var value: Value {
+        @inline(__always) _read {
+            let box = box ?? Value.blank
+            yield unsafe box.place.pointee
+        }
+        @inline(__always) _modify {
+            if box == nil { box = RareBox() }
+            let box = box ?? Value.blank
+            yield unsafe &box.place.pointee
+        }
+    }
+
+    /// Whether it has no value of its own; does not read the value.
+    var isBlank: Bool { box == nil }
+
+    /// Moves the value out, and leaves a blank one.
+    mutating func take() -> Rare {
+        defer { box = nil }
+        return self
+    }
+}
