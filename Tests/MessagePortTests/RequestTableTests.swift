@@ -28,7 +28,7 @@ import Testing
         func settle(_ token: UInt64) -> [@Sendable () -> Void] { requests.settle(token) }
         func abandon(_ token: UInt64) -> [@Sendable () -> Void] { requests.abandon(token) }
         func abandonAll() -> [@Sendable () -> Void] { requests.abandonAll() }
-        func endAllSent() -> [ReplyTarget] { requests.endAllSent() }
+        func endAllSent() -> (unanswered: [ReplyTarget], abandoned: [@Sendable () -> Void]) { requests.endAllSent() }
         func watchAbandonment(of token: UInt64, _ watch: @escaping @Sendable () -> Void) -> Bool {
             requests.watchAbandonment(of: token, watch)
         }
@@ -71,10 +71,15 @@ import Testing
         let (sent, sending) = (ReplyTarget(Receiver()), ReplyTarget(Receiver()))
         _ = connection.didSend(connection.begin(sent))
         let token = connection.begin(sending)
+        let calls = Calls()
+        connection.requests.owe(7)
+        #expect(!connection.watchAbandonment(of: 7, calls.one))
         let ended = connection.endAllSent()
-        #expect(ended.count == 1 && ended.first === sent)
+        #expect(ended.unanswered.count == 1 && ended.unanswered.first === sent)
+        #expect(ended.abandoned.count == 1)
         #expect(connection.requests.isAwaited(token))
-        #expect(connection.endAllSent().isEmpty)
+        let again = connection.endAllSent()
+        #expect(again.unanswered.isEmpty && again.abandoned.isEmpty)
         #expect(connection.end(token) === sending)
     }
 

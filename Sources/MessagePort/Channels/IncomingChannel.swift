@@ -39,33 +39,6 @@ enum Received: Sendable {
     case failed(SystemError)
 }
 
-/// What a connection retains from one packet to the next.
-struct ReceiveState: ~Copyable, Sendable {
-    var assembly = PacketAssembly()
-    var path = IncomingPath()
-    var batch = ReceiveBatch()
-    /// What the message that is being put together takes up in its sender's account.
-    var charge: PeerCharge?
-    /// The peer has sent messages to the port: it is noted as one of its senders.
-    var hasNotedSender = false
-    /// The last packet was a message for the port, and there is room for another, also in the account of its process: a thread that
-    /// reads on at once need not ask.
-    var mayReadOn = false
-    /// What is there cannot be read now, because there is no room, say.
-    var isBlocked = false
-
-    /// Nothing more comes: a message that was begun will not be finished.
-    mutating func giveUp() {
-        assembly.giveUp()
-        charge = nil
-    }
-
-    /// A packet was handled.
-    mutating func didHandlePacket() {
-        if !assembly.isBegun { charge = nil }
-    }
-}
-
 /// The events of a channel that its connection acts upon before the next packet is read.
 protocol IncomingChannelObserver {
     /// The peer's packets are in the ring from now on.
@@ -76,7 +49,12 @@ protocol IncomingChannelObserver {
     func closeObserver() -> any CloseObserver
 }
 
-extension ReceiveState {
+struct IncomingChannel: ~Copyable, Sendable {
+    /// Puts messages together.
+    var assembly = PacketAssembly()
+    /// Which of the two the next packet comes by.
+    var path = IncomingPath()
+
     /// Reads the next packet.
     mutating func next(
         from socket: SharedDescriptor, depth: PollDepth, for observer: some IncomingChannelObserver
@@ -264,20 +242,5 @@ extension ReceiveState {
             path.didReadSocket()
             return .packet(header, payload, descriptors)
         }
-    }
-}
-
-/// What a connection retains from one batch of plain messages to the next.
-struct ReceiveBatch: ~Copyable, Sendable {
-    /// The packets that were seen.
-    var packets: [PacketPrefix] = []
-    /// Their messages, before they are queued.
-    var messages = MessageBuffer()
-    /// How many packets are worth reading ahead: fewer where the queue had no slots for all of the last batch.
-    private(set) var most = Tuning.batchCount
-
-    /// Of `count` messages that may be read, this many have slots in the queue.
-    mutating func didReserve(_ slots: Int, of count: Int) {
-        most = slots < count ? max(1, slots) : min(Tuning.batchCount, 2 * most)
     }
 }

@@ -5,7 +5,7 @@
 // carries the next packet; this makes the system calls. One thread sends at a time: the caller has the connection's send lock.
 //
 // A packet in the ring needs no system call while its reader is awake. A reader that is parked is woken by its wake channel, one
-// that sleeps otherwise by a packet over the socket. Docs/Decisions/0011-shared-ring.md has the proof that none is missed.
+// that sleeps otherwise by a packet over the socket. Docs/MemoryOrder.md has the proof that none is missed.
 
 import PortCLibrary
 import PortSystem
@@ -23,7 +23,8 @@ enum SendFailure: Error {
 }
 
 struct OutgoingChannel: ~Copyable, Sendable {
-    /// The largest piece of a message that goes through a ring, in bytes of its payload.
+    /// The largest piece into which a message is cut for a ring, in bytes of its payload. A packet that was made for the socket
+    /// may be larger.
     static var ringPieceLimit: Int { SharedRing.capacity / Tuning.piecesInRing - PacketHeader.size - 8 }
 
     private let descriptor: SharedDescriptor  // immutable
@@ -39,10 +40,15 @@ struct OutgoingChannel: ~Copyable, Sendable {
 
     /// Sends one packet if there is room for it.
     ///
-    /// - Returns: false when there is none.
-    func offer(_ packet: OutgoingPacket) throws(SendFailure) -> Bool {
+    /// - Parameters:
+    ///   - packet: the packet.
+    ///   - isOpen: whether the connection is; asked before each try, since it may end while this waits for the reader.
+    /// - Returns: false when there is no room.
+    /// - Throws: `SendFailure`.
+    func offer(_ packet: OutgoingPacket, while isOpen: () -> Bool) throws(SendFailure) -> Bool {
         var patience: MonotonicInstant?
         while true {
+            if !isOpen() { throw .peerClosed }
             var step = path.withLock { $0.place(packet) }
             if case .full = step {
                 let end = patience ?? .after(isPortsEnd ? Tuning.replierPatience : Tuning.senderPatience)

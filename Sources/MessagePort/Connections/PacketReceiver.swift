@@ -15,6 +15,47 @@ import PortSystem
 import RunLoopCore
 import Synchronization
 
+/// What a connection retains from one packet to the next.
+struct ReceiveState: ~Copyable, Sendable {
+    var channel = IncomingChannel()
+    var batch = ReceiveBatch()
+    /// What the message that is being put together takes up in its sender's account.
+    var charge: PeerCharge?
+    /// The peer has sent messages to the port: it is noted as one of its senders.
+    var hasNotedSender = false
+    /// The last packet was a message for the port, and there is room for another, also in the account of its process: a thread that
+    /// reads on at once need not ask.
+    var mayReadOn = false
+    /// What is there cannot be read now, because there is no room, say.
+    var isBlocked = false
+
+    /// Nothing more comes: a message that was begun will not be finished.
+    mutating func giveUp() {
+        channel.assembly.giveUp()
+        charge = nil
+    }
+
+    /// A packet was handled.
+    mutating func didHandlePacket() {
+        if !channel.assembly.isBegun { charge = nil }
+    }
+}
+
+/// What a connection retains from one batch of plain messages to the next.
+struct ReceiveBatch: ~Copyable, Sendable {
+    /// The packets that were seen.
+    var packets: [PacketPrefix] = []
+    /// Their messages, before they are queued.
+    var messages = MessageBuffer()
+    /// How many packets are worth reading ahead: fewer where the queue had no slots for all of the last batch.
+    private(set) var most = Tuning.batchCount
+
+    /// Of `count` messages that may be read, this many have slots in the queue.
+    mutating func didReserve(_ slots: Int, of count: Int) {
+        most = slots < count ? max(1, slots) : min(Tuning.batchCount, 2 * most)
+    }
+}
+
 struct PacketReceiver: ~Copyable, Sendable {
     /// Held while receiving, so that messages keep their order.
     let state = Mutex(ReceiveState())
@@ -54,9 +95,11 @@ struct PacketReceiver: ~Copyable, Sendable {
         let (result, isWithinMessage, mustUpdate, isBlocked) = state.withLock { state in
             let depth = isReported ? PollDepth.reported : .quick
             let result = receive(into: core, &state, limit: limit, depth: depth, from: connection)
-            let isWithinMessage = state.assembly.isBegun
-            if endsPolling, !connection.isInherited, !isWithinMessage, !result.hasMore { _ = state.path.endPolling() }
-            return (result, isWithinMessage, noteUnsignalledData(state.path, at: connection), state.isBlocked)
+            let isWithinMessage = state.channel.assembly.isBegun
+            if endsPolling, !connection.isInherited, !isWithinMessage, !result.hasMore {
+                _ = state.channel.path.endPolling()
+            }
+            return (result, isWithinMessage, noteUnsignalledData(state.channel.path, at: connection), state.isBlocked)
         }
         // What a loop that polls cannot read now is reported otherwise.
         if isBlocked { connection.endKeeping() }
@@ -72,7 +115,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         let core = connection.port?.object
         let mustUpdate = state.withLockIfAvailable { state in
             _ = receive(into: core, &state, limit: Tuning.packetBudget, depth: .thorough, from: connection)
-            return noteUnsignalledData(state.path, at: connection)
+            return noteUnsignalledData(state.channel.path, at: connection)
         }
         if mustUpdate == true { connection.updateInterest() }
         dropUnreadIfDeaf(from: connection)
@@ -128,13 +171,14 @@ struct PacketReceiver: ~Copyable, Sendable {
                 isFirst = false
                 count += batch
                 if batch > 0 {
-                    if depth == .quick, count < limit, state.path.isReadForNow { return (count, false) }
+                    if depth == .quick, count < limit, state.channel.path.isReadForNow { return (count, false) }
                     continue
                 }
                 state.mayReadOn = false
             }
             isFirst = false
-            state.isBlocked = !state.mayReadOn && core.map { mustWait(for: $0, state.assembly, connection) } == true
+            state.isBlocked =
+                !state.mayReadOn && core.map { mustWait(for: $0, state.channel.assembly, connection) } == true
             if state.isBlocked { return (count, false) }
             state.mayReadOn = false
             count += 1
@@ -168,16 +212,16 @@ struct PacketReceiver: ~Copyable, Sendable {
         _ state: inout ReceiveState, _ core: (any MessageSink)?, depth: PollDepth, from connection: SocketConnection
     ) -> Bool {
         if connection.isClosed { return false }
-        switch state.next(from: connection.descriptor, depth: depth, for: connection) {
+        switch state.channel.next(from: connection.descriptor, depth: depth, for: connection) {
         case .packet(let header, let payload, let descriptors):
             return handle(header, payload, descriptors, &state, core, from: connection)
         case .piece(let header, let count, let descriptors):
-            let event = state.assembly.didLand(count, header, descriptors: descriptors)
+            let event = state.channel.assembly.didLand(count, header, descriptors: descriptors)
             return handle(event, mustAsk: true, &state, core, from: connection)
         case .rings(let header, let payload, let descriptors):
             return header.kind == .ring
-                ? RingNegotiation.accept(offer: header, payload, descriptors, &state.path, over: connection)
-                : RingNegotiation.accept(answer: header, payload, descriptors, &state.path, over: connection)
+                ? RingNegotiation.accept(offer: header, payload, descriptors, &state.channel.path, over: connection)
+                : RingNegotiation.accept(answer: header, payload, descriptors, &state.channel.path, over: connection)
         case .nothing: return false
         case .again: return true
         case .ended:
@@ -205,12 +249,12 @@ struct PacketReceiver: ~Copyable, Sendable {
     private func receiveBatch(
         _ state: inout ReceiveState, _ core: any MessageSink, limit: Int, from connection: SocketConnection
     ) -> Int? {
-        guard connection.port != nil, core.takesBursts, state.path.isOnRing, !state.assembly.isBegun,
+        guard connection.port != nil, core.takesBursts, state.channel.path.isOnRing, !state.channel.assembly.isBegun,
             !connection.isClosed,
             let ledger = connection.ledger(of: core)
         else { return nil }
         let most = min(limit, state.batch.most)
-        state.path.reader?.seePlain(&state.batch.packets, atMost: most, size: Tuning.batchSize)
+        state.channel.path.reader?.seePlain(&state.batch.packets, atMost: most, size: Tuning.batchSize)
         if state.batch.packets.isEmpty { return nil }
         var isOver = false
         var cost = ledger.charge(connection.owner, forFirstOf: state.batch.packets, &isOver)
@@ -224,7 +268,7 @@ struct PacketReceiver: ~Copyable, Sendable {
             cost -= rest
         }
         if slots == 0 { return 0 }
-        state.path.didReadRing()
+        state.channel.path.didReadRing()
         noteSender(of: core, &state, connection)
         let byteCount = readBatch(
             &state, PeerCharge(ledger, connection.owner, cost), count: slots, from: connection.peer)
@@ -244,7 +288,7 @@ struct PacketReceiver: ~Copyable, Sendable {
         var byteCount = 0
         for index in 0..<count {
             let packet = state.batch.packets[index]
-            let bytes = state.path.reader?.takeBody(behind: packet) ?? []
+            let bytes = state.channel.path.reader?.takeBody(behind: packet) ?? []
             state.batch.messages.append(MachMessage(ofBurst: envelope, id: packet.messageID, bytes: bytes))
             byteCount += packet.byteCount
         }
@@ -290,7 +334,7 @@ struct PacketReceiver: ~Copyable, Sendable {
                     connection.owner, for: header, descriptors: descriptors?.count ?? 0, &state.charge)
             }
         }
-        let event = state.assembly.take(
+        let event = state.channel.assembly.take(
             header, payload: payload, descriptors: descriptors, limit: limit, isWanted: isWanted)
         return handle(event, mustAsk: mustAsk, &state, core, from: connection)
     }

@@ -189,9 +189,8 @@ struct PacketSender: ~Copyable, Sendable {
     ///
     /// - Returns: false when there is no room.
     private func offer(_ packet: OutgoingPacket, over connection: SocketConnection) throws(PortError) -> Bool {
-        if connection.isClosed { throw connection.peerDidClose() }
         do throws(SendFailure) {
-            return try channel.offer(packet)
+            return try channel.offer(packet) { !connection.isClosed }
         } catch {
             try settle(error, over: connection)
             return true

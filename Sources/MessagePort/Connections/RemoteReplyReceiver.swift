@@ -2,8 +2,6 @@
 // Copyright (c) 2026 the swift-message-port authors
 
 import PortSystem
-import RunLoopCore
-import Synchronization
 
 /// Replies over a connection to the message that asked with a token.
 final class RemoteReplyReceiver: ReplyReceiver {
@@ -63,27 +61,5 @@ final class RemoteReplyReceiver: ReplyReceiver {
         try connection.checkProcess()
         guard let core = connection.port?.object else { throw PortError(.invalidPort) }
         try core.openSockets().add(over: other)
-    }
-}
-
-/// Receives replies, and notices the end of the peer, for whoever waits on a loop.
-struct ReplyRoutine: SourceRoutine {
-    weak let connection: SocketConnection?
-
-    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
-        if loop.hasEnded { connection?.forgetWatchers(on: loop) }
-    }
-
-    func visitArrivalPlaces(_ body: (any BusyPollable) -> Void) {
-        if let connection, connection.hasRings { body(connection) }
-    }
-
-    func isReady() -> Bool { connection?.hasReadableData ?? false }
-
-    func perform() -> SourceOutcome {
-        connection?.receive(into: connection?.port?.object)
-        connection?.pauseSource()
-        connection?.signalSource()
-        return .nothing
     }
 }

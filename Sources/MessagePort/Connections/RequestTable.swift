@@ -2,10 +2,12 @@
 // Copyright (c) 2026 the swift-message-port authors
 //
 // The requests of one connection, in both directions, by the tokens that ask for their replies. A plain value: it says what is
-// to be notified, and the connection notifies it when it holds no lock.
+// to be notified, and the connection notifies it when it has unlocked the table.
 //
 //   of this end    sending ──didSend──▶ awaited ──a reply, an error, or given up──▶ gone
-//   of the peer    owed ──the peer gives up──▶ abandoned ──answered, or dropped──▶ gone
+//                  sending ──a reply, or sending fails──▶ gone
+//   of the peer    owed ──answered, or dropped──▶ gone
+//                  owed ──the peer gives up──▶ abandoned ──answered, or dropped──▶ gone
 
 struct RequestTable: Sendable {
     /// A request of this end.
@@ -100,9 +102,11 @@ struct RequestTable: Sendable {
 
     /// The connection ends. A request that is being sent stays until that is over.
     ///
-    /// - Returns: what will receive no reply.
-    mutating func endAllSent() -> [ReplyTarget] {
-        defer { awaited = awaited.filter { $0.value.isSending } }
-        return awaited.values.filter { !$0.isSending }.map(\.target)
+    /// - Returns: what will receive no reply, and what to call because the peer has given its requests up.
+    mutating func endAllSent() -> (unanswered: [ReplyTarget], abandoned: [@Sendable () -> Void]) {
+        let (ended, watched) = (awaited.values.filter { !$0.isSending }, owed)
+        awaited = awaited.filter { $0.value.isSending }
+        owed = [:]
+        return (ended.map(\.target), watched.values.flatMap(\.watches))
     }
 }

@@ -16,12 +16,13 @@ extension SocketConnection: BusyPollable {
         if isInherited || isClosed { return nil }
         let period = receiver.state.withLockIfAvailable { state -> UInt64? in
             // With a wake-up on the socket the kernel reports it already.
-            guard let reader = state.path.reader, state.path.isOnRing, !state.path.hasSpentWakeUp,
-                !state.path.isPolled, !state.path.wasPolled, state.path.isWorthPolling
+            guard let reader = state.channel.path.reader, state.channel.path.isOnRing,
+                !state.channel.path.hasSpentWakeUp,
+                !state.channel.path.isPolled, !state.channel.path.wasPolled, state.channel.path.isWorthPolling
             else { return nil }
-            state.path.beginPolling()
+            state.channel.path.beginPolling()
             reader.wake()
-            return state.path.period
+            return state.channel.path.period
         }
         return period ?? nil
     }
@@ -41,18 +42,18 @@ extension SocketConnection: BusyPollable {
         if isInherited { return .ended }
         defer { receiver.dropUnreadIfDeaf(from: self) }
         return receiver.state.withLock { state in
-            guard let reader = state.path.reader, state.path.isPolled, state.path.isOnRing,
-                state.path.period == period
+            guard let reader = state.channel.path.reader, state.channel.path.isPolled, state.channel.path.isOnRing,
+                state.channel.path.period == period
             else { return .ended }
             reader.park()
             // The end of the connection shuts the socket down afterwards, which ends the sleep.
             // A sleep counts as a poll that found nothing, until a packet is read from the ring.
-            state.path.didPollEmptyRing()
+            state.channel.path.didPollEmptyRing()
             if reader.hasMore || isClosed {
                 reader.wake()
                 return isClosed ? .ended : .arrived
             }
-            if !state.path.isWorthPolling { receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent) }
+            if !state.channel.path.isWorthPolling { receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent) }
             return .parked
         }
     }
@@ -61,7 +62,7 @@ extension SocketConnection: BusyPollable {
         if isInherited { return }
         defer { receiver.dropUnreadIfDeaf(from: self) }
         receiver.state.withLock { state in
-            if state.path.period == period { state.path.reader?.ring.unpark() }
+            if state.channel.path.period == period { state.channel.path.reader?.ring.unpark() }
         }
     }
 
@@ -77,8 +78,9 @@ extension SocketConnection: BusyPollable {
         defer { receiver.dropUnreadIfDeaf(from: self) }
         var only: RunLoopSource?  // goes without the lock
         return receiver.state.withLock { state in
-            guard let reader = state.path.reader, state.path.isPolled, state.path.isOnRing,
-                state.path.period == period, !state.path.hasSpentWakeUp, state.path.isWorthPolling, !reader.hasMore
+            guard let reader = state.channel.path.reader, state.channel.path.isPolled, state.channel.path.isOnRing,
+                state.channel.path.period == period, !state.channel.path.hasSpentWakeUp,
+                state.channel.path.isWorthPolling, !reader.hasMore
             else { return false }
             // Stored first: what begins to listen does so first, and then loads this. One of the two sees the other.
             receiver.polledPeriod.store(period, ordering: .sequentiallyConsistent)
@@ -113,7 +115,7 @@ extension SocketConnection: BusyPollable {
 
     package func endLooking(_ period: UInt64) {
         if isInherited { return }
-        if receiver.state.withLock({ $0.path.period == period }) { endLooking() }
+        if receiver.state.withLock({ $0.channel.path.period == period }) { endLooking() }
     }
 
     /// Ends the polling, if there is any.
@@ -121,8 +123,8 @@ extension SocketConnection: BusyPollable {
         // If another thread ends it, a loop that is parked sleeps on: its set has the socket, too.
         let isDone = receiver.state.withLock { state in
             receiver.polledPeriod.store(0, ordering: .sequentiallyConsistent)
-            defer { state.path.isPolled = false }
-            return !state.path.isPolled && !state.path.wasPolled
+            defer { state.channel.path.isPolled = false }
+            return !state.channel.path.isPolled && !state.channel.path.wasPolled
         }
         // `takeIn` has ended it already, or another thread, or the ring was left: then the kernel reports what comes.
         if isDone { return }

@@ -259,7 +259,7 @@ extension SocketConnection: ReplyConnection {
     }
 
     /// A loop's thread has ended: nobody is to be told on it any more.
-    func forgetWatchers(on loop: ThreadRunLoop) {
+    fileprivate func forgetWatchers(on loop: ThreadRunLoop) {
         forgetWatchers { $0.loop == loop }
     }
 
@@ -271,6 +271,28 @@ extension SocketConnection: ReplyConnection {
         }
         if isDone { close(PortError(.deadName)) }
         withExtendedLifetime(forgotten) {}  // what a user's handler holds is released without the lock
+    }
+}
+
+/// Receives replies, and notices the end of the peer, for code that waits on a loop.
+private struct ReplyRoutine: SourceRoutine {
+    weak let connection: SocketConnection?
+
+    func didLeave(_ mode: RunLoopMode, of loop: ThreadRunLoop) {
+        if loop.hasEnded { connection?.forgetWatchers(on: loop) }
+    }
+
+    func visitArrivalPlaces(_ body: (any BusyPollable) -> Void) {
+        if let connection, connection.hasRings { body(connection) }
+    }
+
+    func isReady() -> Bool { connection?.hasReadableData ?? false }
+
+    func perform() -> SourceOutcome {
+        connection?.receive(into: connection?.port?.object)
+        connection?.pauseSource()
+        connection?.signalSource()
+        return .nothing
     }
 }
 

@@ -107,7 +107,7 @@ package final class SocketConnection: Sendable {
     let sender: PacketSender
     /// The accounts of the port that this end belongs to: set when they are first asked for.
     private let knownLedger = SetOnceReference<PeerQuotas>()
-    /// The connection is closed: `state` has a failure. Changed under its lock; to read it needs none.
+    /// The connection is closed: `state.life` says why. Changed under the lock of `state`; to read it needs none.
     private let hasFailed = Atomic<Bool>(false)
     private let forkCount = sysForkCount()  // immutable
 
@@ -207,7 +207,8 @@ package final class SocketConnection: Sendable {
             state.deathWatchers = []
             state.source = nil
             state.own = nil
-            return (old, state.requests.endAllSent(), state.requests.abandonAll())
+            let (unanswered, abandoned) = state.requests.endAllSent()
+            return (old, unanswered, abandoned)
         }
         guard let (old, unanswered, abandoned) = remains else { return }
         receiver.ring.object?.close()
@@ -322,7 +323,7 @@ extension SocketConnection {
         return sender.backlog.withLock { backlog in
             if !backlog.isPausing {
                 if receiver.isHeldBack.load(ordering: .acquiring) { return [] }
-                // A socket with room is reported until what is untold was read.
+                // A socket with room is reported until what has no wake-up was read.
                 return receiver.hasUnsignalledData.load(ordering: .acquiring)
                     ? [.readable, .peerClosed, .writable] : .arrival
             }

@@ -40,7 +40,7 @@ final class SendLock: Sendable {
     private let gate = Atomic<UInt8>(Gate.free)
     private let state = Mutex(State())
 
-    /// Whether somebody has the turn.
+    /// Whether it is locked.
     var isLocked: Bool { gate.load(ordering: .sequentiallyConsistent) != Gate.free }
 
     /// How many senders wait for the lock.
@@ -63,7 +63,7 @@ final class SendLock: Sendable {
         gate.compareExchange(expected: Gate.free, desired: Gate.taken, ordering: .sequentiallyConsistent).exchanged
     }
 
-    /// Takes the turn if it is free; otherwise whoever has it will look who waits. Called under the lock.
+    /// Locks it if it is free; otherwise its holder will wake a waiter when it unlocks. Called under the lock of `state`.
     private func tryLockOrCrowd() -> Bool {
         while !tryLock() {
             let (exchanged, found) = gate.compareExchange(
@@ -110,7 +110,7 @@ final class SendLock: Sendable {
 
     /// Locks in a task, which holds no thread while it waits.
     ///
-    /// - Throws: why the wait ended; the turn is not the task's then.
+    /// - Throws: why the wait ended; the task does not hold the lock then.
     nonisolated(nonsending) func lock(waiting wait: SendWait) async throws(PortError) {
         guard let place = lockOrEnqueue(.task(wait)) else { return }
         while isWaiting(place) {

@@ -6,8 +6,8 @@
 enum Tuning {
     // MARK: Sending
 
-    /// A packet has at most one part in this many of a ring: of a large message several pieces find room, so that the reader copies
-    /// one out while the next is written. Docs/Decisions/0011-shared-ring.md.
+    /// A large message is cut into pieces of at most one part in this many of a ring: several of them find room, so that the reader
+    /// copies one out while the next is written.
     static let piecesInRing = 8
 
     /// How long a sender waits for room in the ring, for each packet. A reader that handles messages reads again when it has handled
