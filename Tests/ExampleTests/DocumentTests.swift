@@ -164,15 +164,15 @@ struct DocumentTests {
         let pattern =
             /\b(?:let|var) ([A-Za-z]+)(?:: Mutex<| = Mutex[<(]| = SendLock\(|: UnsafeMutablePointer<pthread_mutex| = UnsafeMutablePointer<pthread_mutex)/
         let sources = Document.packageDirectory + "/Sources"
-        var found: Set<String> = []
+        var found: [String] = []
         for file in try FileManager.default.subpathsOfDirectory(atPath: sources) where file.hasSuffix(".swift") {
             let text = try String(contentsOfFile: sources + "/" + file, encoding: .utf8)
-            for match in text.matches(of: pattern) { found.insert("Sources/\(file) \(match.1)") }
+            for match in text.matches(of: pattern) { found.append("Sources/\(file) \(match.1)") }
         }
         #expect(found.count > 20)
-        #expect(Set(shown).count == shown.count, "a lock is there twice")
-        #expect(Set(shown).subtracting(found) == [])
-        #expect(found.subtracting(shown) == [])
+        #expect(Set(rows.map { $0[1] + $0[2] }).count == rows.count, "a lock is there twice")
+        // As often as it is there: types of one file may have locks of the same name.
+        #expect(shown.sorted() == found.sorted())
     }
 
     @Test("the glossary has each word once, in alphabetical order")

@@ -150,11 +150,3 @@ struct PastWait {
     var spin: SpinPredictor.Spin
     var yield: SpinPredictor.Yield
 }
-
-/// The number that a begin and its end have in common.
-struct InstrumentSpan: Hashable, Sendable {
-    var rawValue: UInt64
-
-    /// No instrument was notified of the begin, so none is notified of the end.
-    static let none = InstrumentSpan(rawValue: 0)
-}

@@ -109,3 +109,11 @@ enum TraceTime {
         return (value < 0 ? "-" : "") + padded.dropLast(fraction) + "." + padded.suffix(fraction)
     }
 }
+
+/// The number that a begin and its end have in common.
+struct InstrumentSpan: Hashable, Sendable {
+    var rawValue: UInt64
+
+    /// No instrument was notified of the begin, so none is notified of the end.
+    static let none = InstrumentSpan(rawValue: 0)
+}
